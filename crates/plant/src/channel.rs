@@ -71,7 +71,7 @@ pub struct ChannelCounters {
     pub gaps: u64,
     /// Holes of more messages than any feed sends ([`line::LARGEST_GAP`]).
     pub absurd_gaps: u64,
-    /// Ticks that went out under item 0 because the service is full.
+    /// Ticks that went out under item 0 because the service is full, or has no place but those of other sources.
     pub items_refused: u64,
     /// Drafts that did not fit a tick; a defect if it is not 0.
     pub drafts_cut: u64,

@@ -5,7 +5,7 @@ use tapeline_feed::nbbo::{Consolidated, MAX_VENUE_NAME, MAX_VENUES, Nbbo, Venue}
 use tapeline_measure::Nanos;
 
 use crate::tick::MAX_NAME_BYTES;
-use crate::{ItemId, Items};
+use crate::{ItemId, ItemSource, Items};
 
 /// Symbols are numbered among themselves.
 const NO_SERVICE: u16 = 0;
@@ -169,9 +169,15 @@ impl Consolidation {
         changed
     }
 
-    /// The consolidated item of a symbol, named in its service now if it is new; `None` where the plant is full or the name too long.
+    /// The consolidated item of a symbol, named in its service now if it is new, for the channel that made it so; `None` where that has no
+    /// place any more, or the name is too long.
     #[inline]
-    pub(crate) fn named(&mut self, symbol: Symbol, service: u16, items: &mut Items) -> Option<Named> {
+    pub(crate) fn named(
+        &mut self,
+        symbol: Symbol,
+        (channel, service): (u16, u16),
+        items: &mut Items,
+    ) -> Option<Named> {
         let at = symbol.0 as usize;
         let mut named = Named { item: ItemId(0), is_new: false, name: [0; MAX_NAME_BYTES], name_len: 0 };
         for part in [self.symbols.name(ItemId(symbol.0))?, &self.suffix] {
@@ -182,7 +188,7 @@ impl Consolidation {
         named.item = match self.items.get(at) {
             Some(known) if *known != ItemId(0) => *known,
             _ => {
-                let Ok(item) = items.id(service, named.name()) else {
+                let Ok(item) = items.id_by(ItemSource::Channel(channel), service, named.name()) else {
                     self.counters.items_refused += 1;
                     return None;
                 };

@@ -24,11 +24,28 @@ impl fmt::Display for TooManyItems {
 
 impl std::error::Error for TooManyItems {}
 
+/// Who names an item first, and so takes one of the plant's places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ItemSource {
+    /// A channel of the feeds' service, by its number: a feed, or what kdb+ clients publish.
+    Channel(u16),
+    /// A service of providers, by its number.
+    Service(u16),
+}
+
+/// A source that has places of its own.
+#[derive(Debug)]
+struct Share {
+    source: ItemSource,
+    /// Items that it named and that are not over.
+    used: usize,
+}
+
 /// Numbers names, each within its service. Bounded: a hostile source cannot make it grow past its limit.
 #[derive(Debug)]
 pub struct Items {
-    /// Service and name by number; `None` where the number is free.
-    names: Vec<Option<(u16, Box<str>)>>,
+    /// By number; `None` where the number is free.
+    names: Vec<Option<Entry>>,
     free: Vec<ItemId>,
     /// By service; a plant has few.
     services: Vec<(u16, HashMap<Box<str>, ItemId>)>,
@@ -37,7 +54,23 @@ pub struct Items {
     reserved: Option<(u16, usize)>,
     /// Items of the other services.
     of_others: usize,
+    /// The sources for each of which places are kept, whatever the others name; a plant has few.
+    shares: Vec<Share>,
+    /// How many places each of them is sure to have.
+    share: usize,
 }
+
+/// An item.
+#[derive(Debug)]
+struct Entry {
+    service: u16,
+    /// Which of the shares it is counted in; none if there is no such share.
+    share: u16,
+    name: Box<str>,
+}
+
+/// In no share.
+const NO_SHARE: u16 = u16::MAX;
 
 impl Items {
     /// Room for `limit` items; memory is taken as they come.
@@ -45,7 +78,7 @@ impl Items {
     pub fn new(limit: usize) -> Self {
         let limit = limit.min(u32::MAX as usize - 1);
         let (names, free, services) = (Vec::new(), Vec::new(), Vec::new());
-        Self { names, free, services, limit, reserved: None, of_others: 0 }
+        Self { names, free, services, limit, reserved: None, of_others: 0, shares: Vec::new(), share: 0 }
     }
 
     /// Keeps `places` of the limit for one service, whose numbers are for good: whoever names items of other services would
@@ -55,12 +88,30 @@ impl Items {
         Self { reserved: Some((service, places)), ..self }
     }
 
+    /// Keeps `places` of the limit for each of these sources: however many names one of them makes up, the others have theirs. What is
+    /// left is for whoever comes first. Places beyond the limit, and sources beyond 65,000, are not kept.
+    #[must_use]
+    pub fn share(self, sources: impl IntoIterator<Item = ItemSource>, places: usize) -> Self {
+        let shares = sources.into_iter().take(usize::from(NO_SHARE)).map(|source| Share { source, used: 0 });
+        let shares: Vec<_> = shares.collect();
+        let share = places.min(self.limit / shares.len().max(1));
+        Self { shares, share, ..self }
+    }
+
     /// The number of `name` in a service, given now if it is new. No other item of any service has it.
     ///
     /// # Errors
     /// [`TooManyItems`] if it is new and the limit is reached, or what of it is not [reserved](Self::reserve) for another
-    /// service.
+    /// service, or [kept](Self::share) for other sources.
     pub fn id(&mut self, service: u16, name: &str) -> Result<ItemId, TooManyItems> {
+        self.id_by(ItemSource::Service(service), service, name)
+    }
+
+    /// The same, where a source names the item that is not the service itself.
+    ///
+    /// # Errors
+    /// As [`id`](Self::id).
+    pub fn id_by(&mut self, source: ItemSource, service: u16, name: &str) -> Result<ItemId, TooManyItems> {
         if let Some(id) = self.find(service, name) {
             return Ok(id);
         }
@@ -72,14 +123,25 @@ impl Items {
             if self.of_others >= limit {
                 return Err(TooManyItems { limit });
             }
+            if !self.has_place(source) {
+                return Err(TooManyItems { limit: self.limit });
+            }
             self.of_others += 1;
+        } else if !self.has_place(source) {
+            return Err(TooManyItems { limit: self.limit });
         }
+        let share = self.shares.iter().position(|share| share.source == source);
+        if let Some(share) = share {
+            self.shares[share].used += 1;
+        }
+        // Cannot cut: there are fewer shares than NO_SHARE.
+        let share = share.map_or(NO_SHARE, |share| share as u16);
         let id = self.free.pop().unwrap_or_else(|| {
             self.names.push(None);
             // Cannot cut: the limit is below u32::MAX.
             ItemId(self.names.len() as u32)
         });
-        self.names[id.0 as usize - 1] = Some((service, name.into()));
+        self.names[id.0 as usize - 1] = Some(Entry { service, share, name: name.into() });
         let place = self.services.iter().position(|(known, _)| *known == service);
         let place = place.unwrap_or_else(|| {
             self.services.push((service, HashMap::new()));
@@ -89,10 +151,24 @@ impl Items {
         Ok(id)
     }
 
+    /// Whether a source may name one more item: it has not had what is its own, or there is more than what the others are sure to have.
+    fn has_place(&self, source: ItemSource) -> bool {
+        let left = |share: &Share| self.share.saturating_sub(share.used);
+        let is_own = |share: &&Share| share.source == source;
+        if self.shares.iter().find(is_own).is_some_and(|share| left(share) > 0) {
+            return true;
+        }
+        let of_others: usize = self.shares.iter().filter(|share| !is_own(share)).map(left).sum();
+        self.limit - self.len() > of_others
+    }
+
     /// An item is over: its number is the next new item's.
     pub(crate) fn free(&mut self, id: ItemId) {
         let place = (id.0 as usize).checked_sub(1).and_then(|place| self.names.get_mut(place));
-        let Some((service, name)) = place.and_then(Option::take) else { return };
+        let Some(Entry { service, share, name }) = place.and_then(Option::take) else { return };
+        if let Some(share) = self.shares.get_mut(usize::from(share)) {
+            share.used -= 1;
+        }
         if let Some((_, ids)) = self.services.iter_mut().find(|(known, _)| *known == service) {
             ids.remove(&name);
         }
@@ -110,16 +186,16 @@ impl Items {
     /// The name of an item.
     #[must_use]
     pub fn name(&self, id: ItemId) -> Option<&str> {
-        self.entry(id).map(|(_, name)| &**name)
+        self.entry(id).map(|entry| &*entry.name)
     }
 
     /// The service of an item.
     #[must_use]
     pub fn service(&self, id: ItemId) -> Option<u16> {
-        self.entry(id).map(|(service, _)| *service)
+        self.entry(id).map(|entry| entry.service)
     }
 
-    fn entry(&self, id: ItemId) -> Option<&(u16, Box<str>)> {
+    fn entry(&self, id: ItemId) -> Option<&Entry> {
         self.names.get((id.0 as usize).checked_sub(1)?)?.as_ref()
     }
 
@@ -179,6 +255,39 @@ mod tests {
         assert_eq!((items.name(ItemId(1)), items.find(7, "A"), items.len()), (None, None, 1));
         assert_eq!((items.id(1, "A"), items.service(ItemId(1))), (Ok(ItemId(1)), Some(1)));
         assert_eq!((items.id(8, "C"), items.id(8, "D")), (Ok(ItemId(3)), Err(TooManyItems { limit: 2 })));
+    }
+
+    /// One source that makes up names takes nothing from what the others are sure to have, whichever comes first.
+    #[test]
+    fn a_source_that_makes_up_names_leaves_the_others_their_places() {
+        let sources = [ItemSource::Channel(0), ItemSource::Channel(1), ItemSource::Service(7)];
+        let mut items = Items::new(10).share(sources, 2);
+        let flood = |items: &mut Items, source, service: u16, most: usize| {
+            let names = (0..most).map(|number| format!("{source:?} {number}"));
+            names.filter(|name| items.id_by(source, service, name).is_ok()).count()
+        };
+        assert_eq!(items.id_by(ItemSource::Channel(1), 1, "REAL"), Ok(ItemId(1)));
+        assert_eq!(flood(&mut items, ItemSource::Channel(0), 1, 100), 6);
+        // Who is no source of its own has no more.
+        assert_eq!(items.id(9, "OTHER"), Err(TooManyItems { limit: 10 }));
+        assert_eq!(flood(&mut items, ItemSource::Channel(1), 1, 100), 1);
+        assert_eq!(flood(&mut items, ItemSource::Service(7), 7, 100), 2);
+        assert_eq!((items.len(), items.id_by(ItemSource::Channel(0), 1, "REAL")), (10, Ok(ItemId(1))));
+        // What is over is its source's again, and nobody else's.
+        let gone = items.find(7, "Service(7) 0").unwrap();
+        items.free(gone);
+        assert_eq!(items.id_by(ItemSource::Channel(0), 1, "MORE"), Err(TooManyItems { limit: 10 }));
+        assert_eq!(items.id(7, "AGAIN"), Ok(gone));
+    }
+
+    #[test]
+    fn what_is_kept_is_never_more_than_there_is() {
+        let mut items = Items::new(3).share([ItemSource::Channel(0), ItemSource::Channel(1)], 100);
+        assert!(items.id_by(ItemSource::Channel(0), 1, "A").is_ok());
+        // One place is nobody's own.
+        assert!(items.id_by(ItemSource::Channel(0), 1, "B").is_ok());
+        assert!(items.id_by(ItemSource::Channel(0), 1, "C").is_err());
+        assert!(items.id_by(ItemSource::Channel(1), 1, "C").is_ok());
     }
 
     #[test]

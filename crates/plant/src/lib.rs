@@ -31,7 +31,7 @@ pub mod tick;
 pub use body::session_begun;
 pub use channel::{Channel, ChannelCounters, ChannelSettings, MidnightBefore, PublishPolicy};
 pub use consolidation::{Consolidation, ConsolidationCounters, ConsolidationSettings, Participant};
-pub use items::{ItemId, Items, TooManyItems};
+pub use items::{ItemId, ItemSource, Items, TooManyItems};
 pub use note::Note;
 pub use publish::{OnStall, Publish, Refused, RingPublish};
 pub use sequencer::{Origin, Seq, Sequencer, Stamps, Time};

@@ -200,7 +200,7 @@ impl RowChannel {
                 (ItemId(0), Kind::Update)
             } else if let Some(item) = to.find_item(row.name) {
                 (item, Kind::Update)
-            } else if let Ok(item) = to.item(row.name) {
+            } else if let Ok(item) = to.item_by(self.number, row.name) {
                 (item, Kind::Refresh)
             } else {
                 self.counters.items_refused += 1;

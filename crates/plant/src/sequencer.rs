@@ -8,7 +8,7 @@ use crate::body;
 use crate::consolidation::{Consolidation, ConsolidationSettings, Symbol};
 use crate::publish::{Publish, Refused};
 use crate::tick::{Flags, HEADER_BYTES, Header, Kind, MAX_NAME_BYTES};
-use crate::{ItemId, Items, State, TooManyItems};
+use crate::{ItemId, ItemSource, Items, State, TooManyItems};
 
 /// A tick's place in the plant's sequence: the first is 1, none is left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -128,6 +128,14 @@ impl<P: Publish> Sequencer<P> {
     /// [`TooManyItems`] if it is new and the plant is full.
     pub fn item(&mut self, name: &str) -> Result<ItemId, TooManyItems> {
         self.items.id(self.service, name)
+    }
+
+    /// The same, where a channel names the item: it is counted as that channel's.
+    ///
+    /// # Errors
+    /// [`TooManyItems`] if it is new, and the plant is full, or has no place but those of other sources.
+    pub(crate) fn item_by(&mut self, channel: u16, name: &str) -> Result<ItemId, TooManyItems> {
+        self.items.id_by(ItemSource::Channel(channel), self.service, name)
     }
 
     /// The number of an item of the feeds' service that has one.
@@ -334,7 +342,10 @@ impl<P: Publish> Sequencer<P> {
         let Some(mut consolidation) = self.consolidation.take() else { return Ok(()) };
         let mut done = Ok(());
         for (symbol, best) in changed {
-            let Some(named) = consolidation.named(*symbol, self.service, &mut self.items) else { continue };
+            let Some(named) = consolidation.named(*symbol, (origin.channel, self.service), &mut self.items)
+            else {
+                continue;
+            };
             let tick_origin = Origin {
                 service: None,
                 channel: consolidation.number(),

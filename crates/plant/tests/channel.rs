@@ -10,7 +10,7 @@ use tapeline_measure::Nanos;
 use tapeline_omm::rwf::{Header, MessageClass, MessageView, StateCode};
 use tapeline_omm::{Real, fid};
 use tapeline_plant::tick::{Flags, Kind, Tick};
-use tapeline_plant::{Items, PublishPolicy, Refused, Sequencer};
+use tapeline_plant::{ItemSource, Items, PublishPolicy, Refused, Sequencer};
 
 #[test]
 fn a_changed_quote_becomes_an_update_with_its_stamps() {
@@ -125,6 +125,20 @@ fn a_name_that_finds_no_room_goes_out_without_a_number() {
     let tick = Tick::parse(&frames[1]).unwrap();
     assert_eq!((tick.header.item.0, tick.name), (0, "AAPL"));
     assert_eq!(bench.channel.counters().items_refused, 1);
+}
+
+/// The places that are left are those of the other feed.
+#[test]
+fn a_feed_whose_symbols_have_no_place_but_those_of_another_is_refused() {
+    let mut bench = Bench::new(PublishPolicy::Changes);
+    let sources = [ItemSource::Channel(3), ItemSource::Channel(1)];
+    let mut items = Items::new(4).share(sources, 2);
+    for name in ["A", "B"] {
+        items.id_by(ItemSource::Channel(3), 1, name).unwrap();
+    }
+    bench.sequencer = Sequencer::new(1, items, Kept::default());
+    bench.datagram(Line::A, &packet(1, &[directory()])).unwrap();
+    assert_eq!((bench.channel.counters().items_refused, bench.sequencer.items().len()), (1, 2));
 }
 
 proptest! {

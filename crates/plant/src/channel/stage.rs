@@ -248,7 +248,7 @@ impl Stage {
     fn new_item<P: Publish>(&mut self, instrument: Instrument, to: &mut Sequencer<P>) -> ItemId {
         let Some(symbol) = self.normaliser.name(instrument) else { return ItemId(0) };
         let mut room = Room::default();
-        let Ok(item) = to.item(room.join(symbol, &self.suffix)) else {
+        let Ok(item) = to.item_by(self.number, room.join(symbol, &self.suffix)) else {
             self.counters.items_refused += 1;
             return ItemId(0);
         };

@@ -115,8 +115,8 @@ impl Desk {
                     (0..clients.unwrap_or(0)).for_each(|_| self.numbers.hold(item));
                     return Ok(item);
                 }
-                "providers have as many items as they may, half of max_items beside feeds, else all, and every one of them \
-                 is published or wanted"
+                "providers have as many items as they may, half of max_items beside feeds, else all but what reserved_items keeps for \
+                 others, and every one of them is published or wanted"
             }
         };
         let Some(known) = self.services.get_mut(service) else { return Ok(ItemId(0)) };

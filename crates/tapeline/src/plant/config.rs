@@ -71,6 +71,8 @@ pub(crate) struct Config {
     pub(crate) cpu: Option<usize>,
     /// How many items there may be; beside feeds at most half of them are of providers' services, all together.
     pub(crate) max_items: usize,
+    /// How many of them each source is sure to have.
+    pub(crate) reserved_items: usize,
     /// Where messages come from.
     pub(crate) feeds: Vec<Feed>,
     /// Over which of them the best bid and offer is published.
@@ -207,6 +209,7 @@ struct RawPlant {
     pool_policy: Option<Spanned<String>>,
     cpu: Option<Spanned<usize>>,
     max_items: Option<Spanned<usize>>,
+    reserved_items: Option<Spanned<usize>>,
     images: Option<Spanned<String>>,
     standby_size: Option<Spanned<String>>,
     #[serde(default)]
@@ -396,6 +399,12 @@ impl Source<'_> {
             channel: (count + 1 + services) as u16,
         };
         let kdb = raw.kdb.as_ref().and_then(|kdb| self.kdb(kdb, &beside));
+        let has_kdb = kdb.is_some();
+        let reserved_items = self.reserved_items(
+            plant.reserved_items.as_ref(),
+            max_items,
+            (count + usize::from(has_kdb), services),
+        );
         self.ports_apart(hub.as_ref(), sources.as_ref(), kdb.as_ref());
         let keeper = plant.images.as_ref().and_then(|size| {
             let of_providers = sources.iter().flat_map(|sources| &sources.settings.services);
@@ -425,8 +434,33 @@ impl Source<'_> {
             receive,
             cpu: plant.cpu.map(Spanned::into_inner),
             max_items,
+            reserved_items,
             feeds,
         })
+    }
+
+    /// How many items each source is sure to have, of so many channels and services: half of all, in equal parts, unless it is said.
+    fn reserved_items(
+        &self,
+        given: Option<&Spanned<usize>>,
+        max_items: usize,
+        (channels, services): (usize, usize),
+    ) -> usize {
+        let sources = (channels + services).max(1);
+        let usual = if sources > 1 { max_items / 2 / sources } else { 0 };
+        let Some(given) = given else { return usual };
+        // Beside feeds, services have half of all at most.
+        let of_services = if channels > 0 { max_items / 2 } else { max_items };
+        let most = (max_items / sources).min(of_services / services.max(1));
+        if *given.get_ref() > most {
+            let what = format!(
+                "reserved_items is {}, for each of {channels} feeds and {services} services of a plant with {max_items} items",
+                given.get_ref()
+            );
+            let hint = format!("{most} at most, {usual} if left out; or raise max_items");
+            self.sound::<()>(Err(self.wrong(given.span(), what, &hint)));
+        }
+        *given.get_ref()
     }
 
     fn ring_size(&self, size: Option<&Spanned<String>>) -> anyhow::Result<usize> {
@@ -753,6 +787,26 @@ mod tests {
         let said = complaint(text);
         assert!(said.contains("plant.toml:8:13:"), "{said}");
         assert!(said.contains("nosuch0") && said.contains("lo"), "{said}");
+    }
+
+    #[test]
+    fn each_source_is_sure_of_its_part_of_the_items() {
+        let feed = |number: u8| {
+            format!(
+                "[[feed]]\nname = \"{number}\"\nprotocol = \"itch50-moldudp64\"\n[[feed.line]]\naddress = \"239.1.1.{number}:1\"\n\
+                 interface = \"127.0.0.1\"\n"
+            )
+        };
+        let plant = |keys: &str| format!("[plant]\nring = \"r\"\nmax_items = 1000\n{keys}\n");
+        let service = "[[service]]\nname = \"X\"\nid = 3\n[publishers]\n";
+        let reserved = |text: &str| parse("plant.toml", text).unwrap().reserved_items;
+        assert_eq!(reserved(&format!("{}{}", plant(""), feed(1))), 0);
+        assert_eq!(reserved(&format!("{}{}{}", plant(""), feed(1), feed(2))), 250);
+        assert_eq!(reserved(&format!("{}{}{}{service}", plant(""), feed(1), feed(2))), 166);
+        assert_eq!(reserved(&format!("{}{}{}", plant("reserved_items = 500"), feed(1), feed(2))), 500);
+        let said = complaint(&format!("{}{}{}", plant("reserved_items = 501"), feed(1), feed(2)));
+        assert!(said.starts_with("plant.toml:4:18: reserved_items is 501, for each of 2 feeds"), "{said}");
+        assert!(said.contains("hint: 500 at most, 250 if left out"), "{said}");
     }
 
     #[test]

@@ -10,7 +10,9 @@ use clap::Args;
 use tapeline_feed::book;
 use tapeline_feed::line::{self, Restart, Start};
 use tapeline_measure::{Clock, Nanos};
-use tapeline_plant::{Channel, ChannelSettings, Items, Note, Refused, RingPublish, Seq, Sequencer};
+use tapeline_plant::{
+    Channel, ChannelSettings, ItemSource, Items, Note, Refused, RingPublish, Seq, Sequencer,
+};
 use tapeline_wire::http::Server;
 use tapeline_wire::udp::{ReceiveOptions, Receiver, wait_any, wait_any_or};
 
@@ -76,6 +78,8 @@ struct Inlet {
     recovery: Option<Recovery>,
     /// Where it began late, as the operator was told.
     told_late: Option<u64>,
+    /// Whether the user knows that new symbols find no place.
+    has_said_no_place: bool,
 }
 
 impl Inlet {
@@ -286,6 +290,14 @@ impl Failed {
     }
 }
 
+/// Who names items, each of whom has places of its own.
+fn sources_of(config: &Config) -> impl Iterator<Item = ItemSource> {
+    let feeds = (0..config.feeds.len()).map(|number| ItemSource::Channel(number as u16));
+    let kdb = config.kdb.iter().map(|kdb| ItemSource::Channel(kdb.channel));
+    let services = config.sources.iter().flat_map(|sources| &sources.settings.services);
+    feeds.chain(kdb).chain(services.map(|service| ItemSource::Service(service.id)))
+}
+
 /// What the plant's ring is like.
 fn ring_options(config: &Config) -> tapeline_ring::Options {
     tapeline_ring::Options {
@@ -333,6 +345,7 @@ impl Running {
             // Providers name what they like, and clients ask them for what they like: feeds' new symbols need places still.
             items = items.reserve(config.service_id, config.max_items.div_ceil(2));
         }
+        items = items.share(sources_of(config), config.reserved_items);
         let mut running = Self {
             inlets,
             sources,
@@ -465,6 +478,7 @@ impl Running {
     fn write_note(&mut self) {
         self.tell();
         peer_log::say_left_out(self.clock.now());
+        self.say_who_has_no_place();
         if self.again.as_ref().is_some_and(Again::is_requested) {
             anstream::eprintln!(
                 "note: SIGHUP has [hub.access] read again, and this plant has none; Ctrl-C or SIGTERM ends it"
@@ -486,6 +500,20 @@ impl Running {
                 evicted - self.evicted
             );
             self.evicted = evicted;
+        }
+    }
+
+    /// Names a feed, once, whose new symbols find no place.
+    fn say_who_has_no_place(&mut self) {
+        for inlet in &mut self.inlets {
+            if inlet.channel.counters().items_refused > 0 && !inlet.has_said_no_place {
+                inlet.has_said_no_place = true;
+                anstream::eprintln!(
+                    "warning: feed {}: new symbols have no place: their ticks are of no item\n\
+                     hint: does the feed make symbols up? If not, raise max_items in [plant]; reserved_items is what each feed is sure to have",
+                    inlet.name
+                );
+            }
         }
     }
 
@@ -638,7 +666,15 @@ impl Inlet {
             }
             _ => Source::inline(receivers),
         };
-        Ok(Self { name: feed.name.clone(), channel, source, file, recovery, told_late: None })
+        Ok(Self {
+            name: feed.name.clone(),
+            channel,
+            source,
+            file,
+            recovery,
+            told_late: None,
+            has_said_no_place: false,
+        })
     }
 }
 
