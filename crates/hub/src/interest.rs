@@ -60,6 +60,11 @@ impl Open {
     pub(crate) fn has_heard(&self) -> bool {
         self.standing != Standing::Waits || self.is_told && !self.is_snapshot
     }
+
+    /// Whether it waits for its item, and knows that nothing came.
+    pub(crate) fn waits_told(&self) -> bool {
+        self.standing == Standing::Waits && self.is_told
+    }
 }
 
 /// An item of a service, in a domain.
@@ -82,6 +87,8 @@ pub(crate) struct Item {
     pub(crate) is_kept: bool,
     /// When those who wait for it are told that nothing came in time; 0 for never.
     pub(crate) due: Nanos,
+    /// When those who have been told so, and wait still, are closed; 0 for never.
+    pub(crate) closes: Nanos,
     /// What its source has been told; `None` for an item of the feeds, which publish unasked.
     pub(crate) upstream: Option<Box<Upstream>>,
     /// Where it is.
@@ -339,6 +346,7 @@ impl Interest {
             has_image: false,
             is_kept: true,
             due: Nanos(0),
+            closes: Nanos(0),
             upstream: None,
             slot: Slot::default(),
             streams: Vec::new(),

@@ -42,6 +42,8 @@ pub(crate) struct Market {
     pub(crate) rest: Rest,
     /// By service: items that are waited for, and until when.
     pub(crate) awaited: Vec<VecDeque<(Nanos, Place)>>,
+    /// The same, of those whose clients have been told that nothing came in time, and are closed at that time.
+    pub(crate) closing: Vec<VecDeque<(Nanos, Place)>>,
     /// The feeds have said something, and have not ended.
     pub(crate) is_up: bool,
     /// Open streams of all sessions, as of the last step of each.
@@ -64,6 +66,7 @@ impl Market {
             receipts: Receipts::new(settings.max_receipts),
             rest: Rest::new(settings.waiting_bytes, settings.image_bytes),
             awaited: services.iter().map(|_| VecDeque::new()).collect(),
+            closing: services.iter().map(|_| VecDeque::new()).collect(),
             services,
             is_up: false,
             streams: 0,
@@ -295,6 +298,45 @@ impl Market {
                     item.due = Nanos(0);
                     if !item.streams.iter().all(Open::has_heard) {
                         return Some((place, service.clone()));
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    /// Clients that wait for an item have been told that nothing came in time: they are closed some time after that.
+    pub(crate) fn close_in_time(&mut self, now: Nanos, place: Place) {
+        let Some(item) = self.interest.get_mut(place) else { return };
+        for open in item.streams.iter_mut().filter(|open| open.standing == Standing::Waits) {
+            open.is_told = true;
+        }
+        let Some(at) = self.services.position(item.service).filter(|_| item.closes == Nanos(0)) else {
+            return;
+        };
+        let Some(service) = self.services.get(item.service).filter(|service| service.wait_timeout_ms > 0)
+        else {
+            return;
+        };
+        let left_ms = service.wait_timeout_ms.saturating_sub(service.request_timeout_ms);
+        item.closes = Nanos(now.0.saturating_add(left_ms.saturating_mul(1_000_000)).max(1));
+        let closes = item.closes;
+        let Some(closing) = self.closing.get_mut(at) else { return };
+        if closing.len() > 2 * self.interest.len() + MOST_STALE {
+            closing.retain(|(at, place)| self.interest.get(*place).is_some_and(|item| item.closes == *at));
+        }
+        closing.push_back((closes, place));
+    }
+
+    /// The next item whose clients have waited for as long as they may.
+    pub(crate) fn next_to_close(&mut self, now: Nanos) -> Option<Place> {
+        for closing in &mut self.closing {
+            while let Some((closes, place)) = closing.front().copied().filter(|(closes, _)| *closes <= now) {
+                closing.pop_front();
+                if let Some(item) = self.interest.get_mut(place).filter(|item| item.closes == closes) {
+                    item.closes = Nanos(0);
+                    if item.streams.iter().any(Open::waits_told) {
+                        return Some(place);
                     }
                 }
             }

@@ -154,8 +154,19 @@ impl Hub {
                     let ends = |session: &Session, open: &Open| open.is_snapshot && waits(session, open);
                     self.say_to_all(now, place, &header(recover), ends, outlets);
                     self.say_to_all(now, place, &header(StreamState::OPEN), waits, outlets);
+                    self.market.close_in_time(now, place);
                 }
             }
+        }
+        while let Some(place) = self.market.next_to_close(now) {
+            let state = State {
+                stream: StreamState::CLOSED_RECOVER,
+                data: DataState::SUSPECT,
+                code: StateCode::TIMEOUT,
+                text: b"Nothing has come of this item for as long as a request may wait; ask again to go on waiting",
+            };
+            let header = StatusHeader { state: Some(state), ..StatusHeader::new(Domain::MARKET_PRICE, 0) };
+            self.say_to_all(now, place, &header, |_, open| open.waits_told(), outlets);
         }
     }
 }

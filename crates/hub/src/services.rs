@@ -26,6 +26,7 @@ impl Services {
             posts: if settings.posts == Posts::Reflect { Posts::Reflect } else { Posts::Refuse },
             request_timeout_ms: settings.request_timeout_ms,
             late: Late::Suspect,
+            wait_timeout_ms: settings.wait_timeout_ms,
             ..Service::new(&settings.service, settings.service_id)
         });
         let feeds_id = feeds.as_ref().map(|service| service.id);

@@ -80,7 +80,7 @@ pub enum Unknown {
 pub enum Late {
     /// It is closed, and the client may ask again (CLOSED_RECOVER, TIMEOUT).
     Recover,
-    /// It stays open, its data suspect: the client hears that nothing came in time, and goes on waiting.
+    /// It stays open, its data suspect: the client hears that nothing came in time, and goes on waiting, for [`Service::wait_timeout_ms`].
     #[default]
     Suspect,
 }
@@ -104,6 +104,8 @@ pub struct Service {
     pub request_timeout_ms: u64,
     /// What happens then.
     pub late: Late,
+    /// With [`Late::Suspect`]: how long a stream waits in all until it is closed, and its client may ask again, milliseconds; 0 for ever.
+    pub wait_timeout_ms: u64,
 }
 
 impl Service {
@@ -119,6 +121,7 @@ impl Service {
             posts: Posts::Refuse,
             request_timeout_ms: 15_000,
             late: Late::Recover,
+            wait_timeout_ms: 0,
         }
     }
 }
@@ -146,6 +149,9 @@ pub struct Settings {
     /// How long a request for one of those waits until it is told so, milliseconds: see [`Late::Suspect`]. 0 for as long as
     /// it likes.
     pub request_timeout_ms: u64,
+    /// How long such a request waits in all until it is closed, and its client may ask again (CLOSED_RECOVER, TIMEOUT), milliseconds; 0
+    /// for ever.
+    pub wait_timeout_ms: u64,
     /// What becomes of posts to the feeds' service: refused, unless they are reflected.
     pub posts: Posts,
     /// Names at most, each of which may be published in two domains (quotes and orders); those of the plant beyond are served to
@@ -210,6 +216,8 @@ impl Default for Settings {
             stuck_ms: 60_000,
             unknown: Unknown::Wait,
             request_timeout_ms: 5_000,
+            // Six times what a client waits until it hears that nothing came: a name that is mistyped holds no place for a day.
+            wait_timeout_ms: 30_000,
             posts: Posts::Refuse,
             max_items: 100_000,
             max_streams: 1_000_000,

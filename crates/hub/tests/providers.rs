@@ -605,3 +605,36 @@ fn a_group_that_is_over_is_so_for_items_without_an_image() {
     exchange.service(ASKED, vec![ServicePart::Group(group)]);
     assert_eq!(exchange.demands(), [Demand::Close { item: named(ASKED, "IBM") }]);
 }
+
+/// An item of the feeds that never comes: its client hears of it, waits on, and is let go; one that asks later has time of its own.
+#[test]
+fn a_request_for_an_unknown_item_of_the_feeds_ends_after_a_time() {
+    for wait_timeout_ms in [3_000, 0] {
+        let settings = Settings { request_timeout_ms: 1_000, wait_timeout_ms, ..Settings::default() };
+        let mut exchange = Exchange::new(settings);
+        let (mut client, mut later) = (exchange.client(ROOM), exchange.client(ROOM));
+        exchange.say(&client, &item(5, "NEVER"));
+        exchange.say(&client, &item(6, "COMES"));
+        exchange.pass(1_010);
+        exchange.read_all(&mut client);
+        let waits = (StreamState::OPEN, DataState::SUSPECT, StateCode::TIMEOUT);
+        assert_eq!((last_state(&client, 5), last_state(&client, 6)), (waits, waits));
+        exchange.refresh("COMES", &quote(1, 1));
+        exchange.pass(1_500);
+        exchange.say(&later, &item(5, "NEVER"));
+        exchange.pass(600);
+        exchange.read_all(&mut client);
+        exchange.read_all(&mut later);
+        let closed = (StreamState::CLOSED_RECOVER, DataState::SUSPECT, StateCode::TIMEOUT);
+        assert_eq!(last_state(&client, 5), if wait_timeout_ms == 0 { waits } else { closed });
+        assert_eq!(client.folded(6), Some(quote(1, 1)));
+        assert_ne!(later.on(5).last().and_then(|said| said.state).map(|state| state.0), Some(closed.0));
+        // What waits no longer is not waited for: an image goes to nobody but those who have asked since.
+        exchange.pass(600);
+        exchange.refresh("NEVER", &quote(2, 2));
+        exchange.read_all(&mut client);
+        exchange.read_all(&mut later);
+        assert_eq!(client.folded(5), (wait_timeout_ms == 0).then(|| quote(2, 2)));
+        assert_eq!(later.folded(5), Some(quote(2, 2)));
+    }
+}

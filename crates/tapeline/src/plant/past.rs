@@ -36,7 +36,7 @@ impl PastHub {
         let (config, mut hub) = serve::read(file)?;
         let settings = &mut hub.settings;
         // What is not there yet may come.
-        settings.unknown = Unknown::Wait;
+        (settings.unknown, settings.wait_timeout_ms) = (Unknown::Wait, 0);
         for service in &mut settings.services {
             // Nobody is asked for anything: what comes is what the journal has, and it comes once.
             (service.on_demand, service.is_cached) = (false, true);

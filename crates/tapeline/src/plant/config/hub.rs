@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use serde::Deserialize;
@@ -95,6 +96,7 @@ pub(super) struct RawHub {
     waiting_size: Option<Spanned<String>>,
     cache_size: Option<Spanned<String>>,
     unknown: Option<Spanned<String>>,
+    unknown_timeout: Option<Spanned<String>>,
     posts: Option<Spanned<String>>,
     slow: Option<Spanned<String>>,
     slow_bytes: Option<Spanned<String>>,
@@ -152,6 +154,7 @@ impl Source<'_> {
             &[("block", false), ("spin", true)],
             "\"spin\" takes a whole core and saves the wake-up",
         );
+        let (wait_timeout_ms, told_ms) = (self.unknown_timeout(&raw), Settings::default().request_timeout_ms);
         let settings = Settings {
             service: service.to_owned(),
             service_id: raw.service_id.unwrap_or(1),
@@ -160,6 +163,8 @@ impl Source<'_> {
             slow_age_ms: self.milliseconds(raw.slow_age.as_ref(), 0, "slow_age = \"10s\", for example"),
             stuck_ms: self.milliseconds(raw.slow_time.as_ref(), 60_000, "slow_time = \"60s\" is the default"),
             unknown: self.unknown(raw.unknown.as_ref()),
+            request_timeout_ms: if wait_timeout_ms == 0 { told_ms } else { told_ms.min(wait_timeout_ms) },
+            wait_timeout_ms,
             posts: self.posts_to_feeds(raw.posts.as_ref()),
             max_items,
             max_streams: raw.streams_in_all.unwrap_or(1_000_000),
@@ -212,6 +217,27 @@ impl Source<'_> {
             "\"wait\" keeps the stream of an item that is not there yet open; \"closed\" says that there is none",
         );
         self.or(unknown, Unknown::Wait)
+    }
+
+    /// How long a request for an item that the feeds have not published waits until it is closed, milliseconds; 0 for ever.
+    fn unknown_timeout(&self, raw: &RawHub) -> u64 {
+        let usual = Settings::default().wait_timeout_ms;
+        let Some(given) = &raw.unknown_timeout else { return usual };
+        if raw.unknown.as_ref().is_some_and(|unknown| unknown.get_ref() == "closed") {
+            let what = "unknown_timeout is given, and nothing waits with unknown = \"closed\"";
+            self.sound::<()>(Err(self.wrong(given.span(), what, "leave one of the two out")));
+        }
+        if given.get_ref() == "never" {
+            return 0;
+        }
+        let hint = "unknown_timeout = \"30s\" is the default; \"never\" or \"0s\" waits for ever";
+        let time =
+            arguments::duration(given.get_ref()).map_err(|error| self.wrong(given.span(), error, hint));
+        // Less than a millisecond is not for ever.
+        let in_ms = |time: Duration| {
+            u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(u64::from(!time.is_zero()))
+        };
+        self.or(time.map(in_ms), usual)
     }
 
     /// What becomes of posts to the service of the plant's own feeds.
@@ -380,8 +406,24 @@ mod tests {
     }
 
     #[test]
+    fn a_request_for_an_unknown_item_waits_for_a_time_or_for_ever() {
+        let times = |keys: &str| {
+            let settings = checked(keys).unwrap().hub.unwrap().settings;
+            (settings.request_timeout_ms, settings.wait_timeout_ms)
+        };
+        assert_eq!(times(""), (5_000, 30_000));
+        assert_eq!(times("unknown_timeout = \"2m\""), (5_000, 120_000));
+        assert_eq!(times("unknown_timeout = \"2s\""), (2_000, 2_000));
+        for for_ever in ["never", "0s", "0"] {
+            assert_eq!(times(&format!("unknown_timeout = \"{for_ever}\"")), (5_000, 0), "{for_ever}");
+        }
+    }
+
+    #[test]
     fn what_does_not_go_together_is_said() {
         for (keys, says) in [
+            ("unknown_timeout = \"soon\"", "\"never\" or \"0s\" waits for ever"),
+            ("unknown = \"closed\"\nunknown_timeout = \"5s\"", "unknown_timeout is given"),
             ("bind = \"here\"", "plant.toml:10:8: bind is \"here\""),
             ("slow_bytes = \"1MiB\"", "plant.toml:10:14: slow_bytes is given"),
             ("slow = \"drop\"", "\"conflate\", \"cut\", \"drop-with-gap\" or \"block\" is expected"),
@@ -414,11 +456,7 @@ mod tests {
             [("", Some(10)), ("images_every = \"2s\"", Some(2)), ("images_every = \"0s\"", None)]
         {
             let hub = checked(&format!("[hub.zeromq]\n{keys}")).unwrap().hub.unwrap();
-            assert_eq!(
-                hub.zeromq.unwrap().images_every,
-                seconds.map(std::time::Duration::from_secs),
-                "{keys}"
-            );
+            assert_eq!(hub.zeromq.unwrap().images_every, seconds.map(Duration::from_secs), "{keys}");
         }
     }
 }
