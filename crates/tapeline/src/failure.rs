@@ -50,12 +50,12 @@ impl fmt::Display for Hinted {
 impl Error for Hinted {}
 
 /// Prints the chain of causes on standard error, then every hint in it, and gives exit status 1; or 2, as clap does, for a
-/// command line that could not be understood.
-pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
+/// command line that could not be understood. `spelled` gives a text with its options as the user spells them.
+pub(crate) fn report(error: &anyhow::Error, spelled: &dyn Fn(&str) -> String) -> ExitCode {
     if is_closed_pipe(error) {
         return ExitCode::SUCCESS;
     }
-    anstream::eprintln!("{}", text(error));
+    anstream::eprintln!("{}", spelled(&text(error)));
     match error.downcast_ref::<Hinted>() {
         Some(Hinted { is_misuse: true, .. }) => ExitCode::from(UNKNOWN_ARGUMENTS),
         _ => ExitCode::FAILURE,

@@ -44,16 +44,24 @@ const UNKNOWN_ARGUMENTS: u8 = 2;
 fn main() -> ExitCode {
     part::end_with_parent();
     let arguments: Vec<_> = std::env::args_os().collect();
-    let arguments = match omm::translate(&arguments, Path::new("")) {
-        Ok(arguments) => arguments,
+    let omm::Translated { arguments, spelling } = match omm::translate(&arguments, Path::new("")) {
+        Ok(translated) => translated,
         Err(error) => {
             anstream::eprintln!("{}", failure::text(&error.into()));
             return ExitCode::from(UNKNOWN_ARGUMENTS);
         }
     };
-    let cli = cli::Cli::parse_from(arguments);
+    let cli = match cli::Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(error) if spelling.is_plain() || !error.use_stderr() => error.exit(),
+        Err(error) => {
+            let text = error.render().ansi().to_string();
+            anstream::eprint!("{}", spelling.respelled(&text));
+            return ExitCode::from(UNKNOWN_ARGUMENTS);
+        }
+    };
     match cli.command.run() {
         Ok(code) => code,
-        Err(error) => failure::report(&error),
+        Err(error) => failure::report(&error, &|text| spelling.respelled(text)),
     }
 }

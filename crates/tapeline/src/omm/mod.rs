@@ -42,7 +42,7 @@ mod values;
 mod watch;
 mod xml;
 
-pub(crate) use self::perf::guide::translate;
+pub(crate) use self::perf::guide::{Translated, translate};
 pub(crate) use self::transport::resolve;
 
 use std::process::ExitCode;

@@ -211,7 +211,7 @@ impl Program {
             };
             if let Err(fault) = done {
                 // It goes on, for who can say it again.
-                let _ = crate::failure::report(&fault);
+                let _ = crate::failure::report(&fault, &str::to_owned);
             }
         }
         true

@@ -3,9 +3,14 @@
 //! Arguments are translated before the command line is read. Of an option that cannot mean anything here, one line says why and
 //! what to do instead.
 
+mod line;
+mod spelling;
+
 use std::ffi::OsString;
 use std::path::Path;
 
+use self::line::Line;
+pub(crate) use self::spelling::Spelling;
 use crate::failure::Hinted;
 use crate::near;
 
@@ -210,18 +215,25 @@ const EMA_CONFIG: &str = "EmaConfig.xml";
 struct Said {
     host: Option<String>,
     port: Option<String>,
-    connection: Option<String>,
-    encrypted: Option<String>,
-    protocols: Option<(&'static str, String)>,
-    config_name: Option<(&'static str, String)>,
-    /// Options in Tapeline's spelling that matter for others.
-    has_config: bool,
-    has_certificate: bool,
-    has_threads: bool,
+    /// These with the option's spelling.
+    connection: Option<(String, String)>,
+    encrypted: Option<(String, String)>,
+    protocols: Option<(String, String)>,
+    config_name: Option<(String, String)>,
     has_user_dispatch: bool,
     /// It was said which thread dispatches, this way or that.
     has_dispatch: bool,
     api_threads: Option<String>,
+    /// Each message goes out at once, whatever the high-water mark.
+    is_direct: bool,
+}
+
+/// A command line in Tapeline's spelling.
+#[derive(Debug, Default)]
+pub(crate) struct Translated {
+    pub(crate) arguments: Vec<OsString>,
+    /// How errors are to spell the options.
+    pub(crate) spelling: Spelling,
 }
 
 /// Arguments as Tapeline spells them, the first being the program's name. What is in its spelling already, and what is of no
@@ -229,28 +241,39 @@ struct Said {
 ///
 /// # Errors
 /// An option that is unknown, has no value, or cannot be here; with what to do.
-pub(crate) fn translate(arguments: &[OsString], folder: &Path) -> Result<Vec<OsString>, Hinted> {
-    let Some((tool, link, rest)) = called(arguments) else { return Ok(arguments.to_vec()) };
-    let mut out: Vec<OsString> = ["tapeline", "omm", tool.command()].map(OsString::from).to_vec();
+pub(crate) fn translate(arguments: &[OsString], folder: &Path) -> Result<Translated, Hinted> {
+    let Some((tool, link, rest)) = called(arguments) else {
+        return Ok(Translated { arguments: arguments.to_vec(), ..Translated::default() });
+    };
+    let mut line = Line::new(tool);
+    let mut spelling = Spelling::default();
     let mut said = Said::default();
+    let mut is_guides = link.is_some();
     let mut rest = rest.iter();
     while let Some(argument) = rest.next() {
         let Some(text) = argument.to_str() else {
-            out.push(argument.clone());
+            line.word(argument.clone());
             continue;
         };
-        said.has_config |= text == "--config" || text.starts_with("--config=");
-        said.has_threads |= text == "--threads" || text.starts_with("--threads=");
-        said.has_dispatch |= ["--api-dispatch", "--api-threads", "--busy-read"].contains(&text)
-            || text.starts_with("--api-threads=");
         let Some((spelled, word, value)) = find(tool, text)? else {
-            out.push(argument.clone());
+            match plain(&line, text) {
+                None => line.word(argument.clone()),
+                Some((option, has_value)) => {
+                    let mut words = vec![argument.clone()];
+                    if has_value {
+                        words.extend(rest.next().cloned());
+                    }
+                    spelling.typed(&option, &format!("--{option}"));
+                    said.plain(&option, words, &mut line);
+                }
+            }
             continue;
         };
+        is_guides |= !spelled.starts_with("--");
         // A lone -h asks for help, as -? does; with a value it is the guide's host.
         let is_host = word.name == "h";
         if is_host && rest.as_slice().first().is_none_or(|next| next.to_string_lossy().starts_with('-')) {
-            out.push("--help".into());
+            line.word("--help".into());
             continue;
         }
         let value = match value {
@@ -268,44 +291,26 @@ pub(crate) fn translate(arguments: &[OsString], folder: &Path) -> Result<Vec<OsS
             },
             None => String::new(),
         };
-        said.has_dispatch |= matches!(word.means, Means::Dispatch | Means::ApiThreads);
-        let mut add = |option: &str| out.push(format!("--{option}").into());
-        match word.means {
-            Means::Value(option) => {
-                said.has_certificate |= option == "cert";
-                said.has_threads |= option == "threads";
-                add(&format!("{option}={value}"));
-            }
-            Means::Flag(option) => add(option),
-            Means::OneOrZero(option) => match value.as_str() {
-                "1" => add(option),
-                "0" => {}
-                _ => return Err(Hinted::new(format!("{spelled} is '{value}'; expected 1 or 0"), "")),
-            },
-            Means::Always => {}
-            Means::Dispatch => match value.as_str() {
-                "1" => said.has_user_dispatch = true,
-                "0" => add("api-dispatch"),
-                _ => return Err(Hinted::new(format!("{spelled} is '{value}'; expected 1 or 0"), "")),
-            },
-            Means::ApiThreads => {
-                add(&format!("api-threads={value}"));
-                said.api_threads = Some(value);
-            }
-            Means::Host => said.host = Some(value),
-            Means::Port => said.port = Some(value),
-            Means::ConnectionType => said.connection = Some(value),
-            Means::EncryptedType => said.encrypted = Some(value),
-            Means::Protocols => said.protocols = Some((word.name, value)),
-            Means::ConfigName => said.config_name = Some((word.name, value)),
-            Means::Refused(_, why, hint) => {
-                return Err(Hinted::new(format!("{spelled} cannot be: {why}"), hint));
-            }
+        for (option, as_guide) in word.names() {
+            spelling.typed(option, &as_guide);
         }
+        said.guides(tool, spelled, word, value, &mut line)?;
     }
-    let more = said.together(tool, link, folder)?;
-    out.extend(more.into_iter().map(OsString::from));
-    Ok(out)
+    if is_guides {
+        spelling.is_guides(tool);
+    }
+    said.together(tool, link, folder, &mut line)?;
+    let mut arguments: Vec<OsString> = ["tapeline", "omm", tool.command()].map(OsString::from).to_vec();
+    arguments.extend(line.words());
+    Ok(Translated { arguments, spelling })
+}
+
+/// The option that an argument is in Tapeline's spelling, and whether its value comes behind it.
+fn plain(line: &Line, text: &str) -> Option<(String, bool)> {
+    let long = text.strip_prefix("--")?;
+    let (name, has_own) = long.split_once('=').map_or((long, false), |(name, _)| (name, true));
+    let (option, has_value) = line.option(name)?;
+    Some((option.to_owned(), has_value && !has_own))
 }
 
 /// Which tool is called, by which link if by one, and its arguments.
@@ -393,7 +398,7 @@ fn sub_protocols(option: &str, list: &str) -> Result<String, Hinted> {
         None => Ok(names.join(",")),
         Some(unknown) => {
             let [rwf, json, json_v2] = SUB_PROTOCOLS;
-            let what = format!("-{option} has '{unknown}'; expected {rwf}, {json} or {json_v2}");
+            let what = format!("{option} has '{unknown}'; expected {rwf}, {json} or {json_v2}");
             let near = near::nearest(unknown, &SUB_PROTOCOLS).map(|near| format!("there is {near}"));
             Err(Hinted::new(what, near.unwrap_or_default()))
         }
@@ -413,61 +418,167 @@ fn kebab(name: &str) -> String {
 }
 
 impl Said {
-    /// The options that follow from several.
-    fn together(self, tool: Tool, link: Option<&str>, folder: &Path) -> Result<Vec<String>, Hinted> {
-        let mut out = self.config(tool, link, folder)?;
+    /// An option in Tapeline's spelling: where the guide's has said the same before, it counts no longer.
+    fn plain(&mut self, option: &str, words: Vec<OsString>, line: &mut Line) {
+        match option {
+            "server" => (self.host, self.port) = (None, None),
+            "websocket" => self.protocols = None,
+            "api-dispatch" | "api-threads" | "busy-read" => {
+                self.has_dispatch = true;
+                self.has_user_dispatch = false;
+                self.api_threads = self.api_threads.take().filter(|_| option != "api-threads");
+            }
+            "high-water-mark" => self.is_direct = false,
+            _ => {}
+        }
+        line.plain(option, words);
+        if option == "config-name" && self.config_name.is_some() {
+            self.config_name = line.value(option).map(|name| ("--config-name".to_owned(), name.to_owned()));
+        }
+    }
+
+    /// One of the guide's.
+    fn guides(
+        &mut self,
+        tool: Tool,
+        spelled: &str,
+        word: &'static Word,
+        value: String,
+        line: &mut Line,
+    ) -> Result<(), Hinted> {
+        let one_or_zero = || Hinted::new(format!("{spelled} is '{value}'; expected 1 or 0"), "");
+        self.has_dispatch |= matches!(word.means, Means::Dispatch | Means::ApiThreads);
+        match word.means {
+            Means::Value(option) => line.guides(&format!("{option}={value}")),
+            Means::Flag(option) => {
+                self.is_direct |= word.name == "directWrite";
+                line.guides(option);
+            }
+            Means::OneOrZero(option) => match value.as_str() {
+                "1" => line.guides(option),
+                "0" => line.withdraw(option),
+                _ => return Err(one_or_zero()),
+            },
+            Means::Always => {}
+            Means::Dispatch => match value.as_str() {
+                "1" => {
+                    self.has_user_dispatch = true;
+                    line.withdraw("api-dispatch");
+                }
+                "0" => {
+                    self.has_user_dispatch = false;
+                    line.guides("api-dispatch");
+                }
+                _ => return Err(one_or_zero()),
+            },
+            Means::ApiThreads => {
+                line.guides(&format!("api-threads={value}"));
+                self.api_threads = Some(value);
+            }
+            Means::Host => self.host = Some(value),
+            Means::Port if has_host(tool) => self.port = Some(value),
+            Means::Port => line.guides(&format!("port={value}")),
+            Means::ConnectionType => self.connection = Some((spelled.to_owned(), value)),
+            Means::EncryptedType => self.encrypted = Some((spelled.to_owned(), value)),
+            Means::Protocols => {
+                line.withdraw("websocket");
+                self.protocols = Some((spelled.to_owned(), value));
+            }
+            Means::ConfigName => {
+                line.withdraw("config-name");
+                self.config_name = Some((spelled.to_owned(), value));
+            }
+            Means::Refused(_, why, hint) => {
+                return Err(Hinted::new(format!("{spelled} cannot be: {why}"), hint));
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the options that follow from several.
+    fn together(
+        mut self,
+        tool: Tool,
+        link: Option<&str>,
+        folder: &Path,
+        line: &mut Line,
+    ) -> Result<(), Hinted> {
+        for option in self.config(tool, link, folder, line.has("config"))? {
+            line.guides(&option);
+        }
         if let Some(list) = &self.api_threads {
             if self.has_user_dispatch {
                 let what = format!("-apiThreads {list} is of API dispatch, and -useUserDispatch is 1");
                 return Err(Hinted::new(what, "say -useUserDispatch 0, or leave -apiThreads out"));
             }
             // As many connections, whose own threads are bound to none.
-            if !self.has_threads {
-                out.push(format!("--threads={}", vec!["-1"; list.split(',').count()].join(",")));
+            if !line.has("threads") {
+                line.guides(&format!("threads={}", vec!["-1"; list.split(',').count()].join(",")));
             }
         }
         if is_ema(tool, link) && !self.has_dispatch {
-            out.push("--api-dispatch".to_owned());
+            line.guides("api-dispatch");
         }
-        let is_client = has_host(tool);
-        match (&self.host, &self.port) {
-            (None, None) => {}
-            (None, Some(port)) if !is_client => out.push(format!("--port={port}")),
-            (host, port) => {
-                let host = host.as_deref().unwrap_or("localhost");
-                let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
-                let port = port.as_deref().unwrap_or(tool.usual_port());
-                out.push(format!("--server={host}:{port}"));
+        // What goes out at once waits for no mark, whichever was said last.
+        if self.is_direct {
+            line.withdraw("high-water-mark");
+            if tool != Tool::Transport {
+                line.guides("high-water-mark=0");
             }
         }
-        let is_websocket = self.connection(is_client, &mut out)?;
+        let is_client = has_host(tool);
+        self.server(tool, line)?;
+        let is_websocket = self.connection(is_client, line)?;
         let protocols = match &self.protocols {
-            Some((name, list)) => Some((*name, sub_protocols(name, list)?)),
+            Some((spelled, list)) => Some((spelled.as_str(), sub_protocols(spelled, list)?)),
             None => None,
         };
         match protocols {
             // EMA's option says that it is a WebSocket; ETA's says which kinds if it is one.
-            Some(("pl", list)) if is_client && !is_websocket => {
-                let connection = self.connection.as_deref().unwrap_or("socket");
-                let what = format!("-pl {list} is of WebSockets, and -connType is {connection}");
-                return Err(Hinted::new(what, "say -connType websocket, or leave -pl out"));
+            Some(("-pl", list)) if is_client && !is_websocket => {
+                let (spelled, kind) =
+                    self.connection.unwrap_or_else(|| ("-connType".to_owned(), "socket".to_owned()));
+                let what = format!("-pl {list} is of WebSockets, and {spelled} is {kind}");
+                return Err(Hinted::new(what, format!("say {spelled} websocket, or leave -pl out")));
             }
-            Some((_, list)) => out.push(format!("--websocket={list}")),
-            None if is_client && is_websocket => out.push("--websocket=rssl.rwf".to_owned()),
+            Some((_, list)) => line.guides(&format!("websocket={list}")),
+            None if is_client && is_websocket && !line.has("websocket") => {
+                line.guides("websocket=rssl.rwf");
+            }
             None => {}
         }
-        Ok(out)
+        Ok(())
+    }
+
+    /// Where a client's server is: what of it the guide's options have not said is that of `--server`, or as usual.
+    fn server(&mut self, tool: Tool, line: &mut Line) -> Result<(), Hinted> {
+        if self.host.is_none() && self.port.is_none() {
+            return Ok(());
+        }
+        if let Some(port) = &self.port
+            && !port.parse::<u16>().is_ok_and(|port| port > 0)
+        {
+            return Err(Hinted::new(format!("-p is '{port}', which is no port; expected 1 to 65535"), ""));
+        }
+        let before = line.value("server").and_then(|server| server.rsplit_once(':'));
+        let (host, port) = before.unwrap_or(("localhost", tool.usual_port()));
+        let host = self.host.as_deref().unwrap_or(host);
+        let is_bare = host.contains(':') && !host.starts_with('[');
+        let host = if is_bare { format!("[{host}]") } else { host.to_owned() };
+        let server = format!("server={host}:{}", self.port.as_deref().unwrap_or(port));
+        line.guides(&server);
+        Ok(())
     }
 
     /// What the type of connection comes to; whether it is a WebSocket.
-    fn connection(&self, is_client: bool, out: &mut Vec<String>) -> Result<bool, Hinted> {
-        let kind = self.connection.as_deref().unwrap_or("socket");
-        let inner = match kind {
-            "encrypted" => self.encrypted.as_deref().unwrap_or("socket"),
-            kind => kind,
+    fn connection(&self, is_client: bool, line: &mut Line) -> Result<bool, Hinted> {
+        let usual = ("-connType".to_owned(), "socket".to_owned());
+        let (outer, kind) = self.connection.as_ref().unwrap_or(&usual);
+        let (option, inner) = match (kind.as_str(), &self.encrypted) {
+            ("encrypted", Some((option, inner))) => (option, inner.as_str()),
+            ("encrypted", None) => (outer, "socket"),
+            (kind, _) => (outer, kind),
         };
-        let option =
-            if kind == "encrypted" && self.encrypted.is_some() { "-encryptedConnType" } else { "-connType" };
         let known = "expected socket, websocket or encrypted";
         match inner {
             "socket" | "websocket" => {}
@@ -482,16 +593,22 @@ impl Said {
             _ => return Err(Hinted::new(format!("{option} is '{inner}'; {known}"), "")),
         }
         if kind == "encrypted" && is_client {
-            out.push("--tls".to_owned());
-        } else if kind == "encrypted" && !self.has_certificate {
+            line.guides("tls");
+        } else if kind == "encrypted" && !line.has("cert") {
             let hint = "name them with -cert and -keyfile";
-            return Err(Hinted::new("-connType encrypted needs a certificate and a key", hint));
+            return Err(Hinted::new(format!("{outer} encrypted needs a certificate and a key"), hint));
         }
         Ok(inner == "websocket")
     }
 
     /// Which settings of `EmaConfig.xml` count: those that are named, or through a link of EMA's those that its tools take.
-    fn config(&self, tool: Tool, link: Option<&str>, folder: &Path) -> Result<Vec<String>, Hinted> {
+    fn config(
+        &self,
+        tool: Tool,
+        link: Option<&str>,
+        folder: &Path,
+        has_config: bool,
+    ) -> Result<Vec<String>, Hinted> {
         let usual = match (tool, &self.protocols) {
             (Tool::Consumer, Some((_, list))) if list.contains("json") => "Perf_Consumer_WSJSON",
             (Tool::Consumer, Some(_)) => "Perf_Consumer_WSRWF",
@@ -500,18 +617,18 @@ impl Said {
             _ => "Perf_Provider",
         };
         let name = match (&self.config_name, is_ema(tool, link)) {
-            (Some((_, name)), _) => name,
+            (Some((_, name)), _) => name.as_str(),
             (None, true) => usual,
             (None, false) => return Ok(Vec::new()),
         };
-        if self.has_config {
-            return Ok(vec![format!("--config-name={name}")]);
+        if has_config {
+            return Ok(vec![format!("config-name={name}")]);
         }
         let Ok(text) = std::fs::read_to_string(folder.join(EMA_CONFIG)) else {
-            return match self.config_name {
+            return match &self.config_name {
                 None => Ok(Vec::new()),
                 Some((option, _)) => {
-                    let what = format!("-{option} {name} is of {EMA_CONFIG}, which is not in this folder");
+                    let what = format!("{option} {name} is of {EMA_CONFIG}, which is not in this folder");
                     Err(Hinted::new(what, "--config names another file"))
                 }
             };
@@ -520,12 +637,12 @@ impl Said {
         let is_there = |name: &str| text.contains(&format!("\"{name}\""));
         let numbered = format!("{name}_1");
         let name = if !is_there(name) && is_there(&numbered) { &numbered } else { name };
-        let config = format!("--config={EMA_CONFIG}");
+        let config = format!("config={EMA_CONFIG}");
         // What a tool takes unasked can be missing: then the file's own default counts.
         if self.config_name.is_none() && !is_there(name) {
             return Ok(vec![config]);
         }
-        Ok(vec![config, format!("--config-name={name}")])
+        Ok(vec![config, format!("config-name={name}")])
     }
 }
 

@@ -15,7 +15,7 @@ fn line(words: &[OsString]) -> String {
 }
 
 fn translated(text: &str) -> String {
-    line(&translate(&words(text), Path::new(NOWHERE)).unwrap())
+    line(&translate(&words(text), Path::new(NOWHERE)).unwrap().arguments)
 }
 
 fn refused(text: &str) -> (String, String) {
@@ -39,7 +39,7 @@ fn the_guides_command_lines_are_ours() {
         ("ConsPerf -p 15000", "tapeline omm consumer --server=localhost:15000"),
         (
             "ProvPerf -p 15000 -if 0.0.0.0 -updateRate 0 -latencyUpdateRate all",
-            "tapeline omm provider --bind=0.0.0.0 --update-rate=0 --latency-update-rate=all --port=15000",
+            "tapeline omm provider --port=15000 --bind=0.0.0.0 --update-rate=0 --latency-update-rate=all",
         ),
         (
             "tapeline omm consumer -threads 0,-1 -mainThread -1",
@@ -161,7 +161,7 @@ fn every_word_is_an_option_of_its_tool() {
                 }
                 continue;
             }
-            let ours = result.unwrap_or_else(|error| panic!("{text}: {error}"));
+            let ours = result.unwrap_or_else(|error| panic!("{text}: {error}")).arguments;
             let command = Command::new("tool");
             let command = match tool {
                 Tool::Consumer => ConsumerArgs::augment_args(command),
@@ -229,11 +229,59 @@ fn what_cannot_be_is_said() {
     }
 }
 
+/// As LSEG's tools in C have it, whichever way each was spelled.
+#[test]
+fn the_last_of_an_option_given_twice_counts() {
+    for (given, ours) in [
+        ("provider -updateRate 1000 -updateRate 2000", "--update-rate=2000"),
+        ("provider --update-rate 1000 -updateRate 2000", "--update-rate=2000"),
+        ("provider --update-rate=1000 -updateRate 2000 -runTime 5", "--update-rate=2000 --run-time=5"),
+        ("provider -updateRate 1000 --update-rate 2000", "--update-rate 2000"),
+        ("provider -updateRate 1 --update-rate 2 -updateRate 3", "--update-rate=3"),
+        ("provider -threads 0,1 -threads -1", "--threads=-1"),
+        ("provider --threads -1,-1 -threads 0", "--threads=0"),
+        ("provider -p 1 --port 2", "--port 2"),
+        ("provider --port 2 -p 1", "--port=1"),
+        ("provider -outputBufs 5 --output-bufs 6", "--output-bufs 6"),
+        ("provider --guaranteed-output-buffers 6 -outputBufs 5", "--guaranteed-output-buffers=5"),
+        ("provider -preEnc -preEnc", "--pre-enc"),
+        ("provider --pre-enc -preEnc", "--pre-enc"),
+        ("provider -directWrite -highWaterMark 500", "--high-water-mark=0"),
+        ("provider -highWaterMark 500 -directWrite", "--high-water-mark=0"),
+        ("transport -directWrite -highWaterMark 500", "--direct-write"),
+        ("consumer -snapshot -snapshot", "--snapshot"),
+        ("consumer -useServiceId 1 -useServiceId 0", ""),
+        ("consumer --use-service-id -useServiceId 0", ""),
+        ("consumer -useUserDispatch 0 -useUserDispatch 1", ""),
+        ("consumer -useUserDispatch 1 --api-dispatch", "--api-dispatch"),
+        ("consumer --api-dispatch -useUserDispatch 0", "--api-dispatch"),
+        ("consumer -h a -h b", "--server=b:14002"),
+        ("consumer -h a -p 7 --server b:8", "--server b:8"),
+        ("consumer --server a:7 -h b", "--server=b:7"),
+        ("consumer --server=[::1]:7 -p 8", "--server=[::1]:8"),
+        ("consumer -connType websocket -connType socket", ""),
+        ("consumer --tls -connType encrypted", "--tls"),
+        ("consumer -connType websocket --websocket json", "--websocket json"),
+        ("consumer -websocket tr_json2 --websocket rwf", "--websocket rwf"),
+        ("consumer --websocket rwf -websocket tr_json2", "--websocket=tr_json2"),
+        ("consumer --config x -consumerName A --config-name B", "--config x --config-name=B"),
+        ("consumer --config x --config-name B -consumerName A", "--config x --config-name=A"),
+        // Both versions can be spoken.
+        ("consumer -spTLSv1.2 -spTLSv1.3", "--tls-version=1.2 --tls-version=1.3"),
+        // In Tapeline's spelling alone the command line says that it is given twice.
+        ("provider --update-rate 1 --update-rate 2", "--update-rate 1 --update-rate 2"),
+    ] {
+        let (tool, _) = given.split_once(' ').unwrap();
+        let ours = format!("tapeline omm {tool} {ours}");
+        assert_eq!(translated(&format!("tapeline omm {given}")), ours.trim_end(), "{given}");
+    }
+}
+
 #[test]
 fn settings_of_the_folder_count_for_a_name_and_for_links_of_ema() {
     let folder = tempfile::tempdir().unwrap();
     let config = |text: &str| std::fs::write(folder.path().join(EMA_CONFIG), text).unwrap();
-    let translated = |text: &str| line(&translate(&words(text), folder.path()).unwrap());
+    let translated = |text: &str| line(&translate(&words(text), folder.path()).unwrap().arguments);
     assert_eq!(translated("EmaCppConsPerf"), "tapeline omm consumer --api-dispatch");
     config(
         "<Name value=\"Perf_Consumer_1\"/><Name value=\"Perf_Consumer_WSRWF_1\"/><Name value=\"Mine\"/><Name value=\"Perf_Provider_1\"/>",
