@@ -28,6 +28,9 @@ pub(super) trait Serve {
         now: Nanos,
     ) -> Result<(), String>;
 
+    /// A client has ended its connection: what waits to go out to it never will.
+    fn parting(&mut self, _client: &Self::Client, _sender: &Sender<'_>) {}
+
     /// A connection is over, for this reason.
     fn gone(&mut self, id: ConnectionId, client: Self::Client, reason: &str);
 }
@@ -53,6 +56,9 @@ impl<S: Serve> Clients<S> {
                 Event::Message(message) => Some(message),
                 Event::Closed(reason) => {
                     let reason = reason.to_string();
+                    if let Some(client) = self.open.get(&id) {
+                        server.parting(client, &sender);
+                    }
                     self.gone(server, id, &reason);
                     continue;
                 }

@@ -10,7 +10,7 @@ use rcgen::{CertificateParams, KeyPair};
 use serde_json::Value;
 use stage::tapeline;
 use tapeline_measure::{Nanos, monotonic_ns};
-use tapeline_wire::rssl::{Compression, Event, Session, Settings, SubProtocol};
+use tapeline_wire::rssl::{Compression, Event, Session, Settings, SubProtocol, Version};
 
 use crate::stage;
 
@@ -111,6 +111,62 @@ fn both_ends_send_at_their_rates_and_nothing_is_lost() {
     for fault in ["lost", "out_of_order", "malformed"] {
         assert_eq!((&server[fault], &client[fault]), (&0.into(), &0.into()));
     }
+}
+
+#[test]
+fn both_directions_count() {
+    let place = Place::new();
+    let (mut running, port) = place.server(&["--msg-rate", "5k"]);
+    let (_, said) = place.client(&port, &["--msg-rate", "20k"]);
+    let (server_said, _) = running.ends();
+    for (folder, said) in [("server", server_said), ("client", said)] {
+        let record = place.record(folder);
+        let [sent, received] = ["sent", "received"].map(|way| count(&record["counts"], way));
+        assert!(sent > 0 && received > 0, "{record}");
+        assert_eq!(record["throughput"]["messages"], sent + received, "{folder}");
+        let seconds = record["timeline"].as_array().unwrap();
+        let by_second: u64 = seconds.iter().map(|second| second["messages"].as_u64().unwrap()).sum();
+        // What came behind the last whole second is in no row.
+        assert!(by_second > received.max(sent) / 4 && by_second <= sent + received, "{by_second} {record}");
+        if record["verdict"] == "PASS" {
+            let of = |count: u64| tapeline_measure::figures::thousands(count);
+            let both = format!("PASS: {} messages sent and {} received", of(sent), of(received));
+            assert!(said.contains(&both), "{both}: {said}");
+        }
+    }
+}
+
+/// What waits for a client that ends its connection has not gone out, whenever that is: TransportPerf's in Java stops reading a
+/// second before it does.
+#[test]
+fn what_waits_for_a_client_that_goes_was_not_sent() {
+    let place = Place::new();
+    let asked =
+        ["--unpaced", "--msg-size", "1000", "--send-buf-size", "65536", "--write-stats-interval", "1"];
+    let (mut running, port) = place.server(&asked);
+    let mut stream = TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
+    let settings = Arc::new(Settings { protocol_type: 88, ..Settings::default() });
+    let mut session = Session::client(settings, Version::V14, Nanos(monotonic_ns()));
+    let (mut input, mut buffer) = (Vec::new(), vec![0; 4096]);
+    stream.write_all(&session.drain()).unwrap();
+    while !session.is_open() {
+        let count = stream.read(&mut buffer).unwrap();
+        input.extend_from_slice(&buffer[..count]);
+        let (consumed, _) = session.take(&mut input, Nanos(monotonic_ns())).unwrap();
+        input.drain(..consumed);
+        stream.write_all(&session.drain()).unwrap();
+    }
+    // It reads nothing until the server's connection is full.
+    let mut line = String::new();
+    while !line.contains("slices held back") {
+        line.clear();
+        assert!(running.output.read_line(&mut line).unwrap() > 0, "the server ended");
+    }
+    drop(stream);
+    let (said, _) = running.ends();
+    let counts = place.record("server")["counts"].take();
+    assert!(count(&counts, "unsent") > 0, "{counts}");
+    assert!(said.contains("Messages not sent"), "{said}");
 }
 
 #[test]

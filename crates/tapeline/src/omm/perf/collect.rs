@@ -41,11 +41,12 @@ impl Tool {
         matches!(self, Self::Consumer | Self::Transport)
     }
 
-    /// The messages that throughput and timeline are of: updates, and of a provider generic messages beside them, as its rate is
-    /// of both.
+    /// The messages that throughput and timeline are of: updates; of a provider generic messages beside them, as its rate is of
+    /// both; of the transport what went either way.
     pub(super) fn carried(self, counts: &Counts) -> u64 {
         match self {
-            Self::Consumer | Self::Transport => counts.updates,
+            Self::Consumer => counts.updates,
+            Self::Transport => counts.messages_sent + counts.updates,
             Self::Provider | Self::NiProvider => counts.updates + counts.generics_sent,
         }
     }

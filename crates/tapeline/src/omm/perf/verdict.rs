@@ -156,7 +156,7 @@ pub(super) fn of(
     {
         (verdict, why) = (Verdict::GeneratorLimited, omission);
     } else if verdict == Verdict::Pass {
-        why = passes(times, &evidence, p99);
+        why = passes(&messages(run.tool, &all.counts, &evidence), times, &evidence, p99);
     }
     let late = all.trends.late;
     if late > 0 {
@@ -229,9 +229,20 @@ fn none_of(what: &str, rate: u64, why: &str) -> String {
     format!("none of the {} {what}/s that were asked for was sent: {why}", figures::thousands(rate))
 }
 
+/// How many messages a run had: of the transport, whose ends both send and receive, each way by itself.
+fn messages(tool: Tool, counts: &Counts, evidence: &Evidence) -> String {
+    let [sent, received] = [counts.messages_sent, counts.updates].map(figures::thousands);
+    match tool {
+        Tool::Transport if counts.updates == 0 => format!("{sent} messages sent"),
+        Tool::Transport if counts.messages_sent == 0 => format!("{received} messages received"),
+        Tool::Transport => format!("{sent} messages sent and {received} received"),
+        _ => format!("{} messages", figures::thousands(evidence.received)),
+    }
+}
+
 /// Why a run passes: without a word on loss, of which one end alone cannot tell.
-fn passes(times: &Times, evidence: &Evidence, p99: Option<u64>) -> String {
-    let mut why = format!("{} messages", figures::thousands(evidence.received));
+fn passes(messages: &str, times: &Times, evidence: &Evidence, p99: Option<u64>) -> String {
+    let mut why = messages.to_owned();
     if times.service.samples() > 0 {
         let [start, end] =
             [evidence.system.at_start_ns, evidence.system.at_end_ns].map(figures::signed_duration);

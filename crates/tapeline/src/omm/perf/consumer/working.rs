@@ -134,6 +134,8 @@ impl Working {
                 }
                 Event::Closed(reason) => {
                     let reason = reason.to_string();
+                    let tally = &mut taking.link.tally;
+                    server.room.unsent(&sender, |message| tally.take_back(message, MessageClass::POST));
                     server.leave(taking);
                     self.lost(number, &reason, taking);
                     self.disconnected(number, now, taking);

@@ -137,6 +137,8 @@ impl Working {
                 }
                 Event::Closed(reason) => {
                     let reason = reason.to_string();
+                    let tally = &mut publisher.link.tally;
+                    self.room.unsent(&sender, |message| tally.take_back(message, MessageClass::UPDATE));
                     self.lost(&reason, publisher);
                 }
                 _ => {}
@@ -263,8 +265,10 @@ impl Working {
                 break;
             }
             self.reactor.wait(IDLE)?;
-            while let Some((_, event, _)) = self.reactor.next(now()) {
+            while let Some((_, event, sender)) = self.reactor.next(now()) {
                 if matches!(event, Event::Closed(_)) {
+                    let tally = &mut publisher.link.tally;
+                    self.room.unsent(&sender, |message| tally.take_back(message, MessageClass::UPDATE));
                     self.connection = None;
                 }
             }

@@ -107,11 +107,9 @@ pub(super) fn counts(counts: &Counts) -> Value {
     })
 }
 
-/// What went through: what was received; of an end that received nothing, what it sent.
+/// What went through this end: what it sent and what it received.
 pub(super) fn throughput(counts: &Counts, seconds: f64) -> Throughput {
-    let (messages, bytes) = match counts.updates {
-        0 => (counts.messages_sent, counts.bytes_sent),
-        received => (received, counts.bytes_received),
-    };
+    let messages = counts.messages_sent + counts.updates;
+    let bytes = counts.bytes_sent + counts.bytes_received;
     Throughput::new(messages, bytes, std::time::Duration::from_secs_f64(seconds.max(0.0)))
 }

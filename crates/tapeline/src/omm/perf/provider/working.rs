@@ -307,6 +307,11 @@ impl Serve for Desk {
         Ok(())
     }
 
+    fn parting(&mut self, client: &Client, sender: &Sender<'_>) {
+        let tally = &mut self.link.tally;
+        client.room.unsent(sender, |message| tally.take_back(message, MessageClass::UPDATE));
+    }
+
     fn gone(&mut self, _id: ConnectionId, client: Client, reason: &str) {
         let tally = &mut self.link.tally;
         tally.worst = tally.worst.worse(client.standing.served());

@@ -98,6 +98,8 @@ struct Flow {
     sending: Option<Sending>,
     heard: Heard,
     back: Reflections,
+    /// Messages that were taken to be sent and never went out.
+    unsent: u64,
 }
 
 /// Messages that go back as they came, and found no room yet.
@@ -105,6 +107,8 @@ struct Flow {
 struct Reflections {
     waiting: VecDeque<Box<[u8]>>,
     bytes: usize,
+    /// Messages that went back.
+    sent: u64,
 }
 
 /// The clock of everything here: times in messages are on it.
@@ -129,7 +133,7 @@ impl Working {
         }
         self.drain()?;
         for at in (0..self.flows.len()).rev() {
-            self.reactor.close(self.flows[at].id);
+            self.close(at);
             self.gone(at, "this side ends", true);
         }
         if let Some(endpoint) = self.plan.endpoint.as_ref().filter(|_| !self.was_connected) {
@@ -215,6 +219,9 @@ impl Working {
                     link.say(Word::Milestone(Milestone::FirstRequest(now)));
                 }
                 Event::Closed(reason) => {
+                    if let Some(flow) = flow {
+                        flow.take_back(&sender, plan.load.len, &mut link.tally);
+                    }
                     over.push((id, Over::ByThem(reason.to_string(), matches!(reason, Reason::Peer))));
                 }
                 _ => {}
@@ -224,7 +231,7 @@ impl Working {
             match (self.places.get(&id).copied(), how) {
                 (Some(at), Over::ByThem(reason, is_good)) => self.gone(at, &reason, is_good),
                 (Some(at), Over::ByUs(reason)) => {
-                    self.reactor.close(id);
+                    self.close(at);
                     self.gone(at, reason, false);
                 }
                 (None, Over::ByThem(reason, _)) => {
@@ -252,7 +259,7 @@ impl Working {
         }
         // One in each turn: the others have theirs.
         if let Some(at) = unfit {
-            self.reactor.close(self.flows[at].id);
+            self.close(at);
             let len = self.plan.load.len;
             self.gone(
                 at,
@@ -276,18 +283,10 @@ impl Working {
     fn drain(&mut self) -> anyhow::Result<()> {
         let until = now() + DRAIN_NS;
         loop {
-            let Self { flows, reactor, link, plan, .. } = self;
+            let Self { flows, reactor, .. } = self;
             let is_out =
                 flows.iter().all(|flow| reactor.sender(flow.id).is_none_or(|sender| sender.unsent() == 0));
             if is_out || now() >= until {
-                let unsent = &mut link.tally.unsent;
-                for flow in flows {
-                    let Some(sender) = reactor.sender(flow.id) else { continue };
-                    sender.unsent_messages(|message| {
-                        unsent.messages_sent += 1;
-                        unsent.bytes_sent += message.map_or(plan.load.len, <[u8]>::len) as u64;
-                    });
-                }
                 return Ok(());
             }
             self.reactor.wait(TURN)?;
@@ -295,9 +294,19 @@ impl Working {
         }
     }
 
+    /// Closes a connection. What waits to go out on it was not sent.
+    fn close(&mut self, at: usize) {
+        let Self { flows, reactor, link, plan, .. } = self;
+        let flow = &mut flows[at];
+        if let Some(sender) = reactor.sender(flow.id) {
+            flow.take_back(&sender, plan.load.len, &mut link.tally);
+        }
+        reactor.close(flow.id);
+    }
+
     /// A connection is over. `is_good`: one of its ends was to end.
     fn gone(&mut self, at: usize, reason: &str, is_good: bool) {
-        let Flow { id, peer, heard, sending, .. } = self.flows.swap_remove(at);
+        let Flow { id, peer, heard, sending, back, unsent, .. } = self.flows.swap_remove(at);
         self.places.remove(&id);
         if let Some(moved) = self.flows.get(at) {
             self.places.insert(moved.id, at);
@@ -305,7 +314,7 @@ impl Working {
         self.plan.open.fetch_sub(1, Ordering::Relaxed);
         self.link.say(Word::Milestone(Milestone::Parted));
         let Heard { received, lost, out_of_order, malformed, .. } = heard;
-        let sent = sending.map_or(0, |sending| sending.sent());
+        let sent = sending.map_or(back.sent, |sending| sending.sent()).saturating_sub(unsent);
         let faults = match (lost, out_of_order, malformed) {
             (0, 0, 0) => String::new(),
             _ => format!(", {lost} lost, {out_of_order} out of order, {malformed} malformed"),
@@ -347,7 +356,18 @@ impl Flow {
         // Of the clock: no two connections are to draw the same slices.
         let sending = (!plan.reflects).then(|| Sending::new(&plan.load, is_json, now, now.0)).flatten();
         let (heard, back) = (Heard::default(), Reflections::default());
-        Self { id, peer: agreed.peer_version.clone(), is_json, sending, heard, back }
+        Self { id, peer: agreed.peer_version.clone(), is_json, sending, heard, back, unsent: 0 }
+    }
+
+    /// What waits to go out on a connection that ends was counted as sent, and was not. Messages of which the bytes cannot be
+    /// looked at are as long as `len`.
+    fn take_back(&mut self, sender: &Sender<'_>, len: usize, tally: &mut Tally) {
+        let Self { unsent, .. } = self;
+        sender.unsent_messages(|message| {
+            *unsent += 1;
+            tally.unsent.messages_sent += 1;
+            tally.unsent.bytes_sent += message.map_or(len, <[u8]>::len) as u64;
+        });
     }
 }
 
@@ -355,7 +375,7 @@ impl Reflections {
     /// Sends a message back as it came, now or when there is room. `false`: too much waits.
     fn reflect(&mut self, bytes: &[u8], sender: &mut Sender<'_>, tally: &mut Tally) -> bool {
         tally.counts.messages_due += 1;
-        if self.waiting.is_empty() && sent_back(bytes, sender, tally) {
+        if self.waiting.is_empty() && self.sent_back(bytes, sender, tally) {
             return true;
         }
         self.bytes += bytes.len();
@@ -366,25 +386,26 @@ impl Reflections {
     /// There is room again.
     fn go_on(&mut self, sender: &mut Sender<'_>, tally: &mut Tally) {
         while let Some(bytes) = self.waiting.pop_front() {
-            if !sent_back(&bytes, sender, tally) {
+            if !self.sent_back(&bytes, sender, tally) {
                 self.waiting.push_front(bytes);
                 return;
             }
             self.bytes -= bytes.len();
         }
     }
-}
 
-/// Whether a message is on its way back. The end of a connection is its next event.
-fn sent_back(bytes: &[u8], sender: &mut Sender<'_>, tally: &mut Tally) -> bool {
-    match sender.send(bytes) {
-        Sent::Queued => {
-            tally.counts.messages_sent += 1;
-            tally.counts.bytes_sent += bytes.len() as u64;
-            true
+    /// Whether a message is on its way back. The end of a connection is its next event.
+    fn sent_back(&mut self, bytes: &[u8], sender: &mut Sender<'_>, tally: &mut Tally) -> bool {
+        match sender.send(bytes) {
+            Sent::Queued => {
+                self.sent += 1;
+                tally.counts.messages_sent += 1;
+                tally.counts.bytes_sent += bytes.len() as u64;
+                true
+            }
+            // One that came is as long as one that goes: there is no other that is never taken.
+            Sent::NotOpen | Sent::Unfit => true,
+            Sent::Full => false,
         }
-        // One that came is as long as one that goes: there is no other that is never taken.
-        Sent::NotOpen | Sent::Unfit => true,
-        Sent::Full => false,
     }
 }
