@@ -324,6 +324,19 @@ mod tests {
     }
 
     #[test]
+    fn the_transport_tells_of_both_directions() {
+        let both = Counts { messages_sent: 6_990_000, updates: 699_100, ..Counts::default() };
+        assert_eq!(Tool::Transport.carried(&both), 7_689_100);
+        for (counts, said) in [
+            (both, "6,990,000 messages sent and 699,100 received"),
+            (Counts { updates: 0, ..both }, "6,990,000 messages sent"),
+            (Counts { messages_sent: 0, ..both }, "699,100 messages received"),
+        ] {
+            assert_eq!(messages(Tool::Transport, &counts, &Evidence::default()), said);
+        }
+    }
+
+    #[test]
     fn a_sender_that_is_held_back_by_what_lies_between_is_not_to_blame() {
         let grown = |from, to| Trend { grows: true, at_start_ns: from, at_end_ns: to, most_ns: to };
         let steady = Trend { at_start_ns: 50_000, at_end_ns: 60_000, ..Trend::default() };
