@@ -240,6 +240,30 @@ fn datagrams_that_cannot_be_read_are_counted_and_do_no_harm() {
     assert_eq!(report["feeds"][0]["malformed_messages"], json!(1));
 }
 
+/// Who starts them in a script learns from the status alone that something is missing.
+#[test]
+fn plant_and_tally_end_with_status_3_where_messages_are_missing() {
+    for (hole, status) in [(0, 0), (5, 3)] {
+        let place = Place::new(1);
+        let mut plant = place.plant("");
+        let mut tally = place.tally("NONE");
+        let sender = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let send = |sequence: u64, count: u16, message: &[u8]| {
+            let header = [&b"BADDAY0001"[..], &sequence.to_be_bytes(), &count.to_be_bytes()].concat();
+            sender.send_to(&[&header, message].concat(), place.lines[0]).unwrap();
+        };
+        let event = [0, 12, b'S', 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, b'O'];
+        send(1, 1, &event);
+        send(2 + hole, 1, &event);
+        send(3 + hole, 0xFFFF, b"");
+        let (found, report) = (tally.says(), plant.says());
+        assert_eq!(found["missing_messages"], json!(hole), "{found}");
+        assert_eq!(report["feeds"][0]["missing_messages"], json!(hole), "{report}");
+        assert_eq!(tally.child.wait().unwrap().code(), Some(status), "tally, {hole} missing");
+        assert_eq!(plant.child.wait().unwrap().code(), Some(status), "plant, {hole} missing");
+    }
+}
+
 /// What a plant publishes of one symbol, from the oldest tick on, until the session is over.
 fn watch(place: &Place, symbol: &str) -> Running {
     let ring = ["--ring", &place.ring, "--from", "oldest", "--until-end-of-session"];
