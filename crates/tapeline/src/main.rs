@@ -44,13 +44,16 @@ const UNKNOWN_ARGUMENTS: u8 = 2;
 fn main() -> ExitCode {
     part::end_with_parent();
     let arguments: Vec<_> = std::env::args_os().collect();
-    let omm::Translated { arguments, spelling } = match omm::translate(&arguments, Path::new("")) {
+    let omm::Translated { arguments, spelling, notes } = match omm::translate(&arguments, Path::new("")) {
         Ok(translated) => translated,
         Err(error) => {
             anstream::eprintln!("{}", failure::text(&error.into()));
             return ExitCode::from(UNKNOWN_ARGUMENTS);
         }
     };
+    for note in notes {
+        anstream::eprintln!("note: {note}");
+    }
     let cli = match cli::Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(error) if spelling.is_plain() || !error.use_stderr() => error.exit(),

@@ -93,6 +93,11 @@ enum Means {
     Protocols,
     /// The name of the consumer or provider in `EmaConfig.xml`.
     ConfigName,
+    /// What only Java's tools can do, which changes nothing here: why. `true` if it has a value.
+    Idle(bool, &'static str),
+    /// Java's key store, here a file of PEM: of a server its key and certificate, of a client those that it trusts.
+    KeyFile,
+    KeyPassword,
     /// Cannot be: why, and what to do. `true` if it has a value.
     Refused(bool, &'static str, &'static str),
 }
@@ -101,6 +106,8 @@ const NO_TUNNEL: Means = Means::Refused(false, "there are no tunnel streams", "l
 const NO_TUNNEL_VALUE: Means = Means::Refused(true, "there are no tunnel streams", "leave it out");
 const NO_MULTICAST: Means =
     Means::Refused(true, "there is no multicast to hubs", "leave it out, and connect with -h and -p");
+
+const NO_PROXY: Means = Means::Refused(true, "connections are not made through a proxy", "leave it out");
 
 const fn word(name: &'static str, tools: u8, means: Means) -> Word {
     Word { name, tools, means }
@@ -125,6 +132,11 @@ const WORDS: &[Word] = &[
     word("serviceName", C | P | N, Means::Value("service-name")),
     word("serviceId", P | N, Means::Value("service-id")),
     word("useServiceId", C, Means::OneOrZero("use-service-id")),
+    // What is published has a service's number and no name.
+    word("useServiceId", N, Means::Always),
+    word("primeJVM", C, Means::Idle(false, "there is no virtual machine to warm up")),
+    word("downcastDecoding", C, Means::Idle(false, "fields are decoded by their types, in one way")),
+    word("help", C | P | N | T, Means::Flag("help")),
     word("requestRate", C, Means::Value("request-rate")),
     word("snapshot", C, Means::Flag("snapshot")),
     word("steadyStateTime", C, Means::Value("steady-state-time")),
@@ -152,17 +164,21 @@ const WORDS: &[Word] = &[
     word("if", C | N, Means::Value("interface")),
     word("connType", C | P | N, Means::ConnectionType),
     word("encryptedConnType", C | N, Means::EncryptedType),
+    // Java's names for these two.
+    word("encryptedConnectionType", C | N, Means::EncryptedType),
+    word("c", P, Means::ConnectionType),
     word("pl", C | P, Means::Protocols),
     word("websocket", C, Means::Protocols),
     word("castore", C | N | T, Means::Value("ca")),
-    word("keyfile", P | T, Means::Value("key")),
+    word("keyfile", C | P | N | T, Means::KeyFile),
+    word("keypasswd", C | P | N | T, Means::KeyPassword),
     word("cert", P | T, Means::Value("cert")),
     word("outputBufs", C | P | N | T, Means::Value("guaranteed-output-buffers")),
     word("inputBufs", C | P | N, Means::Value("num-input-buffers")),
     word("sendBufSize", C | P | N | T, Means::Value("sys-send-buf-size")),
     word("recvBufSize", C | P | N | T, Means::Value("sys-recv-buf-size")),
     word("highWaterMark", C | P | N | T, Means::Value("high-water-mark")),
-    word("maxFragmentSize", P | T, Means::Value("max-fragment-size")),
+    word("maxFragmentSize", P | N | T, Means::Value("max-fragment-size")),
     word("tcpDelay", C | P | N, Means::Flag("tcp-nodelay=false")),
     word("directWrite", P | N, Means::Flag("high-water-mark=0")),
     // TransportPerf's: the guide has no chapter on it.
@@ -172,7 +188,7 @@ const WORDS: &[Word] = &[
     word("msgSize", T, Means::Value("msg-size")),
     word("pack", T, Means::Value("pack")),
     word("reflectMsgs", T, Means::Flag("reflect-msgs")),
-    word("busyRead", T, Means::Flag("busy-read")),
+    word("busyRead", C | T, Means::Flag("busy-read")),
     word("tcpDelay", T, Means::Flag("tcp-delay")),
     word("directWrite", T, Means::Flag("direct-write")),
     word("compressionType", T, Means::Value("compression")),
@@ -203,6 +219,15 @@ const WORDS: &[Word] = &[
     word("u", N | T, NO_MULTICAST),
     word("ra", N | T, NO_MULTICAST),
     word("sa", N | T, NO_MULTICAST),
+    word("tp", T, NO_MULTICAST),
+    word("prr", T, NO_MULTICAST),
+    word("proxy", T, Means::Refused(false, "connections are not made through a proxy", "leave it out")),
+    word("ph", T, NO_PROXY),
+    word("pp", T, NO_PROXY),
+    word("plogin", T, NO_PROXY),
+    word("ppasswd", T, NO_PROXY),
+    word("pdomain", T, NO_PROXY),
+    word("krbfile", T, NO_PROXY),
     word("mcastStats", N | T, Means::Refused(false, "there is no multicast to hubs", "leave it out")),
     word("takeMCastStats", N, Means::Refused(false, "there is no multicast to hubs", "leave it out")),
 ];
@@ -226,6 +251,10 @@ struct Said {
     api_threads: Option<String>,
     /// Each message goes out at once, whatever the high-water mark.
     is_direct: bool,
+    key_file: Option<String>,
+    has_key_password: bool,
+    /// What was asked for and changes nothing.
+    notes: Vec<String>,
 }
 
 /// A command line in Tapeline's spelling.
@@ -234,6 +263,8 @@ pub(crate) struct Translated {
     pub(crate) arguments: Vec<OsString>,
     /// How errors are to spell the options.
     pub(crate) spelling: Spelling,
+    /// What the user is told of options that change nothing.
+    pub(crate) notes: Vec<String>,
 }
 
 /// Arguments as Tapeline spells them, the first being the program's name. What is in its spelling already, and what is of no
@@ -278,6 +309,18 @@ pub(crate) fn translate(arguments: &[OsString], folder: &Path) -> Result<Transla
         }
         let value = match value {
             Some(value) => value.to_owned(),
+            // Java's tools take true and false for 1 and 0, and an option alone for true.
+            None if word.is_switch() => match rest.as_slice().first().and_then(|next| next.to_str()) {
+                Some(said @ ("true" | "false")) => {
+                    rest.next();
+                    if said == "true" { "1" } else { "0" }.to_owned()
+                }
+                Some(next) if word.has_value() && !next.starts_with('-') => {
+                    rest.next();
+                    next.to_owned()
+                }
+                _ => "1".to_owned(),
+            },
             None if word.has_value() => match rest.next() {
                 Some(value) => value.to_str().map(str::to_owned).ok_or_else(|| {
                     Hinted::new(
@@ -299,10 +342,10 @@ pub(crate) fn translate(arguments: &[OsString], folder: &Path) -> Result<Transla
     if is_guides {
         spelling.is_guides(tool);
     }
-    said.together(tool, link, folder, &mut line)?;
+    let notes = said.together(tool, link, folder, &mut line)?;
     let mut arguments: Vec<OsString> = ["tapeline", "omm", tool.command()].map(OsString::from).to_vec();
     arguments.extend(line.words());
-    Ok(Translated { arguments, spelling })
+    Ok(Translated { arguments, spelling, notes })
 }
 
 /// The option that an argument is in Tapeline's spelling, and whether its value comes behind it.
@@ -382,7 +425,13 @@ fn is_ema(tool: Tool, link: Option<&str>) -> bool {
 
 impl Word {
     const fn has_value(&self) -> bool {
-        !matches!(self.means, Means::Flag(_) | Means::Always | Means::Refused(false, ..))
+        let is_alone = matches!(self.means, Means::Flag(_) | Means::Always);
+        !is_alone && !matches!(self.means, Means::Refused(false, ..) | Means::Idle(false, _))
+    }
+
+    /// Whether it says yes or no.
+    const fn is_switch(&self) -> bool {
+        matches!(self.means, Means::OneOrZero(_) | Means::Dispatch) || !self.has_value()
     }
 }
 
@@ -429,6 +478,7 @@ impl Said {
                 self.api_threads = self.api_threads.take().filter(|_| option != "api-threads");
             }
             "high-water-mark" => self.is_direct = false,
+            "key" | "ca" => self.key_file = None,
             _ => {}
         }
         line.plain(option, words);
@@ -450,6 +500,10 @@ impl Said {
         self.has_dispatch |= matches!(word.means, Means::Dispatch | Means::ApiThreads);
         match word.means {
             Means::Value(option) => line.guides(&format!("{option}={value}")),
+            Means::Flag(option) if value == "0" => {
+                self.is_direct &= word.name != "directWrite";
+                line.withdraw(option.split_once('=').map_or(option, |(option, _)| option));
+            }
             Means::Flag(option) => {
                 self.is_direct |= word.name == "directWrite";
                 line.guides(option);
@@ -460,6 +514,9 @@ impl Said {
                 _ => return Err(one_or_zero()),
             },
             Means::Always => {}
+            Means::Idle(_, why) => self.notes.push(format!("{spelled} changes nothing: {why}")),
+            Means::KeyFile => self.key_file = Some(value),
+            Means::KeyPassword => self.has_key_password = true,
             Means::Dispatch => match value.as_str() {
                 "1" => {
                     self.has_user_dispatch = true;
@@ -502,7 +559,7 @@ impl Said {
         link: Option<&str>,
         folder: &Path,
         line: &mut Line,
-    ) -> Result<(), Hinted> {
+    ) -> Result<Vec<String>, Hinted> {
         for option in self.config(tool, link, folder, line.has("config"))? {
             line.guides(&option);
         }
@@ -528,6 +585,7 @@ impl Said {
         }
         let is_client = has_host(tool);
         self.server(tool, line)?;
+        self.key_file(tool, folder, line)?;
         let is_websocket = self.connection(is_client, line)?;
         let protocols = match &self.protocols {
             Some((spelled, list)) => Some((spelled.as_str(), sub_protocols(spelled, list)?)),
@@ -547,7 +605,58 @@ impl Said {
             }
             None => {}
         }
+        Ok(self.notes)
+    }
+
+    /// What Java's tools keep in one file under a password.
+    fn key_file(&mut self, tool: Tool, folder: &Path, line: &mut Line) -> Result<(), Hinted> {
+        let Some(file) = self.key_file.take() else {
+            if self.has_key_password {
+                self.notes.push("-keypasswd changes nothing: there is no -keyfile".to_owned());
+            }
+            return Ok(());
+        };
+        // What cannot be read is said by who opens it.
+        let bytes = std::fs::read(folder.join(&file)).unwrap_or_default();
+        // Those of JKS and JCEKS begin with magic numbers, those of PKCS #12 as all DER does.
+        if [&b"\xFE\xED\xFE\xED"[..], b"\xCE\xCE\xCE\xCE", b"\x30\x82"]
+            .iter()
+            .any(|magic| bytes.starts_with(magic))
+        {
+            let what = format!("-keyfile {file} is a key store of Java's; PEM is expected");
+            let hint = "keytool -importkeystore -srckeystore FILE -destkeystore F.p12 -deststoretype PKCS12, then \
+                        openssl pkcs12 -in F.p12 -nodes -out F.pem";
+            return Err(Hinted::new(what, hint));
+        }
+        let text = String::from_utf8_lossy(&bytes);
+        if text.contains("ENCRYPTED") {
+            let what = format!("-keyfile {file} has a key under a password, which is not opened here");
+            return Err(Hinted::new(what, "openssl pkey -in FILE -out key.pem writes it without"));
+        }
+        if self.has_key_password {
+            self.notes.push(format!("-keypasswd changes nothing: {file} is not under a password"));
+        }
+        let is_client = has_host(tool) || tool == Tool::Transport && self.is_transport_client(line);
+        if !is_client {
+            if !line.has("cert") && text.contains("BEGIN CERTIFICATE") {
+                line.guides(&format!("cert={file}"));
+            }
+            line.guides(&format!("key={file}"));
+        } else if line.has("tls") || self.is_encrypted(line) {
+            line.guides(&format!("ca={file}"));
+        } else {
+            self.notes.push("-keyfile changes nothing: the connection is not encrypted".to_owned());
+        }
         Ok(())
+    }
+
+    fn is_encrypted(&self, line: &Line) -> bool {
+        self.connection.as_ref().is_some_and(|(_, kind)| kind == "encrypted")
+            || line.value("conn-type") == Some("encrypted")
+    }
+
+    fn is_transport_client(&self, line: &Line) -> bool {
+        line.value("app-type") == Some("client") || line.has_word("client")
     }
 
     /// Where a client's server is: what of it the guide's options have not said is that of `--server`, or as usual.

@@ -78,6 +78,10 @@ impl Line {
         self.given.iter().any(|given| given.option.as_deref() == Some(option))
     }
 
+    pub(super) fn has_word(&self, word: &str) -> bool {
+        self.given.iter().any(|given| given.option.is_none() && given.words.iter().any(|it| it == word))
+    }
+
     /// The value of an option in Tapeline's spelling, the last if there are several.
     pub(super) fn value(&self, option: &str) -> Option<&str> {
         let given = self.given.iter().rev().find(|given| given.option.as_deref() == Some(option))?;

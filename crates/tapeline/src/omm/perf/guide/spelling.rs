@@ -15,7 +15,7 @@ pub(crate) struct Spelling {
 impl Spelling {
     /// All options of a tool as the guide has them, but for those that were spelled already.
     pub(super) fn is_guides(&mut self, tool: Tool) {
-        for word in WORDS.iter().filter(|word| tool.has(word)) {
+        for word in WORDS.iter().filter(|word| tool.has(word) && word.name != "help") {
             for (option, as_guide) in word.names() {
                 let option = format!("--{option}");
                 if !self.typed.contains(&option) {
@@ -50,13 +50,19 @@ impl Spelling {
             out.push_str(before);
             let is_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
             let name = option.split(|letter| !is_name(letter)).next().unwrap_or_default();
-            let is_start = !out.ends_with(is_name);
+            let is_start = ends_with_style(&out) || !out.ends_with(is_name);
             out.push_str(self.names.get(name).filter(|_| is_start).map_or(name, String::as_str));
             rest = &option[name.len()..];
         }
         out.push_str(rest);
         out
     }
+}
+
+/// Whether a text ends with the code that begins or ends a colour, which is no part of a word.
+fn ends_with_style(text: &str) -> bool {
+    let code = text.rfind("\u{1b}[").and_then(|at| text[at + 2..].strip_suffix('m'));
+    code.is_some_and(|code| code.chars().all(|letter| letter.is_ascii_digit() || letter == ';'))
 }
 
 impl super::Word {
@@ -73,7 +79,10 @@ impl super::Word {
             Means::ConnectionType => return vec![("tls", format!("{spelled} encrypted"))],
             Means::Protocols => "websocket",
             Means::ConfigName => "config-name",
-            Means::Port | Means::EncryptedType | Means::Always | Means::Refused(..) => return Vec::new(),
+            // What follows from it is found when all is read.
+            Means::KeyFile => return vec![("key", spelled.clone()), ("ca", spelled)],
+            Means::Port | Means::EncryptedType | Means::KeyPassword => return Vec::new(),
+            Means::Always | Means::Idle(..) | Means::Refused(..) => return Vec::new(),
         };
         vec![(option, spelled)]
     }
@@ -93,7 +102,7 @@ mod tests {
         for (text, said) in [
             ("--update-rate is 5, less than --tick-rate", "-updateRate is 5, less than --tick-rate"),
             ("'--pre-enc', (--max-pack-count)=1", "'-preEnc', (-maxPackCount)=1"),
-            ("\u{1b}[33m'--run-time <SECONDS>'\u{1b}[0m", "\u{1b}[33m'-runTime <SECONDS>'\u{1b}[0m"),
+            ("for '\u{1b}[1;33m--run-time\u{1b}[0m'", "for '\u{1b}[1;33m-runTime\u{1b}[0m'"),
             ("--api-dispatch or --api-threads", "-useUserDispatch 0 or -apiThreads"),
             // What is no option of the guide, or none at all.
             (

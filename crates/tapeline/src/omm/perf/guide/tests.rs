@@ -130,7 +130,8 @@ fn every_word_is_an_option_of_its_tool() {
         _ => "1000",
     };
     for tool in Tool::ALL {
-        for word in WORDS.iter().filter(|word| tool.has(word)) {
+        // What asks for help is no error, and nothing that can be parsed.
+        for word in WORDS.iter().filter(|word| tool.has(word) && word.name != "help") {
             let value = match word.means {
                 Means::Value(option) => sample(option),
                 Means::Host => "host",
@@ -140,14 +141,15 @@ fn every_word_is_an_option_of_its_tool() {
                 Means::Protocols => "rssl.rwf",
                 Means::OneOrZero(_) | Means::Dispatch | Means::ApiThreads => "1",
                 Means::ConfigName => "Name --config x.xml",
-                Means::Refused(..) | Means::Flag(_) | Means::Always => "",
+                Means::KeyFile | Means::KeyPassword | Means::Idle(true, _) => "f",
+                Means::Refused(..) | Means::Flag(_) | Means::Always | Means::Idle(false, _) => "",
             };
             // Options that need others.
             let beside = match word.name {
                 "castore" if tool != Tool::Transport => "-connType encrypted",
                 "encryptedConnType" if tool == Tool::Transport => "-connType encrypted",
                 "cert" => "-keyfile f",
-                "keyfile" => "-cert f",
+                "keyfile" if matches!(tool, Tool::Provider | Tool::Transport) => "-cert f",
                 "pl" if has_host(tool) => "-connType websocket",
                 _ => "",
             };
@@ -226,6 +228,95 @@ fn what_cannot_be_is_said() {
         ),
     ] {
         assert_eq!(said(text), expected, "{text}");
+    }
+}
+
+/// The options of LSEG's tools in Java (RTSDK 3.9.1) that those in C do not have.
+#[test]
+fn the_options_of_java_are_understood() {
+    let folder = tempfile::tempdir().unwrap();
+    let both = "-----BEGIN CERTIFICATE-----\n-----BEGIN PRIVATE KEY-----\n";
+    for (name, text) in [
+        ("both.pem", both.as_bytes()),
+        ("key.pem", b"-----BEGIN PRIVATE KEY-----\n"),
+        ("ca.pem", b"-----BEGIN CERTIFICATE-----\n"),
+        ("locked.pem", b"-----BEGIN ENCRYPTED PRIVATE KEY-----\n"),
+        ("keys.jks", b"\xFE\xED\xFE\xED\x00\x00\x00\x02"),
+        ("keys.p12", b"\x30\x82\x0A\x00"),
+    ] {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    let said = |text: &str| match translate(&words(text), folder.path()) {
+        Ok(Translated { arguments, notes, .. }) => {
+            let mut said = line(&arguments[2..]);
+            notes.iter().for_each(|note| said.push_str(&format!(" ({note})")));
+            said
+        }
+        Err(error) => error.to_string(),
+    };
+    for (java, ours) in [
+        (
+            "ConsPerf -primeJVM",
+            "consumer (-primeJVM changes nothing: there is no virtual machine to warm up)",
+        ),
+        (
+            "ConsPerf -primeJVM true -snapshot",
+            "consumer --snapshot (-primeJVM changes nothing: there is no virtual machine to warm up)",
+        ),
+        (
+            "ConsPerf -downcastDecoding",
+            "consumer (-downcastDecoding changes nothing: fields are decoded by their types, in one way)",
+        ),
+        (
+            "ConsPerf -connType encrypted -encryptedConnectionType websocket -keyfile ca.pem",
+            "consumer --ca=ca.pem --tls --websocket=rssl.rwf",
+        ),
+        (
+            "NIProvPerf -connType encrypted -encryptedConnectionType socket -keyfile ca.pem -keypasswd x",
+            "ni-provider --ca=ca.pem --tls (-keypasswd changes nothing: ca.pem is not under a password)",
+        ),
+        ("ConsPerf -keyfile ca.pem", "consumer (-keyfile changes nothing: the connection is not encrypted)"),
+        ("ConsPerf -keypasswd x", "consumer (-keypasswd changes nothing: there is no -keyfile)"),
+        (
+            "ConsPerf -connType encrypted -encryptedConnectionType http",
+            "-encryptedConnectionType http cannot be: RSSL is not tunnelled through HTTP",
+        ),
+        ("ProvPerf -c socket", "provider"),
+        ("ProvPerf -c encrypted -keyfile both.pem", "provider --cert=both.pem --key=both.pem"),
+        ("ProvPerf -c encrypted -cert ca.pem -keyfile key.pem", "provider --cert=ca.pem --key=key.pem"),
+        ("ProvPerf -c encrypted", "-c encrypted needs a certificate and a key"),
+        (
+            "ProvPerf -c encrypted -keyfile keys.jks -keypasswd x",
+            "-keyfile keys.jks is a key store of Java's; PEM is expected",
+        ),
+        (
+            "ProvPerf -c encrypted -keyfile keys.p12 -keypasswd x",
+            "-keyfile keys.p12 is a key store of Java's; PEM is expected",
+        ),
+        (
+            "ProvPerf -c encrypted -cert ca.pem -keyfile locked.pem -keypasswd x",
+            "-keyfile locked.pem has a key under a password, which is not opened here",
+        ),
+        ("ConsPerf -busyRead", "consumer --busy-read"),
+        ("ConsPerf -snapshot true -tcpDelay false -itemCount 5", "consumer --snapshot --item-count=5"),
+        ("ConsPerf -snapshot -snapshot false", "consumer"),
+        ("ConsPerf -useServiceId -useUserDispatch", "consumer --use-service-id"),
+        ("ConsPerf -useServiceId true -useUserDispatch false", "consumer --use-service-id --api-dispatch"),
+        ("NIProvPerf -useServiceId -maxFragmentSize 6144", "ni-provider --max-fragment-size=6144"),
+        ("ConsPerf -help", "consumer --help"),
+        (
+            "TransportPerf -appType client -connType encrypted -keyfile ca.pem",
+            "transport --app-type=client --conn-type=encrypted --ca=ca.pem",
+        ),
+        (
+            "TransportPerf -connType encrypted -keyfile both.pem",
+            "transport --conn-type=encrypted --cert=both.pem --key=both.pem",
+        ),
+        ("TransportPerf -proxy", "-proxy cannot be: connections are not made through a proxy"),
+        ("TransportPerf -krbfile x", "-krbfile cannot be: connections are not made through a proxy"),
+        ("TransportPerf -prr 5", "-prr cannot be: there is no multicast to hubs"),
+    ] {
+        assert_eq!(said(java), ours, "{java}");
     }
 }
 
