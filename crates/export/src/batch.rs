@@ -71,6 +71,13 @@ impl Values {
         }
     }
 
+    /// The text at a place among those that there are.
+    pub(crate) fn text(&self, place: usize) -> &[u8] {
+        let Self::Text { bytes, ends } = self else { return &[] };
+        let begin = place.checked_sub(1).map_or(0, |before| ends[before]);
+        &bytes[begin..ends[place]]
+    }
+
     fn clear(&mut self) {
         match self {
             Self::Whole(values) => values.clear(),
@@ -131,6 +138,18 @@ impl Batch {
         self.rows >= MOST_ROWS || self.columns.iter().map(text).sum::<usize>() >= MOST_TEXT
     }
 
+    /// Bytes that its rows take.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let of_values = |values: &Values| match values {
+            Values::Whole(values) => size_of_val(&values[..]),
+            Values::Double(values) => size_of_val(&values[..]),
+            Values::Flag(values) => values.len(),
+            Values::Text { bytes, ends } => bytes.len() + size_of_val(&ends[..]),
+        };
+        self.columns.iter().map(|cells| size_of_val(&cells.levels[..]) + of_values(&cells.values)).sum()
+    }
+
     /// Takes all rows out. The room for them stays.
     pub fn clear(&mut self) {
         self.rows = 0;
@@ -142,6 +161,27 @@ impl Batch {
 
     pub(crate) fn columns(&self) -> &[Cells] {
         &self.columns
+    }
+
+    /// Another row, which has a cell of each column: that of a row of another batch of this table, by the value's place.
+    pub(crate) fn copy_row(&mut self, of: &Self, place: impl Fn(usize) -> Option<usize>) {
+        self.rows += 1;
+        for (at, (to, from)) in self.columns.iter_mut().zip(&of.columns).enumerate() {
+            let place = place(at);
+            to.levels.push(i16::from(place.is_some()));
+            let Some(place) = place else { continue };
+            match (&mut to.values, &from.values) {
+                (Values::Whole(to), Values::Whole(from)) => to.push(from[place]),
+                (Values::Double(to), Values::Double(from)) => to.push(from[place]),
+                (Values::Flag(to), Values::Flag(from)) => to.push(from[place]),
+                (Values::Text { bytes, ends }, from @ Values::Text { .. }) => {
+                    bytes.extend_from_slice(from.text(place));
+                    ends.push(bytes.len());
+                }
+                // Both are of one table, with numbers held in one way.
+                _ => {}
+            }
+        }
     }
 
     /// Another row, whose cells are to be given from the first column to the last. After an error a row is not whole, and the

@@ -31,6 +31,9 @@ pub enum Error {
     /// The caller's, or the journal's: too many to carry quotes on for.
     #[error("there are more than {0} items")]
     Items(usize),
+    /// The caller's: rows that are to be sorted take more memory than they may.
+    #[error("the rows that are to be sorted take more than {0} bytes")]
+    SortLimit(u64),
     /// A text with a zero byte, which ends a symbol of kdb+.
     #[error("kdb+ cannot hold a row")]
     Kdb(#[from] tapeline_kdb::Refused),
@@ -49,6 +52,9 @@ impl Error {
         match self {
             Self::Message { .. } => Some("`tapeline journal inspect --from-sequence` shows the tick"),
             Self::Number { .. } => Some("--numbers double takes every number, to the nearest double"),
+            Self::SortLimit(_) => Some(
+                "--sort-limit allows more memory; --tables writes fewer tables, --from-time fewer days at a time",
+            ),
             Self::Items(_) => Some("--tables without quotes carries nothing on"),
             _ => None,
         }

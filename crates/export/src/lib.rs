@@ -9,19 +9,23 @@
 
 mod batch;
 mod best;
+mod details;
 mod error;
 mod kdb_log;
 mod message;
 mod news;
 mod parquet_file;
 mod rows;
+mod sorted;
 mod table;
 
 pub use batch::{Batch, MOST_ROWS, MOST_TEXT, Numbers};
 pub use best::MOST_ITEMS;
+pub use details::{AGGRESSORS, IMBALANCES, VARIATIONS};
 pub use error::Error;
 pub use kdb_log::{KdbLog, schema, types};
 pub use news::News;
 pub use parquet_file::ParquetFile;
 pub use rows::{Rows, Sink};
+pub use sorted::SortBy;
 pub use table::{Column, Kind, Table};

@@ -1,6 +1,6 @@
 //! What a tick tells anew.
 
-use tapeline_omm::{FieldList, Malformed, Time, fid};
+use tapeline_omm::{Field, FieldList, Malformed, Time, fid};
 use tapeline_plant::tick::{Flags, Header, Kind};
 
 /// A day in ns.
@@ -13,6 +13,12 @@ pub struct News {
     /// That is an image whose trade was when the tick's event was, and the row of a kdb+ client that was the first of its item: rows are
     /// never published again. Of other images the trade was told before, or may be long ago.
     pub trade: bool,
+    /// It brings a trade that was broken: an update that names one, its number, price or size, or an image that stands in for such an
+    /// update, which has CAN_TIM_NS as the time of the tick's event.
+    pub broken: bool,
+    /// It brings the state of an auction: an update with any of its fields, or an image that stands in for such an update, which has
+    /// IMB_TIM_NS as the time of the tick's event.
+    pub auction: bool,
     /// It brings the best bid or ask, or the size of either. An image has all fields, so that those without a value bring nothing.
     pub quote: bool,
 }
@@ -28,7 +34,9 @@ impl News {
             return Ok(news);
         }
         let is_image = header.kind == Kind::Refresh;
-        let mut trade_ns = None;
+        let (mut trade_ns, mut broken_ns, mut auction_ns) = (None, None, None);
+        // Who reads the values says what is no time.
+        let ns_of_day = |field: &Field<'_>| field.time().ok().flatten().and_then(Time::ns_of_day);
         for field in fields.iter() {
             let field = field?;
             match field.fid {
@@ -36,14 +44,24 @@ impl News {
                 fid::BID | fid::ASK | fid::BIDSIZE | fid::ASKSIZE => {
                     news.quote |= !is_image || !field.is_blank();
                 }
-                // Who reads the values says what is no time.
-                fid::SALTIM_NS if is_image => {
-                    trade_ns = field.time().ok().flatten().and_then(Time::ns_of_day);
-                }
+                fid::CAN_TRD_ID | fid::CAN_PRC | fid::CAN_VOL => news.broken |= !field.is_blank(),
+                fid::INDAUCTYPE
+                | fid::IMB_SIDE
+                | fid::IMB_SH
+                | fid::IMB_PR_SH
+                | fid::IMB_PR_REF
+                | fid::IMB_PR_NR
+                | fid::IMB_PR_FR => news.auction = true,
+                fid::SALTIM_NS if is_image => trade_ns = ns_of_day(&field),
+                fid::CAN_TIM_NS if is_image => broken_ns = ns_of_day(&field),
+                fid::IMB_TIM_NS if is_image => auction_ns = ns_of_day(&field),
                 _ => {}
             }
         }
-        news.trade &= !is_image || is_row(header) || trade_ns == Some(header.event.0 % DAY_NS);
+        let is_of_event = |ns| ns == Some(header.event.0 % DAY_NS);
+        news.trade &= !is_image || is_row(header) || is_of_event(trade_ns);
+        news.broken &= !is_image || is_of_event(broken_ns);
+        news.auction &= !is_image || is_of_event(auction_ns);
         Ok(news)
     }
 }

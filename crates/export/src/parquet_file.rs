@@ -6,12 +6,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use parquet::basic::{Compression, Encoding, LogicalType, Repetition, TimeUnit, Type as Physical};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DoubleType, Int64Type};
+use parquet::file::metadata::SortingColumn;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, Type};
 
 use crate::Error;
 use crate::batch::{Batch, Numbers, PRICE_PLACES, Values};
+use crate::sorted::SortBy;
 use crate::table::{Column, Kind, Table};
 
 /// Digits of a price: as many as 64 bits hold.
@@ -35,8 +37,24 @@ impl<W: Write + Send> ParquetFile<W> {
     /// # Errors
     /// It cannot be written.
     pub fn begin(out: W, table: Table, numbers: Numbers) -> Result<Self, Error> {
+        Self::begin_sorted(out, table, numbers, None)
+    }
+
+    /// The same, of rows that come in this order, which its row groups say.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn begin_sorted(
+        out: W,
+        table: Table,
+        numbers: Numbers,
+        sorted: Option<SortBy>,
+    ) -> Result<Self, Error> {
+        let column =
+            |at: usize| SortingColumn { column_idx: at as i32, descending: false, nulls_first: true };
         let mut properties = WriterProperties::builder()
             .set_created_by(concat!("tapeline ", env!("CARGO_PKG_VERSION")).to_owned())
+            .set_sorting_columns(sorted.map(|by| by.columns(table).map(column).into()))
             .set_compression(Compression::SNAPPY);
         let mut fields = Vec::new();
         for column in table.columns() {

@@ -11,6 +11,7 @@ use tapeline_plant::tick::{Flags, Kind, Tick};
 use crate::Error;
 use crate::batch::{Batch, Row};
 use crate::best::{Best, Bests};
+use crate::details::{AGGRESSORS, Auction, Broken, shown, word};
 use crate::message::{Fault, double, ns_of_day, real};
 use crate::news::News;
 use crate::table::Table;
@@ -91,11 +92,15 @@ impl Rows {
         }
         let news = News::of(&tick.header, list)?;
         let mut trade = if news.trade { Trade::of(list)? } else { None };
+        let mut broken = news.broken.then(Broken::default);
+        let mut auction = news.auction.then(Auction::default);
         for field in list.render(Dictionary::builtin()) {
             let field = field?;
             // What a quote has beside bid and ask is carried on also where it comes alone.
-            let has_column =
-                trade.as_mut().is_some_and(|trade| trade.take(&field)) || best.take(&field) && news.quote;
+            let has_column = trade.as_mut().is_some_and(|trade| trade.take(&field))
+                || broken.as_mut().is_some_and(|broken| broken.take(&field))
+                || auction.as_mut().is_some_and(|auction| auction.take(&field))
+                || best.take(&field) && news.quote;
             if !has_column {
                 field_row(tick, None, &field, text, to)?;
             }
@@ -103,8 +108,19 @@ impl Rows {
         if let Some(trade) = trade.filter(|_| to.wants(Table::Trades)) {
             let mut row = begin(to.batch(Table::Trades)?, tick);
             row.time(tick.header.event).time(tick.header.wire);
+            row.text(Some("trade"))
+                .text(trade.id.as_deref())
+                .text(trade.side)
+                .text(trade.conditions.as_deref());
             row.real(Some(trade.price))?.real(trade.size)?.real(trade.volume)?.real(trade.trades)?;
             row.whole(trade.time_ns).text(Some(tick.header.quality().name()));
+        }
+        if let Some(broken) = broken.filter(|_| to.wants(Table::Trades)) {
+            let mut row = begin(to.batch(Table::Trades)?, tick);
+            row.time(tick.header.event).time(tick.header.wire);
+            row.text(Some("break")).text(broken.id.as_deref()).text(None::<&str>).text(None::<&str>);
+            row.real(broken.price)?.real(broken.size)?.real(broken.volume)?.real(broken.trades)?;
+            row.whole(broken.time_ns).text(Some(tick.header.quality().name()));
         }
         if news.quote && to.wants(Table::Quotes) {
             let mut row = begin(to.batch(Table::Quotes)?, tick);
@@ -112,6 +128,17 @@ impl Rows {
             row.real(best.bid)?.real(best.bid_size)?.real(best.ask)?.real(best.ask_size)?;
             row.text(best.bid_source.as_deref()).text(best.ask_source.as_deref());
             row.whole(best.time_ns).text(Some(tick.header.quality().name()));
+        }
+        if let Some(auction) = auction.filter(|_| to.wants(Table::Auctions)) {
+            let mut row = begin(to.batch(Table::Auctions)?, tick);
+            row.time(tick.header.event).time(tick.header.wire);
+            row.text(auction.kind.as_deref())
+                .text(auction.side)
+                .real(auction.paired)?
+                .real(auction.imbalance)?;
+            row.real(auction.reference)?.real(auction.near)?.real(auction.far)?.text(auction.variation);
+            row.whole(auction.due_ns).real(auction.extensions)?;
+            row.whole(auction.time_ns).text(Some(tick.header.quality().name()));
         }
         Ok(())
     }
@@ -291,6 +318,9 @@ struct Trade {
     volume: Option<Real>,
     trades: Option<Real>,
     time_ns: Option<i64>,
+    id: Option<String>,
+    side: Option<&'static str>,
+    conditions: Option<String>,
 }
 
 impl Trade {
@@ -299,7 +329,16 @@ impl Trade {
         for field in list.render(Dictionary::builtin()) {
             let field = field?;
             if let (fid::TRDPRC_1, Some(Some(price))) = (field.fid, real(&field.value)) {
-                return Ok(Some(Self { price, size: None, volume: None, trades: None, time_ns: None }));
+                return Ok(Some(Self {
+                    price,
+                    size: None,
+                    volume: None,
+                    trades: None,
+                    time_ns: None,
+                    id: None,
+                    side: None,
+                    conditions: None,
+                }));
             }
         }
         Ok(None)
@@ -312,6 +351,19 @@ impl Trade {
             fid::TRDVOL_1 => &mut self.size,
             fid::ACVOL_1 => &mut self.volume,
             fid::NUM_MOVES => &mut self.trades,
+            fid::TRADE_ID => {
+                self.id = shown(field);
+                return true;
+            }
+            fid::COND_N => {
+                self.conditions = shown(field);
+                return true;
+            }
+            fid::AGGRS_SID1 => {
+                let Some(side) = word(&AGGRESSORS, &field.value) else { return false };
+                self.side = side;
+                return true;
+            }
             fid::SALTIM_NS => {
                 let Some(time) = ns_of_day(&field.value) else { return false };
                 self.time_ns = time;
@@ -339,10 +391,9 @@ struct Order {
 impl Order {
     /// Takes a field, if it is one of an order's.
     fn take(&mut self, field: &NamedValue<'_, '_>) -> bool {
-        let shown = || (field.value != Value::Blank).then(|| field.to_string());
         match field.fid {
-            fid::ORDER_SIDE => self.side = shown().map(|side| side.to_lowercase()),
-            fid::MMID => self.participant = shown(),
+            fid::ORDER_SIDE => self.side = shown(field).map(|side| side.to_lowercase()),
+            fid::MMID => self.participant = shown(field),
             fid::ORDER_PRC | fid::ORDER_SIZE => {
                 let Some(value) = real(&field.value) else { return false };
                 *(if field.fid == fid::ORDER_PRC { &mut self.price } else { &mut self.size }) = value;

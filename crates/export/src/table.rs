@@ -48,12 +48,14 @@ impl Column {
 pub enum Table {
     /// Every tick, one row each.
     Ticks,
-    /// Trades: ticks that [bring](crate::News) one.
+    /// Trades, and trades that were broken: ticks that [bring](crate::News) one.
     Trades,
     /// The best bid and ask, whole, after each tick that [brings](crate::News) anything of it.
     Quotes,
     /// Entries of market by order messages: what was added, changed or deleted.
     Orders,
+    /// States of auctions before they take place.
+    Auctions,
     /// Every other field, one row each.
     Fields,
 }
@@ -79,7 +81,8 @@ macro_rules! columns {
 
 impl Table {
     /// All of them, in the order in which a tick's rows come.
-    pub const ALL: [Self; 5] = [Self::Ticks, Self::Trades, Self::Quotes, Self::Orders, Self::Fields];
+    pub const ALL: [Self; 6] =
+        [Self::Ticks, Self::Trades, Self::Quotes, Self::Orders, Self::Auctions, Self::Fields];
 
     /// Its name, and its directory's.
     #[must_use]
@@ -89,6 +92,7 @@ impl Table {
             Self::Trades => "trades",
             Self::Quotes => "quotes",
             Self::Orders => "orders",
+            Self::Auctions => "auctions",
             Self::Fields => "fields",
         }
     }
@@ -101,6 +105,7 @@ impl Table {
             Self::Trades => "trade",
             Self::Quotes => "quote",
             Self::Orders => "order",
+            Self::Auctions => "auction",
             Self::Fields => "field",
         }
     }
@@ -116,7 +121,8 @@ impl Table {
                 "text" Text, "bytes" Whole, "source" Bytes,
             ],
             Self::Trades => columns![
-                "event_time" Time, "received_time" Time, "price" Price, "size" Size, "volume" Size, "trades" Size,
+                "event_time" Time, "received_time" Time, "action" Symbol, "trade_id" Text, "side" Symbol,
+                "conditions" Symbol, "price" Price, "size" Size, "volume" Size, "trades" Size,
                 "trade_time_ns" Whole, "quality" Symbol,
             ],
             Self::Quotes => columns![
@@ -127,6 +133,11 @@ impl Table {
                 "event_time" Time, "received_time" Time, "action" Symbol, "order_id" Text, "side" Symbol,
                 "price" Price, "size" Size, "participant" Symbol, "priority_time_ns" Whole, "change_time_ns" Whole,
                 "quality" Symbol,
+            ],
+            Self::Auctions => columns![
+                "event_time" Time, "received_time" Time, "kind" Symbol, "side" Symbol, "paired" Size, "imbalance" Size,
+                "reference_price" Price, "near_price" Price, "far_price" Price, "variation" Symbol, "due_time_ns" Whole,
+                "extensions" Size, "imbalance_time_ns" Whole, "quality" Symbol,
             ],
             Self::Fields => columns![
                 "action" Symbol, "entry" Text, "fid" Whole, "field" Symbol, "data_type" Symbol, "text" Text,

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use parquet::basic::LogicalType;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
-use tapeline_export::{Batch, Error, KdbLog, Numbers, ParquetFile, Rows, Sink, Table, schema, types};
+use tapeline_export::{Batch, Error, KdbLog, Numbers, ParquetFile, Rows, Sink, SortBy, Table, schema, types};
 use tapeline_kdb::{Column, Log, Order, Update};
 use tapeline_measure::Nanos;
 use tapeline_omm::rwf::{
@@ -25,8 +25,8 @@ impl All {
         Self(Table::ALL.map(|table| Batch::new(table, numbers)).into())
     }
 
-    fn rows(&self) -> [usize; 5] {
-        [0, 1, 2, 3, 4].map(|at| self.0[at].rows())
+    fn rows(&self) -> [usize; 6] {
+        [0, 1, 2, 3, 4, 5].map(|at| self.0[at].rows())
     }
 
     /// A table's rows, each as the text of its cells, with how it was written to Parquet and read again.
@@ -37,11 +37,6 @@ impl All {
         file.write(batch).unwrap();
         assert_eq!((file.rows(), batch.rows()), (rows, 0));
         let reader = SerializedFileReader::new(Bytes::from(file.finish().unwrap())).unwrap();
-        let shown = |field: &Field| match field {
-            Field::Null => "-".to_owned(),
-            Field::Str(text) => text.clone(),
-            other => other.to_string(),
-        };
         let rows = reader.get_row_iter(None).unwrap();
         rows.map(|row| row.unwrap().get_column_iter().map(|(_, field)| shown(field)).collect()).collect()
     }
@@ -51,6 +46,14 @@ impl All {
         let at = |name: &&str| table.columns().iter().position(|column| column.name == *name).unwrap();
         let at: Vec<_> = names.iter().map(at).collect();
         self.read(table).iter().map(|row| at.iter().map(|at| row[*at].clone()).collect()).collect()
+    }
+}
+
+fn shown(field: &Field) -> String {
+    match field {
+        Field::Null => "-".to_owned(),
+        Field::Str(text) => text.clone(),
+        other => other.to_string(),
     }
 }
 
@@ -114,7 +117,10 @@ fn trade(fields: &mut FieldListEncoder<'_>) {
     fields.real(fid::ACVOL_1, Real::integer(5_000_000_000)).unwrap();
     fields.real(fid::NUM_MOVES, Real::integer(17)).unwrap();
     fields.real(fid::TRDVOL_1, Real::integer(42)).unwrap();
+    fields.rmtes(fid::TRADE_ID, b"9007199254740993").unwrap();
+    fields.rmtes(fid::COND_N, b"FI").unwrap();
     fields.enumeration(fid::TRD_STATUS, 2).unwrap();
+    fields.enumeration(fid::AGGRS_SID1, 1).unwrap();
     fields.time(fid::SALTIM_NS, Time::from_ns_of_day(43_200_000_000_001)).unwrap();
 }
 
@@ -129,7 +135,7 @@ fn a_tick_is_a_trade_a_quote_and_fields() {
     rows.add(&tick(1, Kind::Refresh, Flags::default(), &quote), &mut all).unwrap();
     rows.add(&tick(2, Kind::Update, Flags::SUSPECT, &update(trade)), &mut all).unwrap();
     // The trade of an image is no trade, as it was before: it is a field.
-    assert_eq!(all.rows(), [2, 1, 2, 0, 2]);
+    assert_eq!(all.rows(), [2, 1, 2, 0, 0, 2]);
     let trades = all.read(Table::Trades);
     let time = |ns: u64| (NOON + ns).to_string();
     let expected = [
@@ -139,6 +145,10 @@ fn a_tick_is_a_trade_a_quote_and_fields() {
         "5",
         &time(2),
         "-",
+        "trade",
+        "9007199254740993",
+        "buy",
+        "FI",
         "84.285000000",
         "42",
         "5000000000",
@@ -162,6 +172,127 @@ fn a_tick_is_a_trade_a_quote_and_fields() {
         ticks,
         [["1", "3", "refresh", "71", "live", "good"], ["2", "3", "update", "72", "live", "unknown"]]
     );
+}
+
+fn broken(fields: &mut FieldListEncoder<'_>) {
+    fields.real(fid::ACVOL_1, Real::integer(900)).unwrap();
+    fields.real(fid::NUM_MOVES, Real::integer(16)).unwrap();
+    fields.real(fid::CAN_PRC, Real::decimal(842_850, 4)).unwrap();
+    fields.int(fid::CAN_VOL, 42).unwrap();
+    fields.rmtes(fid::CAN_TRD_ID, b"9007199254740993").unwrap();
+    fields.time(fid::CAN_TIM_NS, Time::from_ns_of_day(NOON + 1)).unwrap();
+}
+
+fn imbalance(fields: &mut FieldListEncoder<'_>) {
+    fields.rmtes(fid::INDAUCTYPE, b"C").unwrap();
+    fields.blank(fid::IMB_PR_FR).unwrap();
+    fields.real(fid::IMB_PR_NR, Real::decimal(3_214_100, 4)).unwrap();
+    fields.real(fid::IMB_PR_REF, Real::decimal(3_214_000, 4)).unwrap();
+    fields.real(fid::IMB_PR_SH, Real::integer(5_000)).unwrap();
+    fields.real(fid::IMB_SH, Real::integer(300)).unwrap();
+    fields.enumeration(fid::IMB_SIDE, 3).unwrap();
+    fields.enumeration(fid::IMB_VA_IND, 11).unwrap();
+    fields.time(fid::AUC_TIME, Time::from_ns_of_day(57_600_000_000_000)).unwrap();
+    fields.real(fid::AUC_EX_NO, Real::integer(1)).unwrap();
+    fields.time(fid::IMB_TIM_NS, Time::from_ns_of_day(NOON + 1)).unwrap();
+}
+
+/// A break is a row of trades with the number that the trade had, and no trade; of an image only if it is its news.
+#[test]
+fn a_broken_trade_is_a_row_that_names_it() {
+    let (mut rows, mut all) = (Rows::default(), All::new(Numbers::Exact));
+    rows.add(&tick(1, Kind::Update, Flags::default(), &update(broken)), &mut all).unwrap();
+    // One of which nothing more is known.
+    let alone = update(|fields| {
+        fields.blank(fid::CAN_PRC).unwrap();
+        fields.blank(fid::CAN_VOL).unwrap();
+        fields.rmtes(fid::CAN_TRD_ID, b"17").unwrap();
+    });
+    rows.add(&tick(2, Kind::Update, Flags::default(), &alone), &mut all).unwrap();
+    assert_eq!(all.rows(), [2, 2, 0, 0, 0, 0]);
+    let columns =
+        ["action", "trade_id", "side", "conditions", "price", "size", "volume", "trades", "trade_time_ns"];
+    assert_eq!(
+        all.cells(Table::Trades, &columns),
+        [
+            ["break", "9007199254740993", "-", "-", "84.285000000", "42", "900", "16", "43200000000001"],
+            ["break", "17", "-", "-", "-", "-", "-", "-", "-"]
+        ]
+    );
+    for (seq, breaks) in [(1, 1), (2, 0)] {
+        let (mut rows, mut all) = (Rows::default(), All::new(Numbers::Exact));
+        let body = image(flags::refresh::CLEAR_CACHE, broken);
+        rows.add(&tick(seq, Kind::Refresh, Flags::default(), &body), &mut all).unwrap();
+        assert_eq!(all.rows()[1], breaks, "the event was at {seq}");
+    }
+}
+
+#[test]
+fn the_state_of_an_auction_is_a_row() {
+    let (mut rows, mut all) = (Rows::default(), All::new(Numbers::Exact));
+    rows.add(&tick(1, Kind::Update, Flags::default(), &update(imbalance)), &mut all).unwrap();
+    let old = image(flags::refresh::CLEAR_CACHE, imbalance);
+    rows.add(&tick(2, Kind::Refresh, Flags::default(), &old), &mut all).unwrap();
+    // What an image has from before are fields.
+    assert_eq!(all.rows(), [2, 0, 0, 0, 1, 11]);
+    let auctions = all.read(Table::Auctions);
+    let cells = [
+        "C",
+        "sell",
+        "5000",
+        "300",
+        "321.400000000",
+        "321.410000000",
+        "-",
+        "A",
+        "57600000000000",
+        "1",
+        "43200000000001",
+        "good",
+    ];
+    assert_eq!(auctions[0][6..], cells);
+}
+
+/// Rows of a file in the order of items and times, whichever columns have a cell, and however many there are.
+#[test]
+fn rows_are_sorted_by_item_and_time() {
+    let fill = || {
+        let (mut rows, mut all) = (Rows::default(), All::new(Numbers::Exact));
+        for (seq, name) in (1..).zip(["B", "", "A", "B", "A", "C", "A"]) {
+            let body = if seq % 2 == 0 { update(broken) } else { update(trade) };
+            let mut tick = tick(seq, Kind::Update, Flags::default(), &body);
+            tick.name = name;
+            // The event of each was before that of the tick before it.
+            tick.header.event = Nanos(NOON - seq);
+            rows.add(&tick, &mut all).unwrap();
+        }
+        all
+    };
+    for (by, expected) in [(SortBy::Published, [2, 3, 5, 7, 1, 4, 6]), (SortBy::Event, [2, 7, 5, 3, 4, 1, 6])]
+    {
+        for table in [Table::Ticks, Table::Trades] {
+            let unsorted = fill().read(table);
+            let mut of = fill();
+            let before = of.0.iter_mut().find(|batch| batch.table() == table).unwrap();
+            assert!(before.bytes() > 7 * 8);
+            let mut file = ParquetFile::begin_sorted(Vec::new(), table, Numbers::Exact, Some(by)).unwrap();
+            before.write_sorted(by, |part| file.write(part)).unwrap();
+            assert_eq!((before.rows(), before.bytes()), (0, 0));
+            let reader = SerializedFileReader::new(Bytes::from(file.finish().unwrap())).unwrap();
+            let order = reader.metadata().row_group(0).sorting_columns().unwrap();
+            assert_eq!(order[0].column_idx, 1, "the name");
+            let columns = table.columns();
+            let said = columns[order[1].column_idx as usize].name;
+            assert_eq!(said, if by == SortBy::Event { "event_time" } else { "time" });
+            let found: Vec<Vec<_>> = reader
+                .get_row_iter(None)
+                .unwrap()
+                .map(|row| row.unwrap().get_column_iter().map(|(_, field)| shown(field)).collect())
+                .collect();
+            // Cells stay with their row.
+            assert_eq!(found, expected.map(|seq| unsorted[seq - 1].clone()), "{table:?} {by:?}");
+        }
+    }
 }
 
 /// Nothing is carried over an image that clears, an item's end, or a hole.
@@ -324,7 +455,7 @@ fn a_status_says_its_text() {
     let len = header.encode(&mut out).unwrap();
     let (mut rows, mut all) = (Rows::default(), All::new(Numbers::Exact));
     rows.add(&tick(1, Kind::Status, Flags::GAP, &out[..len]), &mut all).unwrap();
-    assert_eq!(all.rows(), [1, 0, 0, 0, 0]);
+    assert_eq!(all.rows(), [1, 0, 0, 0, 0, 0]);
     assert_eq!(all.cells(Table::Ticks, &["kind", "text", "gap"]), [["status", "gone", "true"]]);
 }
 
@@ -402,6 +533,10 @@ fn a_kdb_log_has_them_as_q_does() {
             "5",
             "2025.11.21D12:00:00.000000002",
             "0Np",
+            "`trade",
+            "Vector",
+            "`buy",
+            "`FI",
             "84.285",
             "42",
             "5000000000",
@@ -411,7 +546,7 @@ fn a_kdb_log_has_them_as_q_does() {
         ]
     );
     let found: String = updates[1].rows.columns().map(|column| column.kind().letter()).collect();
-    assert_eq!(found, "psjjppfjjjjs");
+    assert_eq!(found, "psjjpps ssfjjjjs");
     // What is said of types holds of every table.
     for update in &updates {
         let table = Table::ALL.into_iter().find(|table| table.kdb_name().as_bytes() == update.table).unwrap();
@@ -421,7 +556,8 @@ fn a_kdb_log_has_them_as_q_does() {
     assert_eq!(
         schema(&[Table::Trades], Numbers::WholeSizes),
         "trade:([]time:`timestamp$();sym:`symbol$();sequence:`long$();service:`long$();eventtime:`timestamp$();\
-         receivedtime:`timestamp$();price:`float$();size:`long$();volume:`long$();trades:`long$();\
+         receivedtime:`timestamp$();action:`symbol$();tradeid:();side:`symbol$();conditions:`symbol$();\
+         price:`float$();size:`long$();volume:`long$();trades:`long$();\
          tradetimens:`long$();quality:`symbol$())\n"
     );
 }

@@ -21,7 +21,7 @@ mod orders;
 mod queues;
 mod volume;
 
-pub use apply::{Change, Print};
+pub use apply::{Broken, Change, Print, PrintKind};
 pub use books::{Ahead, Book, Books, Counters, Memory, Resting, Settings};
 pub use ladder::Level;
 pub use volume::{LastTrade, Volume};

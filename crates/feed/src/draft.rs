@@ -1,7 +1,15 @@
 //! A draft of an update: what changed for one item, before it is written in the Open Message Model's form.
 
+mod detail;
+
 use tapeline_omm::rwf::UpdateType;
 use tapeline_omm::{Fid, FieldListEncoder, Full, Real, fid, rwf::Time};
+
+use self::detail::Part;
+use crate::digits::Digits;
+use crate::itch::Side;
+
+pub use self::detail::{Auction, Broken, Detail, ImbalanceSide, Variation};
 
 /// Which fields of a draft changed. The values of the others are the present ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -14,12 +22,14 @@ pub struct Changed {
     pub ask: bool,
     /// ASKSIZE; with it QUOTIM_NS.
     pub ask_size: bool,
-    /// TRDPRC_1, TRDVOL_1, ACVOL_1, NUM_MOVES and SALTIM_NS.
+    /// TRDPRC_1, TRDVOL_1, TRADE_ID, AGGRS_SID1, COND_N, ACVOL_1, NUM_MOVES and SALTIM_NS.
     pub trade: bool,
-    /// ACVOL_1 and NUM_MOVES: a trade was broken, and is no longer in them.
+    /// ACVOL_1 and NUM_MOVES: a trade was broken, and is no longer in them. Which, a [`Detail`] says.
     pub correction: bool,
     /// TRD_STATUS and HALT_REASN.
     pub status: bool,
+    /// None of a draft's fields: an auction has another state, which a [`Detail`] says.
+    pub auction: bool,
 }
 
 impl Changed {
@@ -32,6 +42,7 @@ impl Changed {
         trade: true,
         correction: false,
         status: true,
+        auction: false,
     };
 
     /// Whether the best of a side changed in any way.
@@ -41,8 +52,15 @@ impl Changed {
         self.bid | self.bid_size | self.ask | self.ask_size
     }
 
+    /// Whether there is a [`Detail`] beside the draft.
+    #[inline]
+    #[must_use]
+    pub const fn has_detail(self) -> bool {
+        self.correction | self.auction
+    }
+
     /// The kind of update that such a change is: a quote, a trade, both at once, a correction, or unspecified where only
-    /// the trading status changed.
+    /// the trading status or an auction changed.
     #[inline]
     #[must_use]
     pub const fn update_type(self) -> UpdateType {
@@ -83,6 +101,35 @@ pub struct Trade {
     pub size: u64,
     /// The exchange's number of it, 0 where there is none.
     pub id: u64,
+    /// The aggressor's side: that of the order that came, where the feed tells it.
+    pub aggressor: Option<Side>,
+    /// Its sale conditions.
+    pub conditions: Conditions,
+}
+
+/// Sale conditions, in the exchange's own letters: up to six characters of ASCII, as many as COND_N holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Conditions([u8; 6]);
+
+impl Conditions {
+    /// These letters, each of which is a character of ASCII; from a zero on nothing.
+    #[inline]
+    #[must_use]
+    pub const fn new(letters: [u8; 6]) -> Self {
+        Self(letters)
+    }
+
+    /// The text; empty where there are none.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        ascii(&self.0)
+    }
+}
+
+/// The text before the first zero; nothing where it is no ASCII.
+fn ascii(bytes: &[u8]) -> &str {
+    let length = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    std::str::from_utf8(&bytes[..length]).unwrap_or_default()
 }
 
 /// A value of TRD_STATUS. Source: the standard enumeration of field 6614.
@@ -120,9 +167,7 @@ impl Reason {
     /// The text; empty where no reason was given.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        let length = self.0.iter().position(|byte| *byte == 0).unwrap_or(self.0.len());
-        // ASCII is UTF-8, so this does not fail.
-        std::str::from_utf8(&self.0[..length]).unwrap_or_default()
+        ascii(&self.0)
     }
 }
 
@@ -169,16 +214,21 @@ impl Draft {
         reason: Reason([0; 8]),
     };
 
-    /// The most bytes that [`encode`](Self::encode) writes, with the list's own header.
-    pub const MAX_BYTES: usize = 160;
+    /// The most bytes that [`encode`](Self::encode) writes, with the list's own header: 176 of a draft, 105 of a detail.
+    pub const MAX_BYTES: usize = 288;
 
-    /// Writes the fields that changed, in ascending order of their ids. Prices are REAL with their decimals, sizes and
-    /// volumes REAL of none, times TIME in GMT.
+    /// Writes the fields that changed and those of the detail, in ascending order of their ids. Prices are REAL with their decimals,
+    /// sizes and volumes REAL of none, times TIME in GMT.
     ///
     /// # Errors
     /// [`Full`]: the buffer is too short.
-    pub fn encode(&self, fields: &mut FieldListEncoder<'_>) -> Result<(), Full> {
+    pub fn encode(&self, detail: Option<&Detail>, fields: &mut FieldListEncoder<'_>) -> Result<(), Full> {
         let Self { changed, .. } = self;
+        // An update has a detail or fields that last, seldom both.
+        let part = |part, fields: &mut FieldListEncoder<'_>| match detail {
+            Some(detail) => detail.encode(part, fields),
+            None => Ok(()),
+        };
         if changed.trade {
             price(fields, fid::TRDPRC_1, self.trade.map(|trade| trade.price))?;
         }
@@ -200,6 +250,17 @@ impl Draft {
         }
         if changed.trade {
             size(fields, fid::TRDVOL_1, self.trade.map(|trade| trade.size))?;
+            match self.trade {
+                Some(Trade { id: id @ 1.., .. }) => fields.rmtes(fid::TRADE_ID, Digits::of(id).as_bytes())?,
+                _ => fields.blank(fid::TRADE_ID)?,
+            }
+        }
+        part(Part::Indication, fields)?;
+        if changed.trade {
+            match self.trade.as_ref().map_or("", |trade| trade.conditions.as_str()) {
+                "" => fields.blank(fid::COND_N)?,
+                letters => fields.rmtes(fid::COND_N, letters.as_bytes())?,
+            }
         }
         if changed.status {
             let reason = self.reason.as_str();
@@ -208,7 +269,18 @@ impl Draft {
             } else {
                 fields.rmtes(fid::HALT_REASN, reason.as_bytes())?;
             }
+        }
+        part(Part::Broken, fields)?;
+        if changed.status {
             fields.enumeration(fid::TRD_STATUS, self.status.0)?;
+        }
+        part(Part::Extensions, fields)?;
+        if changed.trade {
+            match self.trade.and_then(|trade| trade.aggressor) {
+                Some(Side::Bid) => fields.enumeration(fid::AGGRS_SID1, 1)?,
+                Some(Side::Ask) => fields.enumeration(fid::AGGRS_SID1, 2)?,
+                None => fields.blank(fid::AGGRS_SID1)?,
+            }
         }
         if changed.is_quote() {
             time(fields, fid::QUOTIM_NS, self.quote_ns)?;
@@ -216,7 +288,7 @@ impl Draft {
         if changed.trade {
             time(fields, fid::SALTIM_NS, self.trade_ns)?;
         }
-        Ok(())
+        part(Part::Times, fields)
     }
 }
 

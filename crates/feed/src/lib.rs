@@ -48,6 +48,7 @@ pub mod book;
 pub mod capture;
 pub mod dbn;
 pub mod depth;
+mod digits;
 pub mod draft;
 pub mod faults;
 pub mod framing;

@@ -15,7 +15,7 @@ pub use itch::{Counters, Itch};
 use tapeline_measure::Nanos;
 
 use crate::depth::{self, Depth};
-use crate::draft::Draft;
+use crate::draft::{Detail, Draft};
 use crate::levels::Levels;
 
 /// An instrument's number within its feed: dense, and stable within a session. 0 means none. ITCH: the locate.
@@ -86,6 +86,16 @@ impl Normaliser {
             Self::Itch(itch) => itch.image(instrument),
             Self::Iex(iex) => iex.image(instrument),
             Self::Dbn(dbn) => dbn.image(instrument),
+        }
+    }
+
+    /// What the last message told beside the fields that last, where its change [has a detail](crate::draft::Changed::has_detail).
+    #[must_use]
+    pub fn detail(&self) -> Option<&Detail> {
+        match self {
+            Self::Itch(itch) => itch.detail(),
+            Self::Iex(iex) => iex.detail(),
+            Self::Dbn(dbn) => dbn.detail(),
         }
     }
 

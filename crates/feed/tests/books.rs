@@ -368,14 +368,17 @@ fn a_broken_trade_is_taken_back_once() {
         let prefix = Prefix { locate: 2, ..Prefix::default() };
         encode::BrokenTrade { match_number }.encode(prefix, &mut bytes).unwrap();
         let change = books.apply(&decode(&bytes).unwrap());
-        (change.correction, change.is_any(), sums(&books).0, books.counters().unknown_match)
+        assert!(change.correction && change.is_any(), "it is named all the same");
+        assert_eq!(books.broken().match_number.0, match_number);
+        let traded = books.broken().traded.map(|(_, shares)| shares);
+        (traded, change.locate.0, sums(&books).0, books.counters().unknown_match)
     };
-    assert_eq!(broken(2), (true, true, [37, 0, 7, 2], 0));
-    assert_eq!(broken(2), (false, false, [37, 0, 7, 2], 1), "once");
-    assert_eq!(broken(1 + (1 << 16)), (false, false, [37, 0, 7, 2], 2), "its place, but not its number");
-    assert_eq!(broken(4), (false, false, [37, 0, 7, 2], 3), "never counted");
-    assert_eq!(broken(1), (true, true, [7, 0, 7, 1], 3));
-    assert_eq!(broken(3), (true, true, [0, 0, 0, 0], 3));
+    assert_eq!(broken(2), (Some(5), 1, [37, 0, 7, 2], 0));
+    assert_eq!(broken(2), (None, 2, [37, 0, 7, 2], 1), "once");
+    assert_eq!(broken(1 + (1 << 16)), (None, 2, [37, 0, 7, 2], 2), "its place, but not its number");
+    assert_eq!(broken(4), (None, 2, [37, 0, 7, 2], 3), "never counted");
+    assert_eq!(broken(1), (Some(30), 1, [7, 0, 7, 1], 3));
+    assert_eq!(broken(3), (Some(7), 1, [0, 0, 0, 0], 3));
 }
 
 #[test]

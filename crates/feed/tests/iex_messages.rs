@@ -326,7 +326,7 @@ fn what_is_said_of_a_security_is_kept() {
         upper: 10,
     };
     let length = auction.encode(7, &mut bytes);
-    assert!(!apply(&mut books, &bytes, length).is_any());
+    assert!(apply(&mut books, &bytes, length).auction);
     let length = encode::SecurityEvent { event: b'O', symbol }.encode(8, &mut bytes);
     assert!(!apply(&mut books, &bytes, length).is_any());
     let length = encode::RetailLiquidity { indicator: b'C', symbol }.encode(9, &mut bytes);

@@ -60,18 +60,50 @@ fids! {
     NO_ORD = 3430;
     /// Whose order it is. RMTES string.
     MMID = 3435;
+    /// The last trade's number at its exchange. RMTES string.
+    TRADE_ID = 3900;
+    /// Which auction an indication is of, as the exchange's own letter. RMTES string.
+    INDAUCTYPE = 3914;
+    /// Price at which the orders for the auction alone would clear. REAL.
+    IMB_PR_FR = 4334;
+    /// Price at which all orders would clear. REAL.
+    IMB_PR_NR = 4335;
+    /// Price at which paired and imbalance shares are counted. REAL.
+    IMB_PR_REF = 4336;
+    /// Shares that would match in the auction. REAL.
+    IMB_PR_SH = 4337;
+    /// Shares that would not. REAL.
+    IMB_SH = 4338;
+    /// The side of those that would not. ENUM.
+    IMB_SIDE = 4340;
+    /// How far the near price is from the nearest best bid or ask. ENUM.
+    IMB_VA_IND = 4342;
     /// Size of all orders of a price level. REAL.
     ACC_SIZE = 4356;
     /// Which venue the best bid is from. RMTES string.
     BID_SRC = 4451;
     /// Which venue the best ask is from. RMTES string.
     ASK_SRC = 4452;
+    /// When the auction is due. TIME.
+    AUC_TIME = 6262;
+    /// The last trade's sale conditions, in the exchange's own letters. RMTES string.
+    COND_N = 6372;
     /// Whether best bid and ask are apart, equal or crossed. ENUM.
     BOOK_STATE = 6516;
     /// Why trading is halted. RMTES string.
     HALT_REASN = 6517;
+    /// Price of the trade that was broken. REAL.
+    CAN_PRC = 6583;
+    /// Shares of the trade that was broken. INT.
+    CAN_VOL = 6584;
+    /// The number of the trade that was broken. RMTES string.
+    CAN_TRD_ID = 6587;
     /// Whether the instrument trades. ENUM.
     TRD_STATUS = 6614;
+    /// How often the auction was extended. REAL.
+    AUC_EX_NO = 10339;
+    /// Which side the last trade's aggressor was on. ENUM.
+    AGGRS_SID1 = 12770;
     /// Time of day of the last quote, to the nanosecond. TIME.
     QUOTIM_NS = 14265;
     /// Time of day of the last trade, to the nanosecond. TIME.
@@ -82,4 +114,8 @@ fids! {
     PR_TIM_NS = 14275;
     /// Time of day of the order's last change, to the nanosecond. TIME.
     OR_TIM_NS = 14276;
+    /// Time of day at which the trade was broken, to the nanosecond. TIME.
+    CAN_TIM_NS = 14277;
+    /// Time of day of the auction's last indication, to the nanosecond. TIME.
+    IMB_TIM_NS = 14313;
 }

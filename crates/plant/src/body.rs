@@ -5,7 +5,7 @@ pub(crate) mod orders;
 
 use std::io::Write;
 
-use tapeline_feed::draft::Draft;
+use tapeline_feed::draft::{Detail, Draft};
 use tapeline_feed::line::{self, Session};
 use tapeline_omm::rwf::{
     self, DataState, DataType, Domain, RefreshHeader, State, StateCode, StatusHeader, StreamState,
@@ -16,10 +16,10 @@ use tapeline_omm::{FieldListEncoder, Full};
 use crate::state;
 use crate::tick::Kind;
 
-/// The fields of a draft that changed. `None` where they do not fit `out`, here and below.
-pub(crate) fn update(out: &mut [u8], draft: &Draft) -> Option<usize> {
+/// The fields of a draft that changed, and those of its detail. `None` where they do not fit `out`, here and below.
+pub(crate) fn update(out: &mut [u8], draft: &Draft, detail: Option<&Detail>) -> Option<usize> {
     let header = rwf::update_header(out, Domain::MARKET_PRICE, 0, draft.update, DataType::FIELD_LIST).ok()?;
-    fields(out, header, draft)
+    fields(out, header, draft, detail)
 }
 
 /// An update that changes nothing published: for a message that only has its place in the order.
@@ -27,12 +27,17 @@ pub(crate) fn empty_update(out: &mut [u8]) -> Option<usize> {
     rwf::update_header(out, Domain::MARKET_PRICE, 0, UpdateType::UNSPECIFIED, DataType::NO_DATA).ok()
 }
 
-/// The image of an item; `suspect` where it may be wrong.
-pub(crate) fn refresh(out: &mut [u8], draft: &Draft, suspect: bool) -> Option<usize> {
+/// The image of an item; `suspect` where it may be wrong. In place of an update with a detail it has that too.
+pub(crate) fn refresh(
+    out: &mut [u8],
+    draft: &Draft,
+    detail: Option<&Detail>,
+    suspect: bool,
+) -> Option<usize> {
     let mut header = RefreshHeader::new(Domain::MARKET_PRICE, 0, image_state(suspect), DataType::FIELD_LIST);
     header.flags = flags::refresh::REFRESH_COMPLETE;
     let header = header.encode(out).ok()?;
-    fields(out, header, draft)
+    fields(out, header, draft, detail)
 }
 
 /// The state of an image that may be wrong, or is not.
@@ -65,7 +70,7 @@ pub(crate) fn blank(out: &mut [u8]) -> Option<usize> {
     let mut header = RefreshHeader::new(Domain::MARKET_PRICE, 0, State::OPEN_OK, DataType::FIELD_LIST);
     header.flags = flags::refresh::REFRESH_COMPLETE | flags::refresh::CLEAR_CACHE;
     let header = header.encode(out).ok()?;
-    fields(out, header, &Draft::BLANK)
+    fields(out, header, &Draft::BLANK, None)
 }
 
 /// The channel's state is another one now. `first` is the first message that is missing, where it is recovering.
@@ -167,9 +172,9 @@ fn status(out: &mut [u8], data: DataState, code: StateCode, text: &Line) -> Opti
     header.encode(out).ok()
 }
 
-fn fields(out: &mut [u8], header: usize, draft: &Draft) -> Option<usize> {
+fn fields(out: &mut [u8], header: usize, draft: &Draft, detail: Option<&Detail>) -> Option<usize> {
     let mut fields = FieldListEncoder::new(&mut out[header..]).ok()?;
-    draft.encode(&mut fields).ok()?;
+    draft.encode(detail, &mut fields).ok()?;
     Some(header + fields.finish())
 }
 

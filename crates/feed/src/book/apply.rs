@@ -20,6 +20,30 @@ pub struct Print {
     pub shares: u64,
     /// The execution's number.
     pub match_number: MatchNumber,
+    /// How it came about.
+    pub kind: PrintKind,
+}
+
+/// How an execution came about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PrintKind {
+    /// Against a displayed order of this side, at its price (`E`).
+    AtOrder(Side),
+    /// Against a displayed order of this side, at another price (`C`).
+    Priced(Side),
+    /// Against an order that was not displayed (`P`): its side is not told.
+    Hidden,
+    /// All of an auction (`Q`), which is of this type.
+    Cross(Code),
+}
+
+/// A trade that was broken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Broken {
+    /// The execution's number.
+    pub match_number: MatchNumber,
+    /// Its price and shares, where it is remembered.
+    pub traded: Option<(Price4, u64)>,
 }
 
 /// What a message changed.
@@ -40,8 +64,10 @@ pub struct Change {
     pub status: bool,
     /// A trade that counts as volume.
     pub print: Option<Print>,
-    /// A trade was broken and is in no sum any more.
+    /// A trade was broken, and is in no sum any more where it is remembered: [`Books::broken`].
     pub correction: bool,
+    /// An auction has another state.
+    pub auction: bool,
     /// Any of the first four. Whoever is given a change asks at once, and the processor cannot read four bytes together
     /// before each that was written by itself has left for the cache.
     quote: bool,
@@ -58,6 +84,7 @@ impl Change {
             status: false,
             print: None,
             correction: false,
+            auction: false,
             quote: false,
         }
     }
@@ -88,7 +115,7 @@ impl Change {
     #[inline]
     #[must_use]
     pub const fn is_any(&self) -> bool {
-        self.is_quote() | self.status | self.correction | self.print.is_some()
+        self.is_quote() | self.status | self.correction | self.auction | self.print.is_some()
     }
 }
 
@@ -273,7 +300,7 @@ impl Books {
         book.quoted_ts_ns = select(is_quote, record.ts_ns, book.quoted_ts_ns);
         let mut print = None;
         if action & EXECUTES != 0 {
-            print = book.executed(record, action, price, taken);
+            print = book.executed(record, action, price, taken, side);
             if let Some(print) = &print {
                 self.matches.remember(locate, print, Part::Displayed);
             }
@@ -360,7 +387,7 @@ impl Books {
         self.reduce(&order, taken.shares, taken.gone);
         let mut change = self.changed(locate, side, before, record.ts_ns);
         if action & EXECUTES != 0 {
-            change.print = self.open(locate).executed(record, action, order.price, taken.shares);
+            change.print = self.open(locate).executed(record, action, order.price, taken.shares, side);
             if let Some(print) = &change.print {
                 self.matches.remember(locate, print, Part::Displayed);
             }
@@ -442,16 +469,24 @@ impl Books {
                     book.halted = halted;
                 }
             }
-            Some(MessageType::BrokenTrade) => match self.matches.forget(MatchNumber(record.other)) {
-                Some(broken) => {
-                    change.locate = broken.locate;
-                    change.correction = true;
-                    self.open(broken.locate).volume.take_back(&broken);
+            Some(MessageType::BrokenTrade) => {
+                let match_number = MatchNumber(record.other);
+                let broken = self.matches.forget(match_number);
+                let traded = broken.map(|broken| (Price4(broken.price), broken.shares));
+                self.broken = Broken { match_number, traded };
+                match broken {
+                    Some(broken) => {
+                        change.locate = broken.locate;
+                        self.open(broken.locate).volume.take_back(&broken);
+                    }
+                    // Whoever has the trade from before can take it back.
+                    None => self.counters.unknown_match += 1,
                 }
-                None => self.counters.unknown_match += 1,
-            },
+                change.correction = change.locate != Locate(0);
+            }
             Some(kind) if kind.has_stock() && locate != Locate(0) => {
                 self.named(record);
+                change.auction = kind == MessageType::NetOrderImbalance;
             }
             // These are about no stock, or about no stock's number of the day, though they name one.
             _ => {}
@@ -468,7 +503,9 @@ impl Books {
             self.named(record);
             return change;
         }
-        let print = Print { price: Price4(record.price), shares, match_number: MatchNumber(record.other) };
+        let kind = if is_cross { PrintKind::Cross(Code(record.code)) } else { PrintKind::Hidden };
+        let (price, match_number) = (Price4(record.price), MatchNumber(record.other));
+        let print = Print { price, shares, match_number, kind };
         let volume = &mut self.named(record).volume;
         volume.add(print, record.ts_ns);
         let part = if is_cross { Part::Cross } else { Part::Hidden };
@@ -509,7 +546,14 @@ impl Books {
 
 impl Book {
     /// Counts an execution; gives what is to be reported of it.
-    fn executed(&mut self, record: &Record, action: Action, price: u32, shares: u32) -> Option<Print> {
+    fn executed(
+        &mut self,
+        record: &Record,
+        action: Action,
+        price: u32,
+        shares: u32,
+        side: Side,
+    ) -> Option<Print> {
         let is_priced = action & PRICED != 0;
         let shares = u64::from(shares);
         // Only `N` keeps it out of the volume; a code that is not known yet does not.
@@ -518,7 +562,8 @@ impl Book {
             return None;
         }
         let price = Price4(if is_priced { record.price } else { price });
-        let print = Print { price, shares, match_number: MatchNumber(record.other) };
+        let kind = if is_priced { PrintKind::Priced(side) } else { PrintKind::AtOrder(side) };
+        let print = Print { price, shares, match_number: MatchNumber(record.other), kind };
         self.volume.add(print, record.ts_ns);
         Some(print)
     }

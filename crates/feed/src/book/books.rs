@@ -1,5 +1,6 @@
 //! The books by locate.
 
+use super::apply::Broken;
 use super::ladder::{self, Ladder, MOST_ORDERS, Means};
 use super::matches::Matches;
 use super::orders::Orders;
@@ -94,6 +95,7 @@ pub struct Books {
     pub(super) queues: Option<Queues>,
     pub(super) means: Means,
     pub(super) matches: Matches,
+    pub(super) broken: Broken,
     /// Apart: 18 KiB, of which the usual message touches a line.
     pub(super) counters: Box<Counters>,
     pub(super) decoder: Decoder,
@@ -154,6 +156,7 @@ impl Books {
             queues: settings.queues.then(|| Queues::new(reserve)),
             means: Means::new(settings.max_ladders, settings.max_far_levels, settings.queues),
             matches: Matches::new(),
+            broken: Broken::default(),
             counters: Box::default(),
             decoder: Decoder::new(),
             settings,
@@ -175,6 +178,12 @@ impl Books {
     #[must_use]
     pub fn live_orders(&self) -> usize {
         self.orders.len()
+    }
+
+    /// The trade that was broken last.
+    #[must_use]
+    pub const fn broken(&self) -> Broken {
+        self.broken
     }
 
     /// What could not be applied.

@@ -1,7 +1,7 @@
 //! What was traded.
 
-use super::Print;
 use super::matches::{Match, Part};
+use super::{Print, PrintKind};
 use crate::itch::{MatchNumber, Price4};
 
 /// The trades of one stock so far.
@@ -34,17 +34,19 @@ pub struct LastTrade {
     pub ts_ns: u64,
     /// The execution's number.
     pub match_number: MatchNumber,
+    /// How it came about.
+    pub kind: PrintKind,
 }
 
 impl Volume {
     /// Counts a trade. Sums stop at the largest number: a hostile feed makes them wrong, not the process stop.
     #[inline]
     pub(super) fn add(&mut self, print: Print, ts_ns: u64) {
-        let Print { price, shares, match_number } = print;
+        let Print { price, shares, match_number, kind } = print;
         self.traded_shares = self.traded_shares.saturating_add(shares);
         self.trades += 1;
         self.notional = self.notional.saturating_add(u128::from(price.0) * u128::from(shares));
-        self.last = Some(LastTrade { price, shares, ts_ns, match_number });
+        self.last = Some(LastTrade { price, shares, ts_ns, match_number, kind });
     }
 
     /// The sum of a part.

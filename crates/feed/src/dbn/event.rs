@@ -68,6 +68,8 @@ pub struct Trade {
     pub ts_event: u64,
     /// Of the event.
     pub flags: Flags,
+    /// The aggressor's side, where the venue tells it.
+    pub aggressor: Option<Side>,
 }
 
 /// A top of book as the publisher keeps it.
@@ -131,7 +133,13 @@ macro_rules! quote {
 
 macro_rules! trade {
     ($it:ident) => {
-        Trade { price: $it.price(), size: $it.size(), ts_event: $it.header().ts_event, flags: $it.flags() }
+        Trade {
+            price: $it.price(),
+            size: $it.size(),
+            ts_event: $it.header().ts_event,
+            flags: $it.flags(),
+            aggressor: side($it.side()),
+        }
     };
 }
 

@@ -7,6 +7,7 @@ use tapeline_omm::rwf::{DataType, MapAction, MapEncoder, MapHead, Time};
 use tapeline_omm::{FieldListEncoder, Full, Real, Refused, fid};
 
 use super::{Action, Order, OrderChange};
+use crate::digits::Digits;
 use crate::draft::{Reason, TradingStatus};
 use crate::itch::Side;
 
@@ -95,32 +96,6 @@ fn size(size: u64) -> Real {
     Real::integer(i64::try_from(size).unwrap_or(i64::MAX))
 }
 
-/// A number in decimal digits.
-struct Digits {
-    text: [u8; 20],
-    from: usize,
-}
-
-impl Digits {
-    fn of(mut number: u64) -> Self {
-        let mut digits = Self { text: [b'0'; 20], from: 20 };
-        // At most 20 digits: 2^64 has as many.
-        for digit in digits.text.iter_mut().rev() {
-            *digit = b'0' + (number % 10) as u8;
-            digits.from -= 1;
-            number /= 10;
-            if number == 0 {
-                break;
-            }
-        }
-        digits
-    }
-
-    fn as_bytes(&self) -> &[u8] {
-        &self.text[self.from..]
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use tapeline_omm::Dictionary;
@@ -129,13 +104,6 @@ mod tests {
     use super::super::Attribution;
     use super::*;
     use crate::draft::Price;
-
-    #[test]
-    fn numbers_in_digits() {
-        for number in [0, 7, 10, 1_234_567_890, u64::MAX] {
-            assert_eq!(Digits::of(number).as_bytes(), number.to_string().as_bytes());
-        }
-    }
 
     #[test]
     fn entries_of_each_action() {

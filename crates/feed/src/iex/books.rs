@@ -91,6 +91,8 @@ pub struct Change {
     pub trade: bool,
     /// A trade was broken, and is no longer in the volume.
     pub correction: bool,
+    /// An auction has another state: [`Listing::auction`].
+    pub auction: bool,
 }
 
 impl Change {
@@ -105,7 +107,7 @@ impl Change {
     #[inline]
     #[must_use]
     pub const fn is_any(&self) -> bool {
-        self.is_quote() | self.status | self.trade | self.correction
+        self.is_quote() | self.status | self.trade | self.correction | self.auction
     }
 }
 
@@ -229,6 +231,7 @@ impl Books {
             change.correction = true;
         } else {
             change.status = self.listings[at].apply(message);
+            change.auction = matches!(message, Message::AuctionInformation(_));
         }
         change
     }

@@ -1,14 +1,22 @@
 //! Databento's records: books, tops of book, trades and trading states to drafts.
 //!
 //! An update is drafted when a published field changes: price or size of the best bid or ask at the end of an event, a trade,
-//! the trading state. Bars, imbalances and statistics are not drafted; a record that names an instrument anew gives its image.
+//! the trading state, an imbalance before an auction. Bars and statistics are not drafted; a record that names an instrument anew gives its image.
+//! A trade's side is the aggressor's, as the records have it. They have neither numbers of trades (the venue's sequence is that of a
+//! packet, which may have several) nor sale conditions.
 //! The ten levels of the schema mbp-10 are [kept](Dbn::levels) as they are at the end of each event.
 
 use tapeline_measure::Nanos;
 
 use super::{Applied, Instrument};
-use crate::dbn::{self, Best, Book, Books, Change, Header, Letter, Malformed, Place, Settings, Symbols};
-use crate::draft::{self, Changed, Draft, Price, Reason, Trade, TradingStatus};
+use crate::dbn::view::Imbalance;
+use crate::dbn::{
+    self, Best, Book, Books, Change, Header, Letter, Malformed, Place, Record, Settings, Symbols,
+};
+use crate::draft::{
+    self, Auction, Changed, Conditions, Detail, Draft, ImbalanceSide, Price, Reason, Trade, TradingStatus,
+    Variation,
+};
 use crate::itch::{ByType, Side};
 use crate::levels::{Level, Levels};
 
@@ -20,6 +28,8 @@ const DAY_NS: u64 = 86_400_000_000_000;
 pub struct Dbn {
     books: Books,
     levels: Levels,
+    /// What the last record told that has a detail.
+    detail: Option<Detail>,
     records: ByType,
     malformed: u64,
 }
@@ -31,6 +41,7 @@ impl Dbn {
         Self {
             books: Books::new(settings, Symbols::default()),
             levels: Levels::default(),
+            detail: None,
             records: ByType::default(),
             malformed: 0,
         }
@@ -58,7 +69,11 @@ impl Dbn {
         if change.depth || change.named {
             self.show_levels(&change, header.ts_event);
         }
-        let draft = if change.is_any() { self.draft(&change) } else { None };
+        let is_auction = matches!(record, Record::Imbalance(_));
+        if let Record::Imbalance(imbalance) = &record {
+            self.detail = Some(Detail::Auction(auction_of(imbalance)));
+        }
+        let draft = if change.is_any() || is_auction { self.draft(&change, is_auction) } else { None };
         Ok(Applied {
             instrument: change.place.map_or(Instrument(0), Into::into),
             letter: header.kind.0,
@@ -111,7 +126,7 @@ impl Dbn {
     }
 
     #[inline]
-    fn draft(&self, change: &Change) -> Option<Draft> {
+    fn draft(&self, change: &Change, auction: bool) -> Option<Draft> {
         let changed = Changed {
             bid: change.bid,
             bid_size: change.bid_size,
@@ -119,9 +134,16 @@ impl Dbn {
             ask_size: change.ask_size,
             trade: change.trade,
             status: change.status,
+            auction,
             ..Changed::default()
         };
         Some(draft_of(self.books.book(change.place?)?, changed))
+    }
+
+    /// What the last record told of which a [change](Changed::has_detail) has a detail.
+    #[must_use]
+    pub const fn detail(&self) -> Option<&Detail> {
+        self.detail.as_ref()
     }
 
     /// The books.
@@ -180,7 +202,13 @@ fn draft_of(book: &Book, changed: Changed) -> Draft {
         quote_ns: book.quoted_ns().map(|ns| ns % DAY_NS),
         trade: volume.last.and_then(|last| {
             let price = price(last.price.defined()?);
-            Some(Trade { price, size: u64::from(last.size), id: 0 })
+            Some(Trade {
+                price,
+                size: u64::from(last.size),
+                id: 0,
+                aggressor: last.aggressor,
+                conditions: Conditions::default(),
+            })
         }),
         trade_ns: volume.last.map(|last| last.ts_event % DAY_NS),
         volume: volume.size,
@@ -198,6 +226,31 @@ const fn price(price: dbn::Price) -> Price {
 #[inline]
 const fn quote(best: Best) -> draft::Quote {
     draft::Quote { price: price(best.price), size: best.size }
+}
+
+/// What an imbalance tells. The clearing prices are of the orders on the book, near, and of those for the auction alone, far. Source:
+/// Databento's schema imbalance.
+#[cold]
+fn auction_of(it: &Imbalance<'_>) -> Auction {
+    let told = |told: dbn::Price| told.defined().filter(|told| told.0 != 0).map(price);
+    Auction {
+        kind: it.auction_type().0,
+        paired: u64::from(it.paired_qty()),
+        imbalance: u64::from(it.total_imbalance_qty()),
+        side: match it.side().0 {
+            b'N' => ImbalanceSide::NONE,
+            b'B' => ImbalanceSide::BUY,
+            b'A' => ImbalanceSide::SELL,
+            _ => ImbalanceSide::UNDEFINED,
+        },
+        reference: told(it.ref_price()),
+        near: told(it.cont_book_clr_price()),
+        far: told(it.auct_interest_clr_price()),
+        variation: Variation::of(it.significant_imbalance().0),
+        due_ns: (it.auction_time() != u64::MAX && it.auction_time() != 0).then(|| it.auction_time() % DAY_NS),
+        extensions: Some(it.num_extensions()).filter(|count| *count != u8::MAX),
+        at_ns: it.header().ts_event % DAY_NS,
+    }
 }
 
 /// The status of a trading state. Actions that tell nothing of trading (a short sale restriction, say) leave the answer to

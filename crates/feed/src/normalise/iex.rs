@@ -1,8 +1,11 @@
 //! IEX TOPS 1.6 and DEEP 1.0: quotes or price levels, trades and trading states to drafts.
 //!
 //! An update is drafted when a published field changes: price or size of the best bid or ask once its event is complete, a
-//! trade, a broken trade (a correction of volume and number of trades; the last price stays), the trading status. All else
-//! only goes into books, listings and counters.
+//! trade, a broken trade (a correction of volume and number of trades that names the trade; the last price stays), the trading
+//! status, an auction's state. All else only goes into books, listings and counters.
+//!
+//! A trade's conditions are the letters that the specification gives its flags: `F` intermarket sweep, `T` extended hours, `I` odd lot,
+//! `8` trade-through exempt, `X` single-price cross. Of its side nothing is told. Source: TOPS 1.6, trade report message.
 //!
 //! The trading status is that of the market and of IEX itself: what IEX alone has halted is halted, with the reason `IEX`. While
 //! orders are accepted before an opening, trading is restricted. Source: TOPS 1.6 and DEEP 1.0, trading and operational halt
@@ -11,8 +14,11 @@
 use tapeline_measure::Nanos;
 
 use super::{Applied, Instrument};
-use crate::draft::{self, Changed, Draft, Price, Reason, Trade, TradingStatus};
-use crate::iex::{self, Book, Books, Change, Listing, Malformed, Quote, decode};
+use crate::draft::{
+    self, Auction, Broken, Changed, Conditions, Detail, Draft, ImbalanceSide, Price, Reason, Trade,
+    TradingStatus, Variation,
+};
+use crate::iex::{self, Book, Books, Change, Listing, Malformed, Message, Quote, decode};
 use crate::itch::ByType;
 
 /// Nanoseconds of a day.
@@ -28,6 +34,8 @@ const IEX_ALONE: &str = "IEX";
 #[derive(Debug)]
 pub struct Iex {
     books: Books,
+    /// What the last message told that has a detail.
+    detail: Option<Detail>,
     counters: super::Counters,
 }
 
@@ -35,7 +43,7 @@ impl Iex {
     /// A normaliser that has seen nothing.
     #[must_use]
     pub fn new(settings: iex::Settings) -> Self {
-        Self { books: Books::new(settings), counters: super::Counters::default() }
+        Self { books: Books::new(settings), detail: None, counters: super::Counters::default() }
     }
 
     /// Applies one message. Allocates only where a book gets deeper, or a symbol appears.
@@ -54,6 +62,9 @@ impl Iex {
             self.counters.longer.count(letter);
         }
         let change = self.books.apply(&message);
+        if change.correction | change.auction {
+            self.detail = detail_of(&message);
+        }
         let draft = if change.is_any() { self.draft(&change) } else { None };
         Ok(Applied {
             instrument: change.instrument.map_or(Instrument(0), Into::into),
@@ -102,6 +113,7 @@ impl Iex {
             trade: change.trade,
             correction: change.correction,
             status: change.status,
+            auction: change.auction,
         };
         self.draft_of(change.instrument?, changed)
     }
@@ -121,6 +133,8 @@ impl Iex {
                 price: price(last.price),
                 size: u64::from(last.size),
                 id: last.trade,
+                aggressor: None,
+                conditions: CONDITIONS[usize::from(last.flags >> UNUSED_FLAGS)],
             }),
             trade_ns: volume.last.map(|last| last.ts_ns % DAY_NS),
             volume: volume.shares,
@@ -134,6 +148,12 @@ impl Iex {
     #[must_use]
     pub const fn books(&self) -> &Books {
         &self.books
+    }
+
+    /// What the last message told of which a [change](Changed::has_detail) has a detail.
+    #[must_use]
+    pub const fn detail(&self) -> Option<&Detail> {
+        self.detail.as_ref()
     }
 
     /// What was counted.
@@ -174,6 +194,67 @@ fn price(price: iex::Price) -> Price {
 #[inline]
 fn quote(quote: Quote) -> Option<draft::Quote> {
     quote.is_some().then(|| draft::Quote { price: price(quote.price), size: u64::from(quote.size) })
+}
+
+/// The lowest flags of a trade that mean nothing.
+const UNUSED_FLAGS: u32 = 3;
+
+/// Sale conditions by the flags that mean something.
+static CONDITIONS: [Conditions; 256 >> UNUSED_FLAGS] = {
+    let mut conditions = [Conditions::new([0; 6]); 256 >> UNUSED_FLAGS];
+    let mut flags = 0;
+    while flags < conditions.len() {
+        let (mut letters, mut count) = ([0; 6], 0);
+        let mut at = 0;
+        while at < FLAG_LETTERS.len() {
+            if flags << UNUSED_FLAGS & 0x80 >> at != 0 {
+                letters[count] = FLAG_LETTERS[at];
+                count += 1;
+            }
+            at += 1;
+        }
+        conditions[flags] = Conditions::new(letters);
+        flags += 1;
+    }
+    conditions
+};
+
+/// The letters of a trade's flags, from the highest on.
+const FLAG_LETTERS: [u8; 5] = *b"FTI8X";
+
+/// What a broken trade or an auction's state tells.
+#[cold]
+fn detail_of(message: &Message<'_>) -> Option<Detail> {
+    match message {
+        Message::TradeBreak(m) => Some(Detail::Broken(Broken {
+            id: m.trade(),
+            traded: Some((price(m.price()), u64::from(m.size()))),
+            at_ns: m.ts_ns() % DAY_NS,
+        })),
+        Message::AuctionInformation(m) => {
+            // Prices are 0 where there is none.
+            let told = |told: iex::Price| (told.0 != 0).then(|| price(told));
+            Some(Detail::Auction(Auction {
+                kind: m.kind().0,
+                paired: u64::from(m.paired()),
+                imbalance: u64::from(m.imbalance()),
+                side: match m.side().0 {
+                    b'N' => ImbalanceSide::NONE,
+                    b'B' => ImbalanceSide::BUY,
+                    b'S' => ImbalanceSide::SELL,
+                    _ => ImbalanceSide::UNDEFINED,
+                },
+                reference: told(m.reference()),
+                near: told(m.indicative()),
+                far: told(m.book_clearing()),
+                variation: Variation::default(),
+                due_ns: (m.scheduled_s() != 0).then(|| u64::from(m.scheduled_s()) * 1_000_000_000 % DAY_NS),
+                extensions: Some(m.extensions()),
+                at_ns: m.ts_ns() % DAY_NS,
+            }))
+        }
+        _ => None,
+    }
 }
 
 /// What the market's trading status and IEX's own halt amount to.

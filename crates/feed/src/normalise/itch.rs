@@ -1,18 +1,26 @@
 //! NASDAQ TotalView-ITCH 5.0: books, trades and trading states to drafts.
 //!
 //! The books are kept along the way. An update is drafted when a published field changes: price or size of the best bid or
-//! ask, a trade that counts as volume, the trading state. Everything else only goes into books and counters.
+//! ask, a trade that counts as volume, the trading state, an auction's state. Everything else only goes into books and counters.
 //!
-//! A broken trade (`B`) that is remembered is a correction of the sums; an operational halt (`h`) of NASDAQ itself halts
+//! A trade's side is the aggressor's, which is not the resting order's that `E` and `C` name; a hidden order's (`P`) is not told.
+//! Its conditions are `C` for an execution at another price than the order's, `P` for one against a hidden order, and for an
+//! auction `Q` with its type: `QO` opening, `QC` closing, `QH` after a halt or of a new issue.
+//!
+//! A broken trade (`B`) is a correction that names it; of the sums too, where the trade is remembered. The state of an auction
+//! (`I`) is an update of its own, and the auction itself (`Q`) a trade; an operational halt (`h`) of NASDAQ itself halts
 //! the stock. Executions that must not be printed change quotes, not volume.
 
 use tapeline_measure::Nanos;
 
 use super::{Applied, Instrument};
-use crate::book::{self, Book, Books, Change};
+use crate::book::{self, Book, Books, Change, PrintKind};
 use crate::depth::{self, Depth};
-use crate::draft::{self, Changed, Draft, Price, Reason, Trade, TradingStatus};
-use crate::itch::{ByType, Code, Decoder, Locate, Malformed, MessageType, Record, decode};
+use crate::draft::{
+    self, Auction, Broken, Changed, Conditions, Detail, Draft, ImbalanceSide, Price, Reason, Trade,
+    TradingStatus, Variation,
+};
+use crate::itch::{ByType, Code, Decoder, Locate, Malformed, MessageType, Record, Side, decode};
 
 /// Nanoseconds of a day.
 const DAY_NS: u64 = 86_400_000_000_000;
@@ -45,6 +53,8 @@ pub struct Itch {
     midnight: Nanos,
     /// The orders themselves, where they are published.
     depth: Option<Depth>,
+    /// What the last message told that has a detail.
+    detail: Option<Detail>,
     counters: Counters,
     decoder: Decoder,
     /// The messages of [`expect`](Self::expect).
@@ -59,6 +69,7 @@ impl Itch {
             books: Books::new(settings),
             midnight,
             depth: None,
+            detail: None,
             counters: Counters::default(),
             decoder: Decoder::new(),
             coming: Box::new([Record::default(); 32]),
@@ -87,6 +98,9 @@ impl Itch {
         {
             let midnight = self.midnight;
             depth.apply_itch(&message, |ns_of_day| (midnight + ns_of_day).0 % DAY_NS);
+        }
+        if change.correction | change.auction {
+            self.detail = Some(self.detail_of(&record, &change));
         }
         let event = self.instant(record.ts_ns);
         let draft = if change.is_any() { self.draft(&change) } else { None };
@@ -152,6 +166,7 @@ impl Itch {
             trade: change.print.is_some(),
             correction: change.correction,
             status: change.status,
+            auction: change.auction,
         };
         Some(self.draft_of(book, changed))
     }
@@ -169,6 +184,8 @@ impl Itch {
                 price: price(last.price.0),
                 size: last.shares,
                 id: last.match_number.0,
+                aggressor: aggressor(last.kind),
+                conditions: conditions(last.kind),
             }),
             trade_ns: volume.last.map(|last| self.gmt(last.ts_ns)),
             volume: volume.traded_shares,
@@ -180,6 +197,44 @@ impl Itch {
             },
             reason: Reason::new(book.reason().as_str()),
         }
+    }
+
+    /// What a broken trade or an auction's state tells.
+    #[cold]
+    fn detail_of(&self, record: &Record, change: &Change) -> Detail {
+        let at_ns = self.gmt(record.ts_ns);
+        if change.correction {
+            let book::Broken { match_number, traded } = self.books.broken();
+            let traded = traded.map(|(price, shares)| (self::price(price.0), shares));
+            return Detail::Broken(Broken { id: match_number.0, traded, at_ns });
+        }
+        // Prices are 0 before they are told.
+        let told = |ten_thousandths| (ten_thousandths != 0).then(|| price(ten_thousandths));
+        Detail::Auction(Auction {
+            kind: record.code_2,
+            paired: record.reference,
+            imbalance: record.other,
+            side: match record.code {
+                b'N' => ImbalanceSide::NONE,
+                b'B' => ImbalanceSide::BUY,
+                b'S' => ImbalanceSide::SELL,
+                b'O' => ImbalanceSide::INSUFFICIENT,
+                _ => ImbalanceSide::UNDEFINED,
+            },
+            reference: told(record.price),
+            near: told(record.fourth),
+            far: told(record.third),
+            variation: Variation::of(record.code_3),
+            due_ns: None,
+            extensions: None,
+            at_ns,
+        })
+    }
+
+    /// What the last message told of which a [change](Changed::has_detail) has a detail.
+    #[must_use]
+    pub const fn detail(&self) -> Option<&Detail> {
+        self.detail.as_ref()
     }
 
     /// Time of day in GMT, ns, of a time of day in New York.
@@ -253,6 +308,26 @@ fn price(ten_thousandths: u32) -> Price {
 #[inline]
 fn quote(quote: book::Quote) -> draft::Quote {
     draft::Quote { price: price(quote.price.0), size: quote.shares }
+}
+
+/// The side of the order that came: the other one than that of the order that waited.
+#[inline]
+const fn aggressor(kind: PrintKind) -> Option<Side> {
+    match kind {
+        PrintKind::AtOrder(Side::Ask) | PrintKind::Priced(Side::Ask) => Some(Side::Bid),
+        PrintKind::AtOrder(Side::Bid) | PrintKind::Priced(Side::Bid) => Some(Side::Ask),
+        PrintKind::Hidden | PrintKind::Cross(_) => None,
+    }
+}
+
+#[inline]
+const fn conditions(kind: PrintKind) -> Conditions {
+    Conditions::new(match kind {
+        PrintKind::AtOrder(_) => [0; 6],
+        PrintKind::Priced(_) => [b'C', 0, 0, 0, 0, 0],
+        PrintKind::Hidden => [b'P', 0, 0, 0, 0, 0],
+        PrintKind::Cross(Code(cross)) => [b'Q', if cross.is_ascii_graphic() { cross } else { 0 }, 0, 0, 0, 0],
+    })
 }
 
 /// The status of a trading state: paused stocks are halted too, the reason tells.

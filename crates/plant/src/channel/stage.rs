@@ -162,10 +162,14 @@ impl Stage {
         let kind = if image.is_some() { Kind::Refresh } else { Kind::Update };
         let flags = self.doubt(draft) | if every { Flags::SOURCE } else { Flags::default() };
         let suspect = self.is_suspect();
+        let detail = match &applied.change {
+            Some(change) if change.changed.has_detail() => self.normaliser.detail(),
+            _ => None,
+        };
         to.tick(kind, flags, &origin, stamps, time, |out| {
             let written = match draft {
-                Some(draft) if image.is_some() => body::refresh(out, draft, suspect),
-                Some(draft) => body::update(out, draft),
+                Some(draft) if image.is_some() => body::refresh(out, draft, detail, suspect),
+                Some(draft) => body::update(out, draft, detail),
                 None => body::empty_update(out),
             };
             written.unwrap_or_else(|| {

@@ -13,16 +13,17 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use serde_json::json;
-use tapeline_export::{Numbers, Rows, Table};
+use tapeline_export::{Numbers, Rows, SortBy, Table};
 use tapeline_journal::{Directory, Next, Reader, Tail};
 use tapeline_measure::figures::thousands;
 use tapeline_plant::tick::Tick;
 
-use self::days::Days;
+use self::days::{DayOf, Days, Sorting};
 use self::files::Files;
 use super::ending::{say_torn, torn_json};
 use super::hinted;
 use super::place::Place;
+use crate::arguments;
 use crate::failure::Hinted;
 use crate::output::{self, Format, Progress, table};
 use crate::paths::{self, FilePath};
@@ -34,9 +35,13 @@ const LOOK_EVERY: u64 = 4_096;
 /// The options; the help is with the subcommand.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Every tick is a row of `ticks`; trades, quotes and orders have tables of their own, and every other field is a row of \
-    `fields`. Parquet goes to DIR/trades/date=2026-11-21/part-0.parquet and so on, which DuckDB, Polars, Spark and ClickHouse read as one \
-    table with a column `date`; days are UTC, by the time at which a tick was published. A kdb-log is DIR/tapeline2026.11.21, with \
+    after_help = "Every tick is a row of `ticks`; trades, quotes, orders and auctions have tables of their own, and every other field is \
+    a row of `fields`. A broken trade is a row of `trades` whose `action` is `break`, with the number of the trade in `trade_id`. Parquet goes to DIR/trades/date=2026-11-21/part-0.parquet and so on, which DuckDB, Polars, Spark and ClickHouse read as one \
+    table with a column `date`; days are UTC, by the time at which a tick was published, or with --day event by that of its event. \
+    With --sort the rows of a file are in the order of `name` and `time` (with --day event of `event_time`): all rows of a day are \
+    held in memory until it ends, at most --sort-limit of them, and up to twice as much while its files are written; beyond the limit \
+    the command fails. With --day event eight days are open at once; the one that no tick has been of for longest gives way, and goes \
+    on in another file if it comes back. A kdb-log is DIR/tapeline2026.11.21, with \
     the tables' definitions in DIR/tables.q. Either all ticks are exported, or the command fails.\n\nExamples:\n  \
     tapeline journal export journal parquet --to parquet\n  \
     tapeline journal export journal tplogs --to kdb-log --tables trades,quotes"
@@ -50,12 +55,21 @@ pub(super) struct Export {
     /// What to write
     #[arg(long, value_name = "FORMAT")]
     to: To,
-    /// Only these tables: ticks, trades, quotes, orders, fields
+    /// Only these tables: ticks, trades, quotes, orders, auctions, fields
     #[arg(long, value_name = "TABLE,…", value_delimiter = ',', value_parser = named_table)]
     tables: Vec<Table>,
     /// How prices and sizes are held
     #[arg(long, default_value = "exact")]
     numbers: Held,
+    /// Which day a tick is of
+    #[arg(long, default_value = "published", value_name = "WHICH")]
+    day: DayOf,
+    /// Sort the rows of each Parquet file by name and time
+    #[arg(long)]
+    sort: bool,
+    /// The most memory that rows may take which are to be sorted
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", requires = "sort", value_parser = arguments::some_size)]
+    sort_limit: u64,
     /// How to print what was done
     #[arg(long, default_value = "table")]
     format: Format,
@@ -105,13 +119,23 @@ impl Export {
             (Held::Exact, To::Parquet) => Numbers::Exact,
             (Held::Exact, To::KdbLog) => Numbers::WholeSizes,
         };
+        if self.sort && self.to == To::KdbLog {
+            let hint = "leave out --sort, or write --to parquet";
+            return Err(Hinted::of_options(
+                "--sort is for Parquet: a log has its ticks in their order",
+                hint,
+            )
+            .into());
+        }
+        let by = if self.day == DayOf::Event { SortBy::Event } else { SortBy::Published };
+        let sorting = self.sort.then_some(Sorting { by, limit: self.sort_limit });
         let tables = if self.tables.is_empty() { Table::ALL.to_vec() } else { self.tables.clone() };
         let mut reader = self.place.open()?;
         let files = match self.to {
-            To::Parquet => Files::parquet(&self.into, numbers)?,
+            To::Parquet => Files::parquet(&self.into, numbers, self.sort.then_some(by))?,
             To::KdbLog => Files::kdb_logs(&self.into, &tables, numbers)?,
         };
-        let mut days = Days::new(files, &tables, numbers);
+        let mut days = Days::new(files, &tables, numbers, self.day, sorting);
         let done = export(&mut reader, &mut days, &stop)?;
         let rows = days.finish().map_err(|error| self.not_written(error))?;
         if let Some(tail) = &done.torn {
@@ -167,7 +191,7 @@ fn export(reader: &mut Reader<Directory>, days: &mut Days, stop: &Stop) -> anyho
             Next::Record(record) => {
                 let tick = Tick::parse(record.body)
                     .with_context(|| format!("record {} of the journal is something else", record.seq))?;
-                days.turn_to(tick.header.sequenced).map_err(failed)?;
+                days.turn_to(&tick.header).map_err(failed)?;
                 rows.add(&tick, days).map_err(failed)?;
                 done.ticks += 1;
                 done.first.get_or_insert(record.seq);

@@ -1,6 +1,7 @@
 //! Journals as tables of other tools, through the real binary: nothing left out, nothing half there.
 
 use crate::kdb_client;
+use crate::shared_data;
 use crate::stage;
 
 use std::collections::BTreeMap;
@@ -12,6 +13,7 @@ use kdb_client::{Client, zone};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::{Field, Row};
 use serde_json::{Value, json};
+use shared_data::{expected, shared};
 use stage::{Place, Running, tapeline};
 use tapeline_journal::{Directory, Next, Reader, Settings, Writer};
 use tapeline_kdb::{MessageKind, Type, Value as KdbValue};
@@ -320,6 +322,190 @@ fn cells(row: &Row) -> Vec<String> {
     let given = |name: &String| matches!(name.as_str(), "sequence" | "service");
     let cells = row.get_column_iter().filter(|(name, _)| !given(name));
     cells.map(|(name, cell)| format!("{name} {cell}")).collect()
+}
+
+/// A capture through a plant, in its journal.
+fn captured(place: &Place, protocol: &str, file: &Path) -> PathBuf {
+    let journal = place.folder.path().join("journal");
+    let config = place.folder.path().join("plant.toml");
+    let text = format!(
+        "[plant]\nring = \"{}\"\n[[feed]]\nname = \"iex\"\nprotocol = \"{protocol}\"\nfile = \"{}\"\npace = \"fast\"\n\
+         [journal]\nfolder = \"{}\"\n",
+        place.ring,
+        file.display(),
+        journal.display()
+    );
+    std::fs::write(&config, text).unwrap();
+    let arguments =
+        ["plant", "--config", config.to_str().unwrap(), "--until-end-of-session", "--format", "json"];
+    let mut plant = Running::start(&arguments);
+    plant.says();
+    let report = plant.says();
+    assert!(plant.child.wait().unwrap().success(), "{report}");
+    journal
+}
+
+fn text(row: &Row, column: &str) -> Option<String> {
+    let (_, field) = row.get_column_iter().find(|(name, _)| *name == column).unwrap();
+    match field {
+        Field::Str(text) => Some(text.clone()),
+        Field::Null => None,
+        other => panic!("{column} is {other}"),
+    }
+}
+
+/// Trades less those that were broken, by item: shares.
+fn repaired(trades: &[Row]) -> BTreeMap<String, i64> {
+    let mut by_id = BTreeMap::new();
+    for row in trades {
+        let name = text(row, "name").unwrap();
+        let key = (name, text(row, "trade_id").expect("every trade has a number"));
+        match text(row, "action").as_deref() {
+            Some("trade") => assert!(by_id.insert(key, whole(row, "size").unwrap()).is_none()),
+            // Some were traded before the capture begins.
+            Some("break") => drop(by_id.remove(&key)),
+            other => panic!("{other:?}"),
+        }
+    }
+    let mut volumes = BTreeMap::new();
+    for ((name, _), shares) in by_id {
+        *volumes.entry(name).or_default() += shares;
+    }
+    volumes
+}
+
+/// Breaks name their trades, so that sums come out as they are known; auctions are rows; files are of the event's day, and sorted.
+#[test]
+fn a_real_capture_has_its_breaks_and_auctions() {
+    let Some(expected) = expected("iex-tops-20170710/expected.json") else { return };
+    let Some(file) = shared("iex-tops-20170710/tops16-part1.pcap.gz") else { return };
+    let place = Place::new(1);
+    let journal = captured(&place, "iex-tops-1.6", &file);
+    let into = place.folder.path().join("parquet");
+    let options = ["--to", "parquet", "--tables", "trades,auctions", "--day", "event", "--sort"];
+    let output = export(&journal, &into, &options);
+    assert!(output.status.success(), "{}", said(&output));
+    let days = ["auctions/date=2017-07-10/part-0.parquet", "trades/date=2017-07-10/part-0.parquet"];
+    assert_eq!(files(&into), days.map(PathBuf::from));
+    let trades = rows(&into, "trades");
+    let of =
+        |action: &str| trades.iter().filter(|row| text(row, "action").as_deref() == Some(action)).count();
+    assert_eq!(
+        (json!(of("trade")), json!(of("break"))),
+        (expected["by_type"]["T"].clone(), expected["by_type"]["B"].clone())
+    );
+    let volumes = repaired(&trades);
+    for (symbol, volume) in expected["volume_top10"].as_object().unwrap() {
+        assert_eq!(json!(volumes[symbol]), *volume, "{symbol}");
+    }
+    let mut by_flags = BTreeMap::<String, u64>::new();
+    for row in trades.iter().filter(|row| text(row, "action").as_deref() == Some("trade")) {
+        *by_flags.entry(text(row, "conditions").unwrap_or_default()).or_default() += 1;
+    }
+    let known = expected["sale_condition_flags"].as_object().unwrap();
+    for (flags, letters) in [("0", ""), ("24", "8X"), ("32", "I"), ("96", "TI"), ("128", "F"), ("224", "FTI")]
+    {
+        assert_eq!(json!(by_flags[letters]), known[flags], "{letters}");
+    }
+    let event = |row: &Row| {
+        let (_, field) = row.get_column_iter().find(|(name, _)| *name == "event_time").unwrap();
+        field.to_string()
+    };
+    let keys = trades.iter().map(|row| (text(row, "name").unwrap(), event(row)));
+    assert!(keys.is_sorted());
+    let auctions = rows(&into, "auctions");
+    let mut by_symbol = BTreeMap::<String, u64>::new();
+    for row in &auctions {
+        *by_symbol.entry(text(row, "name").unwrap()).or_default() += 1;
+        assert!(whole(row, "paired").is_some() && text(row, "kind").is_some(), "{row}");
+    }
+    assert_eq!(json!(by_symbol), expected["auction_messages"]);
+
+    // As a log they come back.
+    let at = |name: &str| place.folder.path().join(name);
+    let output = export(&journal, &at("logs"), &["--to", "kdb-log", "--tables", "trades,auctions"]);
+    assert!(output.status.success(), "{}", said(&output));
+    let output = export(&journal, &at("plain"), &["--to", "parquet", "--tables", "trades,auctions"]);
+    assert!(output.status.success(), "{}", said(&output));
+    let found = files(&at("logs")).into_iter().filter(|file| file != Path::new("tables.q"));
+    let found: Vec<_> = found.map(|log| at("logs").join(log).to_str().unwrap().to_owned()).collect();
+    let again = at("again");
+    let fixed = ["journal", "import", "--format", "json", "--into", again.to_str().unwrap()];
+    let arguments: Vec<_> = fixed.into_iter().chain(found.iter().map(String::as_str)).collect();
+    let output = tapeline(&arguments).output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    let output = export(&again, &at("came-back"), &["--to", "parquet", "--tables", "trades,auctions"]);
+    assert!(output.status.success(), "{}", said(&output));
+    for table in ["trades", "auctions"] {
+        let (before, after) = (rows(&at("plain"), table), rows(&at("came-back"), table));
+        assert_eq!(after.len(), before.len(), "{table}");
+        for (before, after) in before.iter().zip(&after) {
+            assert_eq!(cells(after), cells(before), "{table}");
+        }
+    }
+}
+
+/// DEEP names its breaks too, and what it says of its trading day is the day of the files.
+#[test]
+fn breaks_of_deep_are_rows() {
+    let Some(expected) = expected("iex-deep-20170425/expected.json") else { return };
+    let Some(file) = shared("iex-deep-20170425/DEEP10.pcap.gz") else { return };
+    let place = Place::new(2);
+    let journal = captured(&place, "iex-deep-1.0", &file);
+    let into = place.folder.path().join("parquet");
+    let output = export(&journal, &into, &["--to", "parquet", "--tables", "trades", "--day", "event"]);
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(files(&into), [PathBuf::from("trades/date=2017-04-25/part-0.parquet")]);
+    let trades = rows(&into, "trades");
+    let breaks = trades.iter().filter(|row| text(row, "action").as_deref() == Some("break"));
+    assert_eq!(json!(breaks.count()), expected["trade_breaks"]);
+}
+
+/// A tick is of the day of its event, whichever day it was published on; one without an event's time of the latter.
+#[test]
+fn days_may_be_those_of_the_events() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = folder.path().join("journal");
+    let day = 86_400_000_000_000;
+    let (mut writer, _) = Writer::open(Directory::create(&journal).unwrap(), Settings::default()).unwrap();
+    // In turns of ten days, each with its event so many days before it was published.
+    for seq in 1..=40_u64 {
+        let mut frame = trade(seq, BEFORE_MIDNIGHT, seq as i64);
+        let event = if seq == 40 { 0 } else { BEFORE_MIDNIGHT - day * (seq % 10) };
+        let at = frame.windows(8).position(|bytes| bytes == BEFORE_MIDNIGHT.to_le_bytes()).unwrap();
+        frame[at..at + 8].copy_from_slice(&event.to_le_bytes());
+        assert_eq!(Tick::parse(&frame).unwrap().header.event, Nanos(event));
+        assert!(writer.append(seq, Nanos(BEFORE_MIDNIGHT), &frame).is_kept());
+    }
+    assert!(writer.finish().is_kept());
+    let into = folder.path().join("parquet");
+    let output = export(
+        &journal,
+        &into,
+        &["--to", "parquet", "--tables", "trades", "--day", "event", "--format", "json"],
+    );
+    assert!(output.status.success(), "{}", said(&output));
+    let days = report(&output)["rows"]["trades"].as_object().unwrap().clone();
+    assert_eq!(days.len(), 10, "{days:?}");
+    assert!(days.values().all(|rows| *rows == json!(4)), "{days:?}");
+    assert_eq!(rows(&into, "trades").len(), 40);
+    // More days than may be open: each comes back in another file.
+    assert_eq!(files(&into).len(), 40);
+    // Memory has a limit, and a log its order.
+    let limited = ["--to", "parquet", "--sort", "--sort-limit", "1KiB"];
+    let large = folder.path().join("large");
+    let trades: Vec<_> = (1..=300).map(|seq| (seq, 0, 1)).collect();
+    keep(&large, &trades);
+    let output = export(&large, &folder.path().join("limited"), &limited);
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(
+        said(&output).contains("take more than 1024 bytes") && said(&output).contains("--sort-limit"),
+        "{}",
+        said(&output)
+    );
+    assert!(files(&folder.path().join("limited")).is_empty());
+    let output = export(&large, &folder.path().join("log"), &["--to", "kdb-log", "--sort"]);
+    assert!(!output.status.success() && said(&output).contains("--sort is for Parquet"), "{}", said(&output));
 }
 
 /// What was written as a kdb+ log is imported as the trades and quotes that it has, whichever way their sizes are held.

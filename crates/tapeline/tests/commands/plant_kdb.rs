@@ -230,6 +230,73 @@ fn a_capture_of_a_real_day_has_the_trades_that_others_found_in_it() {
     assert_eq!(at.rem_euclid(hour), ns % hour);
 }
 
+fn symbol(cell: &Cell) -> String {
+    let Atom::Symbol(text) = cell else { panic!("{cell:?}") };
+    String::from_utf8(text.to_vec()).unwrap()
+}
+
+/// Where a column says what a row is, broken trades are rows with the number of their trade; tables of an auction's fields have its states.
+#[test]
+fn breaks_are_rows_where_a_column_says_so() {
+    let Some(file) = shared("iex-tops-20170710/tops16-part1.pcap.gz") else { return };
+    let Some(expected) = expected("iex-tops-20170710/expected.json") else { return };
+    let place = Place::new(0);
+    let config = place.folder.path().join("plant.toml");
+    let table = |name: &str, rows: &str, columns: &str| {
+        format!(
+            "[[kdb.table]]\nname = \"{name}\"\nrows = \"{rows}\"\ncolumns = [\"time timespan\", \"sym symbol\", {columns}]\n"
+        )
+    };
+    let price = "\"id symbol TRADE_ID\", \"price float TRDPRC_1\", \"size long TRDVOL_1\"";
+    let text = format!(
+        "[plant]\nring = \"{}\"\n[[feed]]\nname = \"iex\"\nprotocol = \"iex-tops-1.6\"\nfile = \"{}\"\npace = \"fast\"\n\
+         [kdb]\nport = 0\nlog_folder = \"logs\"\ntimezone = \"{}\"\n{}{}{}",
+        place.ring,
+        file.display(),
+        zone(),
+        table(
+            "trade",
+            "trades",
+            &format!("{price}, \"action symbol action\", \"cond symbol COND_N\", \"volume long ACVOL_1\"")
+        ),
+        table("plain", "trades", price),
+        table("auction", "changes", "\"kind symbol INDAUCTYPE\", \"paired long IMB_PR_SH\"")
+    );
+    std::fs::write(&config, text).unwrap();
+    let arguments =
+        ["plant", "--config", config.to_str().unwrap(), "--until-end-of-session", "--format", "json"];
+    let mut plant = Running::start(&arguments);
+    let log = plant.says()["kdb"]["log"].as_str().unwrap().to_owned();
+    plant.says();
+    assert!(plant.child.wait().unwrap().success());
+    let rows = replayed(&log);
+    let known = &expected["by_type"];
+    assert_eq!(json!(count(&rows, "plain")), known["T"]);
+    assert_eq!(json!(count(&rows, "auction")), known["A"]);
+    let (breaks, trades): (Vec<_>, Vec<_>) = rows["trade"].iter().partition(|row| symbol(&row[5]) == "break");
+    assert_eq!((json!(breaks.len()), json!(trades.len())), (known["B"].clone(), known["T"].clone()));
+    // Less what was broken, trades add up to what is known, and each row has the sum of then.
+    let mut volumes = BTreeMap::<String, i64>::new();
+    for row in &rows["trade"] {
+        let volume = volumes.entry(symbol(&row[1])).or_default();
+        if symbol(&row[5]) == "break" {
+            let same = |trade: &&&Vec<Cell>| {
+                symbol(&trade[1]) == symbol(&row[1]) && symbol(&trade[2]) == symbol(&row[2])
+            };
+            let broken = trades.iter().find(same).expect("the trade of its number");
+            assert_eq!((float(&broken[3]), long(&broken[4])), (float(&row[3]), long(&row[4])));
+            assert_eq!(symbol(&row[6]), "", "a condition is the last trade's");
+            *volume -= long(&row[4]);
+        } else {
+            *volume += long(&row[4]);
+        }
+        assert_eq!(long(&row[7]), *volume);
+    }
+    for (symbol, volume) in expected["volume_top10"].as_object().unwrap() {
+        assert_eq!(json!(volumes[symbol]), *volume, "{symbol}");
+    }
+}
+
 /// A plant without feeds, for rows of kdb+ clients, with these keys of `[plant]` and more tables.
 fn plant_of_rows(keys: &str, more: &str) -> (Place, Running, Json) {
     let place = Place::new(0);

@@ -7,7 +7,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use tapeline_export::{Batch, Error, KdbLog, Numbers, ParquetFile, Table, schema};
+use tapeline_export::{Batch, Error, KdbLog, Numbers, ParquetFile, SortBy, Table, schema};
 use tapeline_kdb::{Atom, UNIX_2000_NS};
 use tapeline_omm::rwf::Date;
 
@@ -23,27 +23,30 @@ const MOST_LOGGED: usize = 1_000;
 pub(super) struct Files {
     folder: PathBuf,
     numbers: Numbers,
+    /// The order of a file's rows, where it is not that in which they came.
+    sorted: Option<SortBy>,
     open: Open,
     /// How many files there are of a name: a clock that was set back over midnight brings a day again.
     parts: HashMap<PathBuf, usize>,
 }
 
-/// What is being written of the present day.
+/// What is being written, by day.
 #[derive(Debug)]
 enum Open {
-    Parquet(HashMap<Table, (NewFile, ParquetFile<BufWriter<File>>)>),
-    KdbLog(Option<(NewFile, KdbLog<BufWriter<File>>)>),
+    Parquet(HashMap<(u64, Table), (NewFile, ParquetFile<BufWriter<File>>)>),
+    KdbLog(HashMap<u64, (NewFile, KdbLog<BufWriter<File>>)>),
 }
 
 impl Files {
     /// Parquet files, one for each table and day.
-    pub(super) fn parquet(folder: &Path, numbers: Numbers) -> anyhow::Result<Self> {
-        Self::begin(folder, numbers, Open::Parquet(HashMap::new()))
+    pub(super) fn parquet(folder: &Path, numbers: Numbers, sorted: Option<SortBy>) -> anyhow::Result<Self> {
+        let files = Self::begin(folder, numbers, Open::Parquet(HashMap::new()))?;
+        Ok(Self { sorted, ..files })
     }
 
     /// A kdb+ log for each day, beside the tables' definitions.
     pub(super) fn kdb_logs(folder: &Path, tables: &[Table], numbers: Numbers) -> anyhow::Result<Self> {
-        let files = Self::begin(folder, numbers, Open::KdbLog(None))?;
+        let files = Self::begin(folder, numbers, Open::KdbLog(HashMap::new()))?;
         let path = folder.join("tables.q");
         fs::write(&path, schema(tables, numbers))
             .with_context(|| format!("cannot write {}", path.display()))?;
@@ -59,7 +62,7 @@ impl Files {
                 Hinted::new(what, "rows would be there twice: name another folder, or empty it").into()
             );
         }
-        Ok(Self { folder: folder.to_owned(), numbers, open, parts: HashMap::new() })
+        Ok(Self { folder: folder.to_owned(), numbers, sorted: None, open, parts: HashMap::new() })
     }
 
     /// Whether rows of different tables are in the order in which they came.
@@ -79,47 +82,50 @@ impl Files {
         let date = Date::from_unix_days(day.cast_signed()).unwrap_or_default().to_string();
         match &mut self.open {
             Open::Parquet(files) => {
-                let (_, file) = match files.entry(table) {
+                let (_, file) = match files.entry((day, table)) {
                     Entry::Occupied(open) => open.into_mut(),
                     Entry::Vacant(new) => {
                         let folder = self.folder.join(table.name()).join(format!("date={date}"));
                         let part = next(&mut self.parts, &folder);
                         let (name, file) = NewFile::create(&folder, &format!("part-{part}.parquet"))?;
-                        new.insert((name, ParquetFile::begin(file, table, self.numbers)?))
+                        new.insert((name, ParquetFile::begin_sorted(file, table, self.numbers, self.sorted)?))
                     }
                 };
                 file.write(batch)?;
             }
             Open::KdbLog(open) => {
-                if open.is_none() {
-                    let since_2000 = day.cast_signed() - DAYS_TO_2000.cast_signed();
-                    let day = Atom::<&[u8]>::Date(i32::try_from(since_2000).unwrap_or_default());
-                    let mut name = format!("tapeline{day}");
-                    match next(&mut self.parts, &self.folder.join(&name)) {
-                        0 => {}
-                        part => name.push_str(&format!(".{part}")),
+                let (_, log) = match open.entry(day) {
+                    Entry::Occupied(open) => open.into_mut(),
+                    Entry::Vacant(new) => {
+                        let since_2000 = day.cast_signed() - DAYS_TO_2000.cast_signed();
+                        let day = Atom::<&[u8]>::Date(i32::try_from(since_2000).unwrap_or_default());
+                        let mut name = format!("tapeline{day}");
+                        match next(&mut self.parts, &self.folder.join(&name)) {
+                            0 => {}
+                            part => name.push_str(&format!(".{part}")),
+                        }
+                        let (name, file) = NewFile::create(&self.folder, &name)?;
+                        new.insert((name, KdbLog::begin(file)?))
                     }
-                    let (name, file) = NewFile::create(&self.folder, &name)?;
-                    *open = Some((name, KdbLog::begin(file)?));
-                }
-                if let Some((_, log)) = open {
-                    log.write(batch)?;
-                }
+                };
+                log.write(batch)?;
             }
         }
         Ok(date)
     }
 
     /// Nothing more of this day comes: its files are whole, and on disk.
-    pub(super) fn end_day(&mut self) -> Result<(), Error> {
+    pub(super) fn end_day(&mut self, day: u64) -> Result<(), Error> {
         match &mut self.open {
             Open::Parquet(files) => {
-                for (_, (name, file)) in files.drain() {
-                    name.finish(file.finish()?)?;
+                for table in Table::ALL {
+                    if let Some((name, file)) = files.remove(&(day, table)) {
+                        name.finish(file.finish()?)?;
+                    }
                 }
             }
             Open::KdbLog(open) => {
-                if let Some((name, log)) = open.take() {
+                if let Some((name, log)) = open.remove(&day) {
                     name.finish(log.finish())?;
                 }
             }

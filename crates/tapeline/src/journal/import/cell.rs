@@ -61,6 +61,20 @@ impl<'a> Cell<'a> {
         }
     }
 
+    /// Writes a word as the number of an enumeration that it stands for; why not, if it stands for none.
+    pub(super) fn write_word(
+        self,
+        fid: Fid,
+        words: &[&str],
+        fields: &mut FieldListEncoder<'_>,
+    ) -> Result<Result<(), &'static str>, Full> {
+        let Some(word) = self.name() else { return fields.blank(fid).map(Ok) };
+        match words.iter().zip(0..).find(|(known, _)| **known == word) {
+            Some((_, number)) => fields.enumeration(fid, number).map(Ok),
+            None => Ok(Err("its word stands for nothing")),
+        }
+    }
+
     /// Writes it as a field of this type, as a plant's `[kdb]` does with a cell; why not, if that would not be what it says.
     pub(super) fn write(
         self,

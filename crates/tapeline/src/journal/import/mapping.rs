@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use serde::Deserialize;
-use tapeline_export::{Numbers, Table, types};
+use tapeline_export::{AGGRESSORS, IMBALANCES, Numbers, Table, VARIATIONS, types};
 use tapeline_kdb::{Rows, Type};
 use tapeline_omm::rwf::{DataType, UpdateType};
 use tapeline_omm::{Dictionary, Fid, fid};
@@ -74,6 +74,10 @@ pub(super) enum Use {
     Received,
     /// How far it can be trusted: the name of a [`Quality`](tapeline_plant::tick::Quality).
     Quality,
+    /// Whether a row of trades is one, or a break.
+    Action,
+    /// A field of an enumeration, by the words that stand for its numbers.
+    Word(Fid, &'static [&'static str]),
     /// Nothing.
     None,
 }
@@ -99,7 +103,10 @@ impl Mapping {
     pub(super) fn usual() -> Self {
         let raw: RawMapping = toml::from_str(USUAL).expect("the text above is well-formed");
         let usual = Self::of(raw).expect("and its fields are in the dictionary: a test reads it");
-        Self { exported: Some([Table::Trades, Table::Quotes].map(Exported::of).into()), ..usual }
+        Self {
+            exported: Some([Table::Trades, Table::Quotes, Table::Auctions].map(Exported::of).into()),
+            ..usual
+        }
     }
 
     /// Out of a file.
@@ -153,7 +160,8 @@ impl Mapping {
 
 impl Exported {
     fn of(table: Table) -> Self {
-        let columns = table.columns().iter().map(|column| (column.kdb_name(), Use::exported(column.name)));
+        let columns =
+            table.columns().iter().map(|column| (column.kdb_name(), Use::exported(table, column.name)));
         let types = [Numbers::WholeSizes, Numbers::Double].map(|numbers| types(table, numbers));
         Self { name: table.kdb_name(), types, mapping: TableMapping::with(columns.collect()) }
     }
@@ -170,7 +178,7 @@ impl Exported {
 
 impl Use {
     /// What an export's column of this name is for.
-    fn exported(column: &str) -> Self {
+    fn exported(table: Table, column: &str) -> Self {
         let real = |fid| Self::Field(fid, DataType::REAL);
         let text = |fid| Self::Field(fid, DataType::RMTES_STRING);
         match column {
@@ -179,6 +187,11 @@ impl Use {
             "event_time" => Self::Event,
             "received_time" => Self::Received,
             "quality" => Self::Quality,
+            "action" => Self::Action,
+            "trade_id" => text(fid::TRADE_ID),
+            "side" if table == Table::Auctions => Self::Word(fid::IMB_SIDE, &IMBALANCES),
+            "side" => Self::Word(fid::AGGRS_SID1, &AGGRESSORS),
+            "conditions" => text(fid::COND_N),
             "price" => real(fid::TRDPRC_1),
             "size" => real(fid::TRDVOL_1),
             "volume" => real(fid::ACVOL_1),
@@ -191,7 +204,29 @@ impl Use {
             "bid_source" => text(fid::BID_SRC),
             "ask_source" => text(fid::ASK_SRC),
             "quote_time_ns" => Self::TimeOfDay(fid::QUOTIM_NS),
+            "kind" => text(fid::INDAUCTYPE),
+            "paired" => real(fid::IMB_PR_SH),
+            "imbalance" => real(fid::IMB_SH),
+            "reference_price" => real(fid::IMB_PR_REF),
+            "near_price" => real(fid::IMB_PR_NR),
+            "far_price" => real(fid::IMB_PR_FR),
+            "variation" => Self::Word(fid::IMB_VA_IND, &VARIATIONS),
+            "due_time_ns" => Self::TimeOfDay(fid::AUC_TIME),
+            "extensions" => real(fid::AUC_EX_NO),
+            "imbalance_time_ns" => Self::TimeOfDay(fid::IMB_TIM_NS),
             _ => Self::None,
+        }
+    }
+
+    /// What a column of trades is for in the row of a broken one; `None` where it says nothing of such a row.
+    pub(super) const fn of_break(self) -> Option<Self> {
+        match self {
+            Self::Field(fid::TRADE_ID, _) => Some(Self::Field(fid::CAN_TRD_ID, DataType::RMTES_STRING)),
+            Self::Field(fid::TRDPRC_1, _) => Some(Self::Field(fid::CAN_PRC, DataType::REAL)),
+            Self::Field(fid::TRDVOL_1, _) => Some(Self::Field(fid::CAN_VOL, DataType::INT)),
+            Self::TimeOfDay(fid::SALTIM_NS) => Some(Self::TimeOfDay(fid::CAN_TIM_NS)),
+            Self::Field(fid::COND_N, _) | Self::Word(fid::AGGRS_SID1, _) => None,
+            other => Some(other),
         }
     }
 

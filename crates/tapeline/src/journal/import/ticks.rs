@@ -144,7 +144,9 @@ impl<'a> Ticks<'a> {
         };
         let item = self.item(name, stamps)?;
         let mut body = std::mem::take(&mut self.body);
-        let written = self.message(&mut body, table, mapping.update, purposes, row, offset);
+        let is_break = cell(Use::Action).is_some_and(|cell| cell.name() == Some("break"));
+        let update = if is_break { UpdateType::CORRECTION } else { mapping.update };
+        let written = self.message(&mut body, table, update, purposes, row, offset);
         let taken = match written {
             Ok(length) => self.tick(Kind::Update, item, name, stamps, &body[..length]).map(|()| true),
             Err(Full) => {
@@ -169,7 +171,12 @@ impl<'a> Ticks<'a> {
         let header = rwf::update_header(out, Domain::MARKET_PRICE, 0, update, DataType::FIELD_LIST)?;
         let mut fields = FieldListEncoder::new(&mut out[header..])?;
         for ((column, purpose), cell) in purposes.iter().zip(row) {
-            let written = match *purpose {
+            let purpose = match update {
+                UpdateType::CORRECTION => purpose.of_break(),
+                _ => Some(*purpose),
+            };
+            let written = match purpose.unwrap_or(Use::None) {
+                Use::Word(fid, words) => cell.write_word(fid, words, &mut fields)?,
                 Use::Field(fid, data_type) => cell.write(fid, data_type, &mut fields)?,
                 Use::TimeOfDay(fid) => cell.as_time_of_day().write(fid, DataType::TIME, &mut fields)?,
                 _ => continue,

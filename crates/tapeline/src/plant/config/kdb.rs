@@ -22,9 +22,10 @@ const STAMPS: [(&str, Stamp); 4] = [
     ("sequenced", Stamp::Sequenced),
 ];
 const SEQUENCE: &str = "seq";
+const ACTION: &str = "action";
 const TIMES: [Type; 3] = [Type::TIMESPAN, Type::TIMESTAMP, Type::TIME];
-const CONTENT_HINT: &str = "behind the type stands a field of the dictionary, by name or number, or seq, event, wire, decoded or \
-     sequenced, such as \"size long TRDVOL_1\"";
+const CONTENT_HINT: &str = "behind the type stands a field of the dictionary, by name or number, or seq, action, event, wire, decoded \
+     or sequenced, such as \"size long TRDVOL_1\"";
 
 /// What tells the items of kdb+ clients from those of feeds, which may have the same symbols.
 const USUAL_VENUE: &str = "KDB";
@@ -99,6 +100,15 @@ impl Source<'_> {
             );
             return Err(self.wrong(rows.span(), what, CONTENT_HINT));
         }
+        if rows_of != RowsOf::Trades && columns.iter().any(|(content, _)| *content == Content::Action) {
+            let what =
+                format!("table {} has a column action, and its rows are no trades", raw.name.get_ref());
+            return Err(self.wrong(
+                rows.span(),
+                what,
+                "action tells trades from breaks where rows = \"trades\"",
+            ));
+        }
         Ok(Some(Filler { table, rows: rows_of, columns }))
     }
 
@@ -125,6 +135,7 @@ impl Source<'_> {
             }
             (_, None) => return Ok(None),
             (_, Some(SEQUENCE)) => Content::Sequence,
+            (_, Some(ACTION)) => Content::Action,
             (_, Some(word)) => match STAMPS.iter().find(|(name, _)| *name == word) {
                 Some((_, stamp)) => Content::Stamp(*stamp),
                 None => {
@@ -134,7 +145,7 @@ impl Source<'_> {
             },
         };
         let expected: &[Type] = match content {
-            Content::Item => &[Type::SYMBOL],
+            Content::Item | Content::Action => &[Type::SYMBOL],
             Content::Stamp(_) => &TIMES,
             Content::Sequence => &[Type::LONG],
             Content::Field(_, is) => kinds_for(is),
@@ -222,6 +233,11 @@ mod tests {
             ),
             (table(trades, "at long event"), "event, and long cannot hold it; timespan, timestamp, time can"),
             (table(trades, "price float BID ASK"), "has words too many"),
+            (table(trades, "action long action"), "action, and long cannot hold it; symbol can"),
+            (
+                table("rows = \"quotes\"\n", "action symbol action"),
+                "has a column action, and its rows are no trades",
+            ),
             (table("rows = \"changes\"\n", "n long seq"), "no column has a field that changes"),
             (
                 table(trades, "price flaot BID"),

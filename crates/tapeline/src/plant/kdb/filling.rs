@@ -6,7 +6,7 @@ use tapeline_export::News;
 use tapeline_kdb::Type;
 use tapeline_measure::Nanos;
 use tapeline_omm::rwf::{DataType, Domain, MessageView};
-use tapeline_omm::{Fid, FieldList, Malformed};
+use tapeline_omm::{Fid, FieldList, Malformed, fid};
 use tapeline_plant::ItemId;
 use tapeline_plant::tick::{Flags, Header, Kind, Tick};
 use tapeline_tickerplant::{Local, Tickerplant};
@@ -17,7 +17,7 @@ use crate::tick::zone::Zone;
 /// Which ticks are a table's rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RowsOf {
-    /// Those that bring a trade.
+    /// Those that bring a trade; and those that bring a break, where a column says which it is.
     Trades,
     /// Those that change the best bid or ask, or the size of either.
     Quotes,
@@ -34,6 +34,8 @@ pub(crate) enum Content {
     Stamp(Stamp),
     /// The tick's place in the plant's sequence.
     Sequence,
+    /// Whether it is a trade or a break.
+    Action,
     /// A field of this type: its present value, whichever tick brought it.
     Field(Fid, DataType),
 }
@@ -108,8 +110,12 @@ impl Filling {
         let fields = FieldList::parse(message.payload())?;
         let news = News::of(header, &fields)?;
         for table in &mut self.tables {
-            if table.fold(header, &fields, news)? {
-                table.add(tick, zone, plant);
+            let is_row = table.fold(header, &fields, news)?;
+            if is_row {
+                table.add(tick, None, zone, plant);
+            }
+            if news.broken && table.has_breaks() {
+                table.add(tick, Some(&fields), zone, plant);
             }
         }
         Ok(())
@@ -146,7 +152,14 @@ impl Table {
         })
     }
 
-    fn add(&self, tick: &Tick<'_>, zone: &Zone, plant: &mut Tickerplant) {
+    /// Whether broken trades are rows: where nobody could tell them from trades, they are none.
+    fn has_breaks(&self) -> bool {
+        let Filler { rows, columns, .. } = &self.filler;
+        *rows == RowsOf::Trades && columns.iter().any(|(content, _)| *content == Content::Action)
+    }
+
+    /// Adds a row. That of a break has the broken trade, out of these fields, in the columns of the last one.
+    fn add(&self, tick: &Tick<'_>, broken: Option<&FieldList<'_>>, zone: &Zone, plant: &mut Tickerplant) {
         let header = &tick.header;
         let is_added = plant.add_row(self.filler.table, |at, out| {
             let Some((content, kind)) = self.filler.columns.get(at) else { return };
@@ -160,10 +173,36 @@ impl Table {
                 Content::Stamp(Stamp::Event) => write_time(zone.local_then(header.event), *kind, out),
                 Content::Stamp(stamp) => write_time(zone.local(stamp.of(header)), *kind, out),
                 Content::Sequence => out.extend_from_slice(&header.seq.0.to_le_bytes()),
+                Content::Action => {
+                    out.extend_from_slice(if broken.is_some() { b"break\0" } else { b"trade\0" });
+                }
+                Content::Field(of, _) if broken.is_some() && is_of_trade(*of) => {
+                    let found = of_break(*of).and_then(|(fid, is)| Some((broken?.find(fid).ok()??, is)));
+                    match found {
+                        Some((field, is)) => cells::value(&field, is, *kind, out),
+                        None => cells::null(*kind, out),
+                    }
+                }
                 Content::Field(..) => self.images.write(header.item, at, *kind, out),
             }
         });
         debug_assert!(is_added, "{:?}", self.filler);
+    }
+}
+
+/// Whether a field tells of the last trade alone.
+const fn is_of_trade(field: Fid) -> bool {
+    matches!(field, fid::COND_N | fid::AGGRS_SID1) || of_break(field).is_some()
+}
+
+/// The field that tells of a broken trade what this one tells of the last one, and its type.
+const fn of_break(field: Fid) -> Option<(Fid, DataType)> {
+    match field {
+        fid::TRADE_ID => Some((fid::CAN_TRD_ID, DataType::RMTES_STRING)),
+        fid::TRDPRC_1 => Some((fid::CAN_PRC, DataType::REAL)),
+        fid::TRDVOL_1 => Some((fid::CAN_VOL, DataType::INT)),
+        fid::SALTIM_NS => Some((fid::CAN_TIM_NS, DataType::TIME)),
+        _ => None,
     }
 }
 

@@ -1,0 +1,143 @@
+//! What one message tells beside the fields that last: a trade that was broken, the state of an auction.
+
+use tapeline_omm::{FieldListEncoder, Full, fid, rwf::Time};
+
+use super::{Price, price, size, time};
+use crate::digits::Digits;
+
+/// What one message tells beside the fields that last. An image has it only where it stands in for that message's update.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// A trade was broken.
+    Broken(Broken),
+    /// The state of an auction before it takes place.
+    Auction(Auction),
+}
+
+/// A trade that was broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Broken {
+    /// The trade's number at its exchange.
+    pub id: u64,
+    /// Its price and size; `None` where neither the message nor a trade that is remembered tells them.
+    pub traded: Option<(Price, u64)>,
+    /// When it was broken: ns since midnight, GMT.
+    pub at_ns: u64,
+}
+
+/// The side of the shares that an auction would leave. Source: the standard enumeration of field 4340.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct ImbalanceSide(pub u16);
+
+impl ImbalanceSide {
+    /// Nothing is said.
+    pub const UNDEFINED: Self = Self(0);
+    /// Nothing would be left.
+    pub const NONE: Self = Self(1);
+    /// Shares to buy.
+    pub const BUY: Self = Self(2);
+    /// Shares to sell.
+    pub const SELL: Self = Self(3);
+    /// There are too few orders to say.
+    pub const INSUFFICIENT: Self = Self(4);
+}
+
+/// How far an auction's near price is from the nearest best bid or ask. Source: the standard enumeration of field 4342.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Variation(pub u16);
+
+impl Variation {
+    /// That of a letter of ITCH 5.0 (`I`, price variation indicator): `L`, `1` to `9`, `A`, `B`, `C`; any other says nothing.
+    #[must_use]
+    pub const fn of(letter: u8) -> Self {
+        Self(match letter {
+            b'1'..=b'9' => (letter - b'0') as u16,
+            b'L' => 10,
+            b'A'..=b'C' => (letter - b'A') as u16 + 11,
+            _ => 0,
+        })
+    }
+}
+
+/// The state of an auction before it takes place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Auction {
+    /// Which auction, as the exchange's own letter; 0 where nothing is said.
+    pub kind: u8,
+    /// Shares that would match at the reference price.
+    pub paired: u64,
+    /// Shares that would not.
+    pub imbalance: u64,
+    /// The side of those.
+    pub side: ImbalanceSide,
+    /// Price at which paired and imbalance shares are counted.
+    pub reference: Option<Price>,
+    /// Price at which all orders would clear.
+    pub near: Option<Price>,
+    /// Price at which the orders for the auction alone would clear.
+    pub far: Option<Price>,
+    /// How far the near price is from the nearest best bid or ask.
+    pub variation: Variation,
+    /// When the auction is due: ns since midnight, GMT.
+    pub due_ns: Option<u64>,
+    /// How often it was extended.
+    pub extensions: Option<u8>,
+    /// When this was said: ns since midnight, GMT.
+    pub at_ns: u64,
+}
+
+/// Where fields of a detail stand among those of a draft, so that all are in ascending order of their ids.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    /// Behind TRADE_ID.
+    Indication,
+    /// Behind HALT_REASN.
+    Broken,
+    /// Behind TRD_STATUS.
+    Extensions,
+    /// At the end.
+    Times,
+}
+
+impl Detail {
+    /// Writes the fields of one part.
+    #[cold]
+    pub(super) fn encode(&self, part: Part, fields: &mut FieldListEncoder<'_>) -> Result<(), Full> {
+        match (self, part) {
+            (Self::Auction(auction), Part::Indication) => {
+                match auction.kind {
+                    letter if letter.is_ascii_graphic() => fields.rmtes(fid::INDAUCTYPE, &[letter])?,
+                    _ => fields.blank(fid::INDAUCTYPE)?,
+                }
+                price(fields, fid::IMB_PR_FR, auction.far)?;
+                price(fields, fid::IMB_PR_NR, auction.near)?;
+                price(fields, fid::IMB_PR_REF, auction.reference)?;
+                size(fields, fid::IMB_PR_SH, Some(auction.paired))?;
+                size(fields, fid::IMB_SH, Some(auction.imbalance))?;
+                fields.enumeration(fid::IMB_SIDE, auction.side.0)?;
+                fields.enumeration(fid::IMB_VA_IND, auction.variation.0)?;
+                time(fields, fid::AUC_TIME, auction.due_ns)
+            }
+            (Self::Auction(auction), Part::Extensions) => {
+                size(fields, fid::AUC_EX_NO, auction.extensions.map(u64::from))
+            }
+            (Self::Auction(auction), Part::Times) => {
+                fields.time(fid::IMB_TIM_NS, Time::from_ns_of_day(auction.at_ns))
+            }
+            (Self::Broken(broken), Part::Broken) => {
+                price(fields, fid::CAN_PRC, broken.traded.map(|(price, _)| price))?;
+                match broken.traded {
+                    Some((_, size)) => {
+                        fields.int(fid::CAN_VOL, i64::try_from(size).unwrap_or(i64::MAX))?;
+                    }
+                    None => fields.blank(fid::CAN_VOL)?,
+                }
+                fields.rmtes(fid::CAN_TRD_ID, Digits::of(broken.id).as_bytes())
+            }
+            (Self::Broken(broken), Part::Times) => {
+                fields.time(fid::CAN_TIM_NS, Time::from_ns_of_day(broken.at_ns))
+            }
+            _ => Ok(()),
+        }
+    }
+}
