@@ -39,7 +39,8 @@ pub(super) fn evidence(run: &Run<'_>, terms: Terms, threads: &[&Sums], seconds: 
             lost = lost.saturating_add(counts.lost).saturating_add(counts.malformed);
         }
         due += counts.messages_due;
-        sent += counts.messages_sent;
+        // What the connection took is not the sender's fault, whether or not it went out.
+        sent += counts.messages_sent + counts.unsent;
         held_back += counts.held_back;
         worst = worst.worse(sums.worst);
         if let Some(rate) = sums.sent.while_active() {
