@@ -5,7 +5,7 @@ use parquet::basic::LogicalType;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 use tapeline_export::{Batch, Error, KdbLog, Numbers, ParquetFile, Rows, Sink, SortBy, Table, schema, types};
-use tapeline_kdb::{Column, Log, Order, Update};
+use tapeline_kdb::{Column, Log, Order, Update, View};
 use tapeline_measure::Nanos;
 use tapeline_omm::rwf::{
     self, DataType, Domain, MapAction, MapEncoder, MapHead, RefreshHeader, State as RwfState, StatusHeader,
@@ -521,7 +521,10 @@ fn a_kdb_log_has_them_as_q_does() {
     assert_eq!(tables, [(upd, &b"tick"[..], 1), (upd, b"trade", 1), (upd, b"quote", 1), (upd, b"field", 1)]);
     let first = |column: Column<'_>| match column {
         Column::Vector(vector) => vector.last().unwrap().to_string(),
-        Column::List(list) => format!("{:?}", list.iter().next().unwrap().to_value()),
+        Column::List(list) => match list.iter().next().unwrap() {
+            View::Vector(text) => String::from_utf8_lossy(text.text().unwrap()).into_owned(),
+            other => format!("{:?}", other.to_value()),
+        },
     };
     let trade: Vec<_> = updates[1].rows.columns().map(first).collect();
     assert_eq!(
@@ -534,7 +537,7 @@ fn a_kdb_log_has_them_as_q_does() {
             "2025.11.21D12:00:00.000000002",
             "0Np",
             "`trade",
-            "Vector",
+            "9007199254740993",
             "`buy",
             "`FI",
             "84.285",
