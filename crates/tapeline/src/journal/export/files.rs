@@ -30,10 +30,13 @@ pub(super) struct Files {
     parts: HashMap<PathBuf, usize>,
 }
 
+/// A Parquet file under its name of the time before it is whole.
+type OpenParquet = (NewFile, ParquetFile<BufWriter<File>>);
+
 /// What is being written, by day.
 #[derive(Debug)]
 enum Open {
-    Parquet(HashMap<(u64, Table), (NewFile, ParquetFile<BufWriter<File>>)>),
+    Parquet(HashMap<(u64, Table), OpenParquet>),
     KdbLog(HashMap<u64, (NewFile, KdbLog<BufWriter<File>>)>),
 }
 
