@@ -361,6 +361,11 @@ mod tests {
                 Type::FLOAT => message.column(Type::FLOAT, vec![1.5; rows]).unwrap(),
                 Type::BOOLEAN => message.column(Type::BOOLEAN, vec![true; rows]).unwrap(),
                 Type::INT => message.column(Type::INT, vec![1_i32; rows]).unwrap(),
+                // Texts: a list of them.
+                Type::LIST => {
+                    message.list(rows).unwrap();
+                    (0..rows).for_each(|_| message.string(b"1").unwrap());
+                }
                 kind => message.column(kind, vec![1_i64; rows]).unwrap(),
             }
         }
@@ -383,7 +388,7 @@ mod tests {
                 Err(error) => Err(crate::failure::text(&error)),
             }
         };
-        for (table, place, fid) in [(Table::Trades, 6, fid::TRDPRC_1), (Table::Quotes, 8, fid::ASK)] {
+        for (table, place, fid) in [(Table::Trades, 10, fid::TRDPRC_1), (Table::Quotes, 8, fid::ASK)] {
             for numbers in [Numbers::WholeSizes, Numbers::Double] {
                 let kinds = types(table, numbers);
                 assert_eq!(asked(table.kdb_name(), 1, &kinds).unwrap().unwrap().0, "sequence");
