@@ -30,6 +30,8 @@ const TURN_NS: u64 = 10_000_000;
 /// For how long a session that is ended may take what tells it why, ns: as many seconds as a hub that stops has for the
 /// last words to all.
 const LEAVE_NS: u64 = 2_000_000_000;
+/// A client has so long for its login where there are too many without one, ns.
+const STRANGE_NS: u64 = 1_000_000_000;
 /// Notes that wait to be taken; older ones make room, and are counted.
 const MOST_NOTES: usize = 10_000;
 
@@ -158,6 +160,7 @@ impl Hub {
         self.now = now;
         self.fold_all(now, outlets);
         self.tell_of_late(now, outlets);
+        self.part_with_strangers(now);
         for number in 0..self.sessions.len() {
             let session = SessionId(number as u32);
             let Some(there) = &self.sessions[number] else { continue };
@@ -173,6 +176,26 @@ impl Hub {
             outlets.with(session, |out| self.step(now, session, None, out));
             if self.market.rest.next() == Some(session) {
                 break;
+            }
+        }
+    }
+
+    /// Ends the oldest of those that have not logged in, where there are too many of them: they would keep others out.
+    fn part_with_strangers(&mut self, now: Nanos) {
+        let most = self.market.settings.max_strangers;
+        if self.sessions() <= most {
+            return;
+        }
+        let strangers = self.sessions.iter().zip(0_u32..).filter_map(|(session, number)| {
+            let session = session.as_ref().filter(|session| session.is_stranger())?;
+            Some((session.account.since, SessionId(number)))
+        });
+        let mut strangers: Vec<_> = strangers.collect();
+        strangers.sort_unstable();
+        let too_many = strangers.len().saturating_sub(most);
+        for (since, session) in strangers.into_iter().take(too_many) {
+            if now.0.saturating_sub(since.0) >= STRANGE_NS {
+                self.end(session, End::Stranger);
             }
         }
     }

@@ -112,6 +112,8 @@ pub enum End {
     Stuck(u64),
     /// It sent as many messages that cannot be read as are put up with.
     Malformed(u64),
+    /// It has sent no login, and there are too many of its kind.
+    Stranger,
     /// The hub stops.
     Stopped,
 }
@@ -131,6 +133,7 @@ impl fmt::Display for End {
             Self::Slow(limit) => write!(f, "too slow: {limit}"),
             Self::Stuck(ms) => write!(f, "too slow: it has taken nothing for {ms} ms"),
             Self::Malformed(count) => write!(f, "{count} of its messages could not be read"),
+            Self::Stranger => f.write_str("it has not logged in, and others want its place"),
             Self::Stopped => f.write_str("the hub stops"),
         }
     }

@@ -29,6 +29,8 @@ pub(crate) struct Session {
 pub(crate) struct Account {
     /// No other session before or after has it: a place among the sessions is used again.
     pub(crate) serial: u64,
+    /// When its client connected.
+    pub(crate) since: Nanos,
     /// It would rather ask again than have a stream whose data is suspect.
     pub(crate) refuses_suspect: bool,
     /// The last round trip, ns; 0 before there is one.
@@ -97,8 +99,13 @@ impl Session {
         Self {
             provider: Provider::new(settings.session.clone(), now),
             backlog: Backlog::new(settings.slow.bytes(), settings.image_bytes),
-            account: Account { slow: settings.slow, ..Account::default() },
+            account: Account { since: now, slow: settings.slow, ..Account::default() },
         }
+    }
+
+    /// Whether its client has sent no login yet.
+    pub(crate) fn is_stranger(&self) -> bool {
+        !self.provider.is_logged_in() && self.account.pass.pending.is_none() && self.account.over.is_none()
     }
 
     /// What waits has waited for too long: under this policy the session is over, or its updates are dropped. `lost`: a

@@ -160,6 +160,8 @@ pub struct Settings {
     /// Open streams of all sessions at most; requests beyond are refused. One that is closed counts as long as its session has
     /// open ones that are younger.
     pub max_streams: usize,
+    /// Sessions that have sent no login: of more than so many the one that has been there for longest gives way, once it has had a second.
+    pub max_strangers: usize,
     /// Streams on which one session may have the same item open; requests beyond are refused. Each tick of an item costs a look at every
     /// stream that has it open, which a session that reads nothing would have for nothing.
     pub max_streams_of_item: usize,
@@ -221,6 +223,7 @@ impl Default for Settings {
             posts: Posts::Refuse,
             max_items: 100_000,
             max_streams: 1_000_000,
+            max_strangers: 500,
             max_streams_of_item: 100,
             cache_bytes: 1 << 30,
             image_bytes: 8 << 20,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use exchange::{Client, Exchange, bid, close, item, message, quote, request};
 use tapeline_hub::access::{Action, Code, Coded, LoginPolicy, Pattern, Proof, Rule, TokenHash, User, Users};
-use tapeline_hub::{Access, Check, Note, Peer, Service, SessionId, Settings, Verdict};
+use tapeline_hub::{Access, Check, End, Note, Peer, Service, SessionId, Settings, Verdict};
 use tapeline_omm::State;
 use tapeline_omm::domain::{LoginRequest, login};
 use tapeline_omm::rwf::{
@@ -465,6 +465,32 @@ fn a_user_has_so_many_connections_and_items() {
     exchange.say(&two, &item(7, "AAPL"));
     assert_eq!(state(&mut exchange, &mut two, 7), IN);
     assert_eq!(enter(&mut exchange, "alice").1, IN);
+}
+
+/// Who connects and never logs in has its place for a second, where there are many of its kind; who is logged in, or waits for a check, stays.
+#[test]
+fn who_never_logs_in_gives_way() {
+    let mut exchange = Exchange::new(Settings { max_strangers: 2, ..settings(Access::default()) });
+    let strangers: Vec<Client> = (0..3).map(|_| exchange.connect(Peer::default())).collect();
+    let mut known = exchange.client(1 << 20);
+    exchange.pass(900);
+    assert_eq!(exchange.over(), None, "each has its second");
+    exchange.pass(200);
+    assert_eq!((exchange.over(), exchange.over()), (Some(strangers[0].session), None));
+    let ends: Vec<_> = exchange
+        .notes()
+        .into_iter()
+        .filter_map(|note| match note {
+            Note::Gone { end, .. } => Some(end),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(ends, [End::Stranger]);
+    exchange.pass(5_000);
+    assert_eq!(exchange.over(), None, "as many as may be");
+    exchange.refresh("AAPL", &quote(1, 2));
+    exchange.say(&known, &item(5, "AAPL"));
+    assert_eq!(state(&mut exchange, &mut known, 5), IN);
 }
 
 /// Each tick costs a look at every stream: nobody has an item open a thousand times.

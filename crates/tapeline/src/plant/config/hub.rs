@@ -168,6 +168,7 @@ impl Source<'_> {
             posts: self.posts_to_feeds(raw.posts.as_ref()),
             max_items,
             max_streams: raw.streams_in_all.unwrap_or(1_000_000),
+            max_strangers: max_connections.div_ceil(2),
             max_streams_of_item: raw.max_streams_of_item.unwrap_or(Settings::default().max_streams_of_item),
             access: access.access.clone(),
             cache_bytes: self.or(self.size(raw.cache_size.as_ref(), CACHE_BYTES), CACHE_BYTES),
