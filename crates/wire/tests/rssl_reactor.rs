@@ -270,6 +270,43 @@ fn clients_above_the_limit_are_told() {
     );
 }
 
+/// Of one address there are no more than may be; who goes makes room.
+#[test]
+fn one_address_has_so_many_connections() {
+    let mut world = World::new();
+    world.reactor.limit_address(2);
+    let address = world.reactor.listen("127.0.0.1:0".parse().unwrap(), &settings(|_| ())).unwrap();
+    let elsewhere =
+        settings(|settings| settings.interface = Some(std::net::Ipv4Addr::new(127, 0, 0, 2).into()));
+    let mut other = World::new();
+    let mut turn = |other: &mut World, is_done: &dyn Fn(&World) -> bool| {
+        other.until(|other| {
+            world.reactor.wait(Duration::ZERO).unwrap();
+            while world.reactor.next(NOW).is_some() {}
+            is_done(other)
+        });
+    };
+    for _ in 0..2 {
+        other.reactor.connect(address, &settings(|_| ()), NOW).unwrap();
+    }
+    turn(&mut other, &|other| other.connected.len() == 2);
+    let third = other.reactor.connect(address, &settings(|_| ()), NOW).unwrap();
+    turn(&mut other, &|other| other.closed.len() == 1);
+    assert_eq!(other.closed[&third], "refused: Too many connections from this address.");
+    other.reactor.connect(address, &elsewhere, NOW).unwrap();
+    turn(&mut other, &|other| other.connected.len() == 3);
+    let first = other.connected[0].0;
+    other.reactor.close(first);
+    let mut tries = 1;
+    while other.connected.len() < 4 {
+        // The server hears of the end a little later.
+        other.reactor.connect(address, &settings(|_| ()), NOW).unwrap();
+        tries += 1;
+        let tried = tries;
+        turn(&mut other, &|other| other.connected.len() == 4 || other.closed.len() == tried);
+    }
+}
+
 /// All places are taken by connections that say nothing: after a second they make place, the oldest first, and those that are open stay.
 #[test]
 fn idle_connections_keep_nobody_out() {

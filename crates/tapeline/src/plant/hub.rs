@@ -166,6 +166,7 @@ impl RunningHub {
     ) -> anyhow::Result<Self> {
         let mut reactor = Reactor::new(config.max_connections)?;
         reactor.limit_held(config.incoming_bytes);
+        reactor.limit_address(config.max_connections_per_address);
         let bound = config.memory_bound();
         let memory_bytes = bound.iter().fold(0, |sum: usize, (_, bytes)| sum.saturating_add(*bytes));
         let address = reactor.listen(config.address, &config.transport).map_err(|error| {

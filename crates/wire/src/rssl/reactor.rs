@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,8 +53,9 @@ pub struct Reactor {
     touched: Vec<u32>,
     /// A connection whose last event is being looked at. It may be closed meanwhile, and another have its slot.
     over: Option<ConnectionId>,
-    /// At most so many connections.
+    /// At most so many connections, and clients from one address.
     limit: usize,
+    address_limit: usize,
     /// Bytes that all connections hold for messages which are not complete, as of the last turn of each, and at most.
     held: usize,
     most_held: usize,
@@ -85,6 +86,8 @@ struct Slot {
     is_refused: bool,
     /// It came in by the door.
     is_arrival: bool,
+    /// Where a client is from that was let in.
+    from: Option<IpAddr>,
     /// What it holds, as counted in the reactor's.
     held: usize,
 }
@@ -144,6 +147,7 @@ impl Reactor {
             touched: Vec::new(),
             over: None,
             limit,
+            address_limit: usize::MAX,
             held: 0,
             most_held: usize::MAX,
             refused: 0,
@@ -308,6 +312,11 @@ impl Reactor {
     /// What was agreed on with a connection's peer; `None` until it opened, and when it is over.
     pub fn negotiated(&mut self, id: ConnectionId) -> Option<&Negotiated> {
         self.connection(id)?.negotiated()
+    }
+
+    /// At most so many clients from one address; more are refused.
+    pub fn limit_address(&mut self, clients: usize) {
+        self.address_limit = clients;
     }
 
     /// The other end of a connection; `None` when it is over.
@@ -555,12 +564,19 @@ impl Reactor {
 
     /// A client. Where the machine refuses it something, it finds itself alone again: `None`.
     fn accepted(&mut self, socket: Socket, settings: &Arc<Settings>, now: Nanos) -> Option<u32> {
-        let is_refused = self.len() - self.refused >= self.limit && !self.make_room(now);
+        let from = socket.peer_address().ip();
+        let why = if self.is_full_of(from) {
+            Some("Too many connections from this address.")
+        } else {
+            let is_full = self.len() - self.refused >= self.limit && !self.make_room(now);
+            is_full.then_some("Too many connections.")
+        };
+        let is_refused = why.is_some();
         self.refusals += u64::from(is_refused);
-        let session = if !is_refused {
+        let session = if let Some(why) = why.filter(|_| self.refused < REFUSED_AT_ONCE) {
+            Session::refusal(settings.clone(), why, now)
+        } else if !is_refused {
             Session::server(settings.clone(), now)
-        } else if self.refused < REFUSED_AT_ONCE {
-            Session::refusal(settings.clone(), "Too many connections.", now)
         } else {
             return None;
         };
@@ -574,6 +590,7 @@ impl Reactor {
                 self.slots[slot as usize].is_refused = is_refused;
                 self.refused += usize::from(is_refused);
                 if !is_refused {
+                    self.slots[slot as usize].from = Some(from);
                     self.enters(slot, now);
                 }
                 self.wake(slot);
@@ -584,6 +601,12 @@ impl Reactor {
                 None
             }
         }
+    }
+
+    /// Whether as many clients as may be are from this address. A look at each connection, where there is such a limit.
+    fn is_full_of(&self, from: IpAddr) -> bool {
+        self.address_limit < self.limit
+            && self.slots.iter().filter(|slot| slot.from == Some(from)).count() >= self.address_limit
     }
 
     /// A client has yet to do its handshake.
@@ -627,6 +650,7 @@ impl Reactor {
                 is_touched: false,
                 is_refused: false,
                 is_arrival: false,
+                from: None,
                 held: 0,
             });
             self.slots.len() as u32 - 1
@@ -648,7 +672,7 @@ impl Reactor {
         }
         // Its socket left the poll when it was closed. Should it still stand in a queue, that finds it gone.
         entry.generation = entry.generation.wrapping_add(1);
-        entry.attempt = None;
+        (entry.attempt, entry.from) = (None, None);
         self.held -= std::mem::take(&mut entry.held);
         self.refused -= usize::from(std::mem::take(&mut entry.is_refused));
         let is_arrival = std::mem::take(&mut entry.is_arrival);

@@ -31,6 +31,8 @@ pub(crate) struct HubConfig {
     pub(crate) transport: Arc<rssl::Settings>,
     /// Connections at most; more are refused.
     pub(crate) max_connections: usize,
+    /// Of them from one address at most.
+    pub(crate) max_connections_per_address: usize,
     /// Bytes of messages of which a part has arrived, on all connections together.
     pub(crate) incoming_bytes: usize,
     /// The core that its thread is pinned to.
@@ -89,6 +91,7 @@ pub(super) struct RawHub {
     service: Option<Spanned<String>>,
     service_id: Option<u16>,
     max_connections: Option<Spanned<usize>>,
+    max_connections_per_address: Option<Spanned<usize>>,
     max_streams: Option<u32>,
     max_streams_of_item: Option<usize>,
     streams_in_all: Option<usize>,
@@ -139,6 +142,11 @@ impl Source<'_> {
             let what = format!("max_connections is {max_connections}; 1 to {MAX_CONNECTIONS} are expected");
             let hint = "each takes 1.2 MB for what it is sent, once it is slow";
             self.sound::<()>(Err(self.wrong(span, what, hint)));
+        }
+        let of_address = raw.max_connections_per_address.as_ref();
+        if let Some(count) = of_address.filter(|count| *count.get_ref() == 0) {
+            let hint = "left out, an address may have all of max_connections";
+            self.sound::<()>(Err(self.wrong(count.span(), "max_connections_per_address is 0", hint)));
         }
         if let Some(cpu) = &raw.cpu {
             self.sound(self.core(cpu));
@@ -199,6 +207,7 @@ impl Source<'_> {
                 ..rssl::Settings::default()
             }),
             max_connections,
+            max_connections_per_address: of_address.map_or(max_connections, |count| *count.get_ref()),
             incoming_bytes: self.or(self.size(raw.incoming_size.as_ref(), INCOMING_BYTES), INCOMING_BYTES),
             access,
             cpu: raw.cpu.as_ref().map(|cpu| *cpu.get_ref()),
@@ -431,6 +440,7 @@ mod tests {
             ("slow_age = \"5s\"", "slow_age is given"),
             ("ping_timeout = \"1500ms\"", "whole seconds, 1 to 255"),
             ("max_connections = 0", "max_connections is 0"),
+            ("max_connections_per_address = 0", "max_connections_per_address is 0"),
             ("cert = \"a.pem\"", "cert and key go together"),
             ("cert = \"no.pem\"\nkey = \"no.pem\"", "cannot read no.pem"),
             ("enums = \"enumtype.def\"", "no dictionary"),

@@ -290,7 +290,11 @@ impl NeverOpened {
         let refusals = refused - std::mem::replace(&mut self.refused, refused);
         self.all += refusals;
         if refusals > 0 {
-            audit.more_never_opened(now, refusals, "max_connections is reached");
+            audit.more_never_opened(
+                now,
+                refusals,
+                "max_connections is reached, or max_connections_per_address",
+            );
         }
         let lately = std::mem::take(&mut self.lately);
         if lately > SAID_EACH {
