@@ -53,7 +53,7 @@ fn ask(place: &Place, way: Way) -> Result<Vec<(&'static str, Outcome)>, String> 
 
     let told = run(&["ONE", "--updates", "1", "--download-dictionary"]);
     let is_ours =
-        told.any("dictionary", |event| event["fields"].as_u64() > Some(20) && event["tables"] == 16);
+        told.any("dictionary", |event| event["fields"].as_u64() > Some(20) && event["tables"] == 19);
     seen.push(("dictionary", told.outcome(is_ours && told.well)));
 
     let list = place.item_file(port);

@@ -329,7 +329,7 @@ impl Sender<'_> {
 
     #[inline]
     fn sent(&mut self, sent: Sent, again: impl FnOnce(&mut Output) -> Sent) -> Sent {
-        if sent == Sent::Full && !self.output.is_stuck() {
+        if sent == Sent::Full {
             // The socket may have room where the buffers have none.
             self.flush();
             return again(self.output);
