@@ -24,7 +24,7 @@ def by_duckdb():
     ).fetchall()[0]
     last = duckdb.sql(f"SELECT max(sequence), epoch_ns(max(time)) FROM read_parquet('{folder}/ticks/*/*.parquet')").fetchall()[0]
     return {
-        "rows": {table: count(table) for table in ("ticks", "trades", "quotes", "orders", "fields")},
+        "rows": {table: count(table) for table in ("ticks", "trades", "quotes", "orders", "auctions", "fields")},
         "days": days,
         "size": int(size),
         "notional": f"{notional:.9f}",
@@ -43,7 +43,7 @@ def by_polars():
     quotes = scan("quotes").select(polars.col("bid").sum(), polars.col("ask").sum()).collect()
     ticks = scan("ticks").select(polars.col("sequence").max(), polars.col("time").max().dt.epoch("ns")).collect()
     return {
-        "rows": {table: count(table) for table in ("ticks", "trades", "quotes", "orders", "fields")},
+        "rows": {table: count(table) for table in ("ticks", "trades", "quotes", "orders", "auctions", "fields")},
         "days": trades["date"].n_unique(),
         "size": trades["size"].sum(),
         "notional": f"{notional:.9f}",
