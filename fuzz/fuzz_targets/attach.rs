@@ -2,7 +2,7 @@
 
 #![no_main]
 
-#[path = "../../tests/attach/program.rs"]
+#[path = "../../crates/ring/tests/attach/program.rs"]
 mod program;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

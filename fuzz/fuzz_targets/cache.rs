@@ -2,10 +2,10 @@
 
 #![no_main]
 
-#[path = "../../tests/cache/holds.rs"]
+#[path = "../../crates/plant/tests/cache/holds.rs"]
 mod holds;
 #[allow(dead_code, reason = "the tests use more of it")]
-#[path = "../../tests/cache/model.rs"]
+#[path = "../../crates/plant/tests/cache/model.rs"]
 mod model;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| holds::any(bytes));

@@ -2,7 +2,7 @@
 
 #![no_main]
 
-#[path = "../../tests/dictionary_files/mod.rs"]
+#[path = "../../crates/omm/tests/dictionary_files/mod.rs"]
 mod dictionary_files;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| dictionary_files::any(bytes));

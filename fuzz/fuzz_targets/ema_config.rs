@@ -3,16 +3,16 @@
 #![no_main]
 #![allow(dead_code, unused_imports, reason = "a program's modules, of which this takes some")]
 
-#[path = "../../src/failure.rs"]
+#[path = "../../crates/tapeline/src/failure.rs"]
 mod failure;
-#[path = "../../src/near.rs"]
+#[path = "../../crates/tapeline/src/near.rs"]
 mod near;
-#[path = "../../src/omm"]
+#[path = "../../crates/tapeline/src/omm"]
 mod omm {
     pub(crate) mod config;
     pub(crate) mod xml;
 }
-#[path = "../../src/paths.rs"]
+#[path = "../../crates/tapeline/src/paths.rs"]
 mod paths;
 
 use omm::config::{Config, Group};

@@ -2,9 +2,9 @@
 
 #![no_main]
 
-#[path = "../../tests/failing/mod.rs"]
+#[path = "../../crates/journal/tests/failing/mod.rs"]
 mod failing;
-#[path = "../../tests/invariants/mod.rs"]
+#[path = "../../crates/journal/tests/invariants/mod.rs"]
 mod invariants;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| invariants::journal(bytes));

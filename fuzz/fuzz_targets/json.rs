@@ -2,7 +2,7 @@
 
 #![no_main]
 
-#[path = "../../tests/texts/mod.rs"]
+#[path = "../../crates/omm/tests/texts/mod.rs"]
 mod texts;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

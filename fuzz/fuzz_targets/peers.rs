@@ -2,7 +2,7 @@
 
 #![no_main]
 
-#[path = "../../tests/peers/mod.rs"]
+#[path = "../../crates/omm/tests/peers/mod.rs"]
 mod peers;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

@@ -2,7 +2,7 @@
 
 #![no_main]
 
-#[path = "../../tests/invariants/mod.rs"]
+#[path = "../../crates/kdb/tests/invariants/mod.rs"]
 mod invariants;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| invariants::log(bytes));

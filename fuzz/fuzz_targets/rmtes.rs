@@ -2,7 +2,7 @@
 
 #![no_main]
 
-#[path = "../../tests/rmtes_values/mod.rs"]
+#[path = "../../crates/omm/tests/rmtes_values/mod.rs"]
 mod rmtes_values;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| rmtes_values::any(bytes));

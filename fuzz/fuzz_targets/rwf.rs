@@ -2,7 +2,7 @@
 
 #![no_main]
 
-#[path = "../../tests/readers/mod.rs"]
+#[path = "../../crates/omm/tests/readers/mod.rs"]
 mod readers;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| readers::any(bytes));

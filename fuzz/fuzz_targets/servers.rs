@@ -2,7 +2,7 @@
 
 #![no_main]
 
-#[path = "../../tests/servers/mod.rs"]
+#[path = "../../crates/omm/tests/servers/mod.rs"]
 mod servers;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

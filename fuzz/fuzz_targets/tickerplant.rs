@@ -2,9 +2,9 @@
 
 #![no_main]
 
-#[path = "../../tests/invariants/mod.rs"]
+#[path = "../../crates/tickerplant/tests/invariants/mod.rs"]
 mod invariants;
-#[path = "../../tests/support/mod.rs"]
+#[path = "../../crates/tickerplant/tests/support/mod.rs"]
 mod support;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| invariants::machine(bytes));

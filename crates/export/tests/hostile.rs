@@ -7,6 +7,6 @@ use std::path::Path;
 
 #[test]
 fn rows_of_any_ticks_can_be_written_or_are_refused() {
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/rows");
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/rows");
     mutations::each(&corpus, 3_000, invariants::rows);
 }

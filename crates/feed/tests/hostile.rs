@@ -15,7 +15,7 @@ use invariants::{arbiter, capture, dbn, iex, itch, moldudp64, recovery, soupbint
 const CHANGED: u32 = 10_000;
 
 fn corpus(target: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target)
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target)
 }
 
 fn holds(target: &str, seeds: Vec<(&'static str, Vec<u8>)>, check: fn(&[u8])) {

@@ -7,6 +7,6 @@ use std::path::Path;
 
 #[test]
 fn journals_hold() {
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/journal");
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/journal");
     mutations::each(&corpus, 5_000, invariants::journal);
 }

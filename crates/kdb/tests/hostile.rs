@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use tapeline_kdb::{Frames, Hello, Log, Order};
 
 fn corpus(target: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target)
 }
 
 #[test]

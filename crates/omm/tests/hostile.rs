@@ -15,7 +15,7 @@ use tapeline_omm::Dictionary;
 use tapeline_omm::rwf::{Container, DataType, SetDefinitions};
 
 fn corpus() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/rwf")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/rwf")
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn the_seeds_are_whole() {
 
 /// A corpus of conversations, for both roles that are logged in to: a consumer's messages and an NI provider's.
 fn conversations() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/peers")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/peers")
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn an_acceptor_holds() {
 
 /// A corpus of the other side of conversations: a provider's messages, and a hub's.
 fn answers() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/servers")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/servers")
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn an_ni_provider_holds() {
 
 /// A corpus of texts, one with every member, container and type.
 fn texts_corpus() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/json")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/json")
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn messages_hold_as_texts() {
 }
 
 fn of_target(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(name)
 }
 
 #[test]

@@ -24,7 +24,7 @@ impl Numbers {
 /// at length by `make fuzz TARGET=tickerplant`.
 #[test]
 fn whatever_is_said_what_leaves_is_whole() {
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/tickerplant");
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/tickerplant");
     mutations::each(&corpus, 5_000, invariants::machine);
 }
 

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use invariants::{output, session, zmtp};
 
 fn holds(target: &str, changed: u32, seeds: Vec<(&'static str, Vec<u8>)>, check: fn(&[u8])) {
-    let corpus = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target);
+    let corpus = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target);
     for (name, seed) in seeds {
         if std::env::var_os("WRITE_CORPUS").is_some() {
             std::fs::create_dir_all(&corpus).unwrap();

@@ -95,7 +95,7 @@ fn damaged_messages_are_applied_as_a_whole_or_not_at_all() {
 }
 
 fn corpus() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/cache")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/cache")
 }
 
 /// Any bytes at all: the inputs of the corpus, and thousands of changed ones. `make fuzz TARGET=cache` goes on for longer, led by
