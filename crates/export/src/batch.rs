@@ -1,6 +1,6 @@
 //! Rows by column, up to a bound.
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 use tapeline_omm::Real;
 
 use crate::table::{Kind, Table};

@@ -6,7 +6,7 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 use tapeline_export::{Batch, Error, KdbLog, Numbers, ParquetFile, Rows, Sink, SortBy, Table, schema, types};
 use tapeline_kdb::{Column, Log, Order, Update, View};
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 use tapeline_omm::rwf::{
     self, DataType, Domain, MapAction, MapEncoder, MapHead, RefreshHeader, State as RwfState, StatusHeader,
     StreamState, Time, UpdateType, flags,

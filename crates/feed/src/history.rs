@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 use crate::line::{Session, Sink};
 

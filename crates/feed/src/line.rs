@@ -42,7 +42,7 @@ pub use statistics::{LARGEST_GAP, LineStatistics, Skew, Statistics};
 
 pub use crate::framing::{Kind, Malformed, Messages, Packet, Session};
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 /// The most lines that a channel can have.
 pub const MAX_LINES: usize = 8;

@@ -12,7 +12,7 @@ pub use dbn::Dbn;
 pub use iex::Iex;
 pub use itch::{Counters, Itch};
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 use crate::depth::{self, Depth};
 use crate::draft::{Detail, Draft};

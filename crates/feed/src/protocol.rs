@@ -1,6 +1,6 @@
 //! The protocols that a feed can speak: a transport and the messages in it.
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 use crate::book;
 use crate::dbn;

@@ -1,6 +1,6 @@
 //! What a feed held, for people.
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 use crate::book::{self, Books};
 use crate::itch::{ByType, Code, Message, MessageType, decode};

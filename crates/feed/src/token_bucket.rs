@@ -1,6 +1,6 @@
 //! How often, or how much, something may be done.
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 /// A token bucket: so many tokens a second, and at most so many saved up. It is full at the start.
 ///

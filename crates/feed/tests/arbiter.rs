@@ -9,7 +9,7 @@ use arbitration::{Log, MS, OTHER, Rig, SESSION, content, packet, packet_of};
 use proptest::prelude::*;
 use tapeline_feed::line::{self, Arbiter, Jump, Line, Malformed, Restart, Settings, Sink, Start};
 use tapeline_feed::moldudp64::{end_of_session, heartbeat};
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 /// What a line sends, in terms of the rules.
 #[derive(Clone, Debug)]

@@ -9,7 +9,7 @@ use tapeline_feed::iex;
 use tapeline_feed::itch::encode::{self, Prefix, text};
 use tapeline_feed::itch::{Malformed, Side};
 use tapeline_feed::normalise::{Iex, Instrument, Itch};
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 use tapeline_omm::rwf::UpdateType;
 use tapeline_omm::{Dictionary, FieldList, FieldListEncoder};
 

@@ -12,7 +12,7 @@ use account::{Account, Epoch};
 use tapeline_feed::faults::{Entry, Fault, FaultyLine, Outlet, Script};
 use tapeline_feed::line::{self, Arbiter, Line, Settings, Sink, Start};
 use tapeline_feed::moldudp64::{Packet, PacketBuilder, Session, end_of_session, heartbeat, parse};
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 const SESSION: Session = Session(*b"TESTDAY 00");
 

@@ -9,7 +9,7 @@ use tapeline_feed::capture::{self, Recording};
 use tapeline_feed::line::{Arbiter, Line, Session, Settings, Sink, Start};
 use tapeline_feed::summary::Summary;
 use tapeline_feed::{Protocol, book};
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 /// A recorded datagram.
 struct Datagram {

@@ -17,7 +17,7 @@ use tapeline_feed::moldudp64::retransmit::{self, LONGEST_ANSWER, Server, Unanswe
 use tapeline_feed::moldudp64::{
     self, END_OF_SESSION, HEADER_BYTES, Packet, PacketBuilder, Request, Session, end_of_session, heartbeat,
 };
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 const MS: u64 = 1_000_000;
 const START: Nanos = Nanos(1_700_000_000_000_000_000);

@@ -5,7 +5,7 @@ use tapeline_feed::iex::tp;
 use tapeline_feed::line::{self, Arbiter, Line, Restart, Settings, Sink};
 use tapeline_feed::moldudp64::recover::{self, Client, Rejected};
 use tapeline_feed::moldudp64::{PacketBuilder, Request, Session, end_of_session, heartbeat};
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 const SESSION: Session = Session(*b"SESSION-01");
 const MS: u64 = 1_000_000;

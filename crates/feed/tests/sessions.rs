@@ -244,7 +244,7 @@ fn recovery_fills_holes_and_nothing_else() {
     rig.at(2, Line::A, &packet(9, 10));
     assert_eq!(rig.arbiter.missing().collect::<Vec<_>>(), [3..=4, 6..=8]);
     // The lines have had their time; recovery has its own.
-    rig.arbiter.expire(tapeline_measure::Nanos(900 * MS), &mut rig.log);
+    rig.arbiter.expire(tapeline_nanos::Nanos(900 * MS), &mut rig.log);
     assert_eq!(rig.log.take(), []);
     // Of another session, or of what nobody has announced.
     assert_eq!(rig.at(900, Line::RECOVERY, &packet_of(OTHER, 3, 5)), []);
@@ -256,16 +256,16 @@ fn recovery_fills_holes_and_nothing_else() {
     assert_eq!(rig.at(902, Line::RECOVERY, &packet(2, 6)), [Message(3), Message(4), Message(5)]);
     assert_eq!(rig.arbiter.missing().collect::<Vec<_>>(), [6..=6, 8..=8]);
     // It says no: that much is lost, once.
-    rig.arbiter.give_up(6..=6, tapeline_measure::Nanos(903 * MS), &mut rig.log);
+    rig.arbiter.give_up(6..=6, tapeline_nanos::Nanos(903 * MS), &mut rig.log);
     assert_eq!(rig.log.take(), [Gap(6, 6), Message(7)]);
     // Or is too late.
-    rig.arbiter.expire(tapeline_measure::Nanos(1_022 * MS), &mut rig.log);
+    rig.arbiter.expire(tapeline_nanos::Nanos(1_022 * MS), &mut rig.log);
     assert_eq!(rig.log.take(), [Gap(8, 8), Message(9)]);
     assert_eq!(rig.at(1_030, Line::RECOVERY, &packet(8, 9)), []);
     let (total, asked) = (rig.arbiter.statistics(), rig.arbiter.line(Line::RECOVERY));
     assert_eq!((total.recovered, total.missing, total.late), (3, 2, 1));
     assert_eq!((asked.first, asked.late, asked.duplicates, asked.stale_session), (3, 1, 2, 1));
-    assert_eq!(rig.arbiter.heard(), Some(tapeline_measure::Nanos(2 * MS)), "a server is no line");
+    assert_eq!(rig.arbiter.heard(), Some(tapeline_nanos::Nanos(2 * MS)), "a server is no line");
 }
 
 #[test]
@@ -273,7 +273,7 @@ fn a_hole_is_given_up_as_far_as_recovery_says() {
     let mut rig = Rig::new(Settings { recovery_age_ns: 1_000 * MS, ..Settings::default() });
     rig.at(0, Line::A, &packet(1, 2));
     rig.at(1, Line::A, &packet(9, 10));
-    rig.arbiter.give_up(2..=4, tapeline_measure::Nanos(2 * MS), &mut rig.log);
+    rig.arbiter.give_up(2..=4, tapeline_nanos::Nanos(2 * MS), &mut rig.log);
     assert_eq!(rig.log.take(), [Gap(2, 4)]);
     assert_eq!(
         rig.at(3, Line::RECOVERY, &packet(5, 9)),
@@ -288,7 +288,7 @@ fn what_is_given_up_waits_for_what_is_older() {
     rig.at(0, Line::A, &packet(1, 2));
     rig.at(1, Line::A, &packet(4, 5));
     rig.at(2, Line::A, &packet(9, 10));
-    rig.arbiter.give_up(6..=7, tapeline_measure::Nanos(3 * MS), &mut rig.log);
+    rig.arbiter.give_up(6..=7, tapeline_nanos::Nanos(3 * MS), &mut rig.log);
     assert_eq!(rig.log.take(), []);
     // It is not asked for any more.
     assert_eq!(rig.arbiter.missing().collect::<Vec<_>>(), [2..=3, 5..=5, 8..=8]);

@@ -15,7 +15,7 @@ use tapeline_feed::soupbintcp::{
     Server, ServerPacket, ServerState, Session, Split, Username, Violation, accepted, debug_header, login,
     rejected, sequenced_header, split, unsequenced_header,
 };
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 const START: Nanos = Nanos(1_700_000_000_000_000_000);
 /// Enough for anything that a test sends.

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 use tapeline_omm::State;
 use tapeline_omm::domain::ServicePart;
 use tapeline_omm::rwf::{DataState, Domain, StateCode, StatusHeader, StreamState};

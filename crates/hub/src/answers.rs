@@ -1,6 +1,6 @@
 //! What sources answer beside their market data.
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 use tapeline_omm::State;
 use tapeline_omm::domain::post::Nak;
 use tapeline_omm::role::Sent;

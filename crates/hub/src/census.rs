@@ -1,6 +1,6 @@
 //! The sessions, seen from outside.
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 use crate::hub::Hub;
 use crate::note::SessionCounters;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 use tapeline_omm::domain::{RequestPayload, View};
 use tapeline_omm::role::provider::{Application, Event, ItemRequest, Provider, StreamHandle};
 use tapeline_omm::role::{Outbox, Sent};

@@ -4,7 +4,7 @@
 //! stream's id patched. A client that has no room costs a look at a flag. The fold into the image comes later where it can: see
 //! [`crate::unfolded`].
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 use tapeline_omm::domain::{OwnedState, ServicePart};
 use tapeline_omm::role::provider::Provider;
 use tapeline_omm::role::{Outbox, Sent};

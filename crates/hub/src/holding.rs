@@ -4,7 +4,7 @@
 //! has been behind for a moment, and goes on, with a new image, when the client has taken all that waited, or as soon as
 //! somebody else opens the item. What comes meanwhile all the same is queued within the policy's limits.
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 use tapeline_omm::role::provider::StreamHandle;
 
 use crate::SessionId;

@@ -7,7 +7,7 @@ use std::hash::BuildHasher;
 
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 use tapeline_omm::role::provider::StreamHandle;
 use tapeline_omm::rwf::{Domain, Priority};
 use tapeline_plant::ItemId;

@@ -5,7 +5,7 @@
 
 use std::num::NonZeroUsize;
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 use tapeline_omm::role::provider::StreamHandle;
 use tapeline_omm::rwf::{PostHeader, flags};
 

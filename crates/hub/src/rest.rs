@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 use crate::SessionId;
 use crate::backlog::Backlog;

@@ -8,7 +8,7 @@
 //! Memory: a mark in each stream, and a position in each session. Updates come first: who has no room, or something queued, is
 //! told nothing here, and what is told takes half of the room that is left at most.
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 use tapeline_omm::role::Sent;
 use tapeline_omm::rwf::{Domain, StatusHeader};
 

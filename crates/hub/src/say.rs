@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 use tapeline_omm::State;
 use tapeline_omm::domain::OwnedState;
 use tapeline_omm::role::Sent;

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 use tapeline_omm::domain::OwnedState;
 use tapeline_omm::role::provider::{Provider, StreamHandle};
 use tapeline_omm::rwf::StateCode;

@@ -1,6 +1,6 @@
 //! States: of items, of groups of them, of services.
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 use tapeline_omm::State;
 use tapeline_omm::domain::directory::{self, Group};
 use tapeline_omm::domain::{OwnedState, ServiceEntry, ServicePart};

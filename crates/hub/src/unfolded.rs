@@ -6,7 +6,7 @@
 //! be read, and clients are to be spared what cannot; what the plant makes of its feeds it has encoded itself, and a post to one of
 //! their items has been looked through by the plant before it is on the ring (`plant::sources::posts`).
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 use tapeline_plant::{ItemId, Seq};
 
 use crate::hub::Hub;

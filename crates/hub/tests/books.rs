@@ -14,7 +14,7 @@ use tapeline_feed::moldudp64::{PacketBuilder, Session};
 use tapeline_feed::normalise::Instrument;
 use tapeline_feed::{Protocol, book, line, simulate};
 use tapeline_hub::{Settings, SlowPolicy};
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 use tapeline_omm::rwf::{DataState, Domain, Header, Key, Map, MapAction, MessageView, StreamState, flags};
 use tapeline_omm::{FieldList, fid};
 use tapeline_plant::{

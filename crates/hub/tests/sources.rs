@@ -7,7 +7,7 @@ use std::net::Ipv4Addr;
 use exchange::{Client, Exchange, bid, close, item, item_of, message, quote, request};
 use tapeline_hub::access::{Access, Action, Pattern, Rule};
 use tapeline_hub::{Late, Note, Peer, Posts, Service, Settings};
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 use tapeline_omm::State;
 use tapeline_omm::domain::{LoginRequest, RoundTrip, login};
 use tapeline_omm::rwf::{

@@ -11,7 +11,7 @@
 //! ```
 //! Behind the last record the file ends, or holds zeros: it is made as long as it may become.
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 use crate::Fault;
 use crate::checksum;

@@ -3,7 +3,7 @@
 //! It is a hint. A mark is believed when its checksum holds and the record that it points to has its sequence; it is never synced, and
 //! may be lost or deleted at any time: then the segment is read from its beginning.
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 use crate::folder::{File, Folder, read_full, write_full};
 use crate::format::{index_name, u64_at};

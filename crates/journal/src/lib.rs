@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use tapeline_journal::{Directory, From, Next, Reader, Settings, Writer};
-//! use tapeline_measure::Nanos;
+//! use tapeline_nanos::Nanos;
 //!
 //! # let folder = std::env::temp_dir().join(format!("doc-journal-{}", std::process::id()));
 //! let (mut writer, _) = Writer::open(Directory::create(&folder)?, Settings::default())?;

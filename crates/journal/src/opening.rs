@@ -1,6 +1,6 @@
 //! What is done before a journal is written again: the torn tail goes.
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 use crate::bounds::{self, Bounds, Writing};
 use crate::folder::{File, Folder};

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 use crate::bounds;
 use crate::folder::{File, Folder, read_full};

@@ -5,7 +5,7 @@ use std::io;
 use crate::folder::{File, Folder, read_full};
 use crate::format::{SEGMENT_BYTES, SegmentHeader, first_of, segment_name};
 use crate::{Error, Fault, tail};
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 /// A segment.
 #[derive(Clone, Copy, Debug)]

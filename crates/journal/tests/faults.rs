@@ -9,7 +9,7 @@ use tapeline_journal::{
     Directory, Durability, Error, Folder, Next, OnFailure, Outcome, Reader, Retention, Settings, State,
     Writer,
 };
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 const SECOND: u64 = 1_000_000_000;
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tapeline_journal::{
     Directory, Durability, Ends, Error, From, Lost, Next, Outcome, Reader, Retention, Settings, State, Writer,
 };
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 const SMALL: Settings = Settings {
     segment_bytes: Settings::LEAST_SEGMENT_BYTES,

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use tapeline_journal::{Directory, Durability, Next, Reader, Settings, Writer};
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 /// The body of a record, of a length of its own.
 fn body(seq: u64) -> Vec<u8> {

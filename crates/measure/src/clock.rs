@@ -5,11 +5,11 @@ mod sample;
 
 use std::time::Duration;
 
-use crate::nanos::Nanos;
 use crate::tsc::{self, TickSource, Ticks, ticks};
+use tapeline_nanos::Nanos;
 
 pub use calibration::Calibration;
-pub use sample::monotonic_ns;
+pub use sample::{instant, monotonic_ns, utc_now};
 
 use calibration::{Line, NS_PER_SECOND};
 use sample::Sample;

@@ -11,8 +11,8 @@ use hdrhistogram::serialization::interval_log::{
 };
 
 use crate::error::Error;
-use crate::nanos::Nanos;
 use crate::recorder::Recorder;
+use tapeline_nanos::Nanos;
 
 /// Steps of the `.hgrm` table for each halving of the distance to 100 %, as HdrHistogram's own tools choose.
 const STEPS: u32 = 5;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::nanos::Nanos;
+use tapeline_nanos::Nanos;
 
 /// Windows kept. When the run outgrows them, neighbours are merged and each then covers twice the time.
 const WINDOWS: usize = 64;

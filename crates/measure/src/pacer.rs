@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::clock::Clock;
-use crate::nanos::Nanos;
+use tapeline_nanos::Nanos;
 
 const NS_PER_SECOND: u64 = 1_000_000_000;
 /// What is left to spinning after a sleep: a blocked thread wakes 25–30 µs late on a virtual machine, and twice that is

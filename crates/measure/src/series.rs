@@ -3,7 +3,7 @@
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-use crate::nanos::Nanos;
+use tapeline_nanos::Nanos;
 
 /// Digits within a window: percentiles right to 1 % cost 20 KB, which are quick to clear at the end of each window.
 const DIGITS: u8 = 2;

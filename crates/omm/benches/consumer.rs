@@ -15,7 +15,7 @@ mod harness;
 use std::hint::black_box;
 
 use harness::Bench;
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 use tapeline_omm::State;
 use tapeline_omm::domain::directory::{self, Info, ServiceEntry, ServiceState};
 use tapeline_omm::domain::{LoginFeatures, LoginRefresh, LoginRequest};

@@ -118,6 +118,23 @@ pub trait Outbox {
     }
 }
 
+/// The outbox of a role without a connection: there is never capacity.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Nowhere;
+
+impl Outbox for Nowhere {
+    /// So long that no message is too long: what a role owes waits.
+    fn most(&self) -> usize {
+        16 << 20
+    }
+
+    fn claim(&mut self, _len: usize) -> Option<&mut [u8]> {
+        None
+    }
+
+    fn commit(&mut self, _len: usize) {}
+}
+
 /// Room that is claimed for a message of unknown length: nearly all that roles send of themselves are shorter.
 const FIRST_CLAIM: usize = 1024;
 /// How much more is claimed each time.

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use allocation_counter::measure;
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 use tapeline_omm::domain::directory::{self, Info, ServiceEntry, ServiceState};
 use tapeline_omm::domain::{LoginFeatures, LoginRefresh, LoginRequest};
 use tapeline_omm::json::{Converter, Packed};

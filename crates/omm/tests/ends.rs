@@ -2,7 +2,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 use tapeline_omm::domain::directory::{Info, ServiceState};
 use tapeline_omm::domain::post::Nak;
 use tapeline_omm::domain::{

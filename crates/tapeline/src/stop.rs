@@ -3,10 +3,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Context;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
+
+use tapeline_measure::instant;
 
 /// The longest sleep, so that a signal is heeded soon.
 const NAP: Duration = Duration::from_millis(20);
@@ -37,7 +39,7 @@ impl Stop {
 
     /// Sleeps, but not beyond the moment at which it is time to end: `false` then.
     pub(crate) fn sleep(&self, time: Duration) -> bool {
-        let begun = Instant::now();
+        let begun = instant();
         while !self.requested() {
             let left = time.saturating_sub(begun.elapsed());
             if left.is_zero() {

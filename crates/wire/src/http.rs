@@ -160,7 +160,7 @@ where
             continue;
         };
         make_room(&mut open, settings.max_connections.max(1), &ended).await;
-        let until = Instant::now() + settings.ask_time;
+        let until = Instant::from_std(tapeline_measure::instant()) + settings.ask_time;
         let (settings, answer, ended) = (Arc::clone(&settings), Arc::clone(&answer), Arc::clone(&ended));
         let has_asked = Arc::new(AtomicBool::new(false));
         let asks = Arc::clone(&has_asked);
@@ -194,7 +194,7 @@ async fn make_room(open: &mut VecDeque<Open>, most: usize, ended: &Notify) {
         }
         let idle = open.iter().position(|open| !open.has_asked.load(Ordering::Relaxed));
         let at = idle.unwrap_or(0);
-        if open[at].until > Instant::now() {
+        if open[at].until > Instant::from_std(tapeline_measure::instant()) {
             let _ = tokio::time::timeout_at(open[at].until, ended.notified()).await;
         } else if let Some(oldest) = open.remove(at) {
             oldest.task.abort();

@@ -6,7 +6,7 @@ use tapeline_feed::itch::framing::{Frames, Framing};
 use tapeline_feed::line::{self, Arbiter, Line, Sink};
 use tapeline_feed::moldudp64::{DEFAULT_PACKET_BYTES, PacketBuilder, Refused, Session};
 use tapeline_feed::normalise::Normaliser;
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 /// The same messages in packets, one behind another, each behind its length.
 pub(crate) fn packed(file: &[u8]) -> Vec<u8> {

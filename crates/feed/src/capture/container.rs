@@ -10,7 +10,7 @@ use pcap_parser::{
     Block, InterfaceDescriptionBlock, OptionCode, PcapHeader, parse_block_be, parse_block_le,
     parse_pcap_frame, parse_pcap_frame_be, parse_pcap_frame_modified, parse_pcap_header,
 };
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 use super::window::Window;
 use super::{Error, LARGEST_PACKET, Place, Skip};

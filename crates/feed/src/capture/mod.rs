@@ -32,7 +32,7 @@ use std::io::{BufReader, Read};
 use std::net::SocketAddr;
 
 use flate2::read::MultiGzDecoder;
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 pub use crate::itch::framing::Framing;
 pub use headers::Skip;

@@ -1,6 +1,6 @@
 //! Length-prefixed messages packed into MoldUDP64 datagrams, as an exchange would have sent them.
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 use super::{Error, ItchFile};
 use crate::moldudp64::{DEFAULT_PACKET_BYTES, HEADER_BYTES, MAX_MESSAGES, PacketBuilder, Session};

@@ -3,7 +3,7 @@
 use std::io::{Error, ErrorKind, Write};
 use std::net::SocketAddrV4;
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 /// Bytes of the Ethernet, IPv4 and UDP headers before the payload.
 const HEADERS: usize = 14 + 20 + 8;

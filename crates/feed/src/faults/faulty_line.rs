@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 use super::numbering::Numbering;
 use super::{Did, Entry, Kind, Numbers, Outlet, Part, Script};

@@ -34,7 +34,7 @@
 //! use tapeline_feed::faults::{Entry, FaultyLine, Outlet, Script};
 //! use tapeline_feed::line::Line;
 //! use tapeline_feed::moldudp64::{Session, heartbeat};
-//! use tapeline_measure::Nanos;
+//! use tapeline_nanos::Nanos;
 //!
 //! #[derive(Default)]
 //! struct Count { left: u32, noted: u32 }

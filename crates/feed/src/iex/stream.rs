@@ -1,6 +1,6 @@
 //! What the segments of one line amounted to.
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 use super::tp::{Segment, Session};
 

@@ -25,7 +25,7 @@ mod builder;
 
 use std::fmt;
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 use crate::blocks::Cut;
 

@@ -5,7 +5,7 @@ mod numbering;
 mod recovery;
 mod rollover;
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 use super::arrivals::Arrivals;
 use ending::End;

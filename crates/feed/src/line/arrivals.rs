@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 use super::Line;
 use crate::framing::{Kind, Packet};

@@ -1,6 +1,6 @@
 //! Packets of one line that do not fit what is known, set aside until it shows what they are.
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 use super::arrivals::Likeness;
 use super::statistics::Behind;

@@ -1,6 +1,6 @@
 //! Packets that say that everything begins again, or goes on behind its end, kept until a second one says so too.
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 use crate::framing::{Kind, Packet, Session};
 

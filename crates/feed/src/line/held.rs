@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 /// The most messages that sequences may be apart.
 pub(super) const MAX_WINDOW: usize = 1 << 24;

@@ -1,6 +1,6 @@
 //! What is kept of one line.
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 use super::aside::Aside;
 use super::doubt::Doubt;

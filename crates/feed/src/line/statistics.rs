@@ -2,7 +2,7 @@
 
 use std::ops::{AddAssign, Sub};
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 use crate::framing::Malformed;
 

@@ -19,7 +19,7 @@
 use std::mem;
 use std::ops::RangeInclusive;
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 use super::{Data, Malformed, Packet, Request, Session, parse};
 use crate::token_bucket::TokenBucket;

@@ -8,7 +8,7 @@ use std::net::Ipv4Addr;
 
 use foldhash::quality::RandomState;
 use hashbrown::HashMap;
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 use super::{DEFAULT_PACKET_BYTES, HEADER_BYTES, MAX_MESSAGES, PacketBuilder, Request};
 use crate::history::History;

@@ -6,7 +6,7 @@
 //! packet, which may have several) nor sale conditions.
 //! The ten levels of the schema mbp-10 are [kept](Dbn::levels) as they are at the end of each event.
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 use super::{Applied, Instrument};
 use crate::dbn::view::Imbalance;

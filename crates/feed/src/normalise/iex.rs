@@ -11,7 +11,7 @@
 //! orders are accepted before an opening, trading is restricted. Source: TOPS 1.6 and DEEP 1.0, trading and operational halt
 //! status messages.
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 use super::{Applied, Instrument};
 use crate::draft::{

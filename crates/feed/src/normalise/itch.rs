@@ -11,7 +11,7 @@
 //! (`I`) is an update of its own, and the auction itself (`Q`) a trade; an operational halt (`h`) of NASDAQ itself halts
 //! the stock. Executions that must not be printed change quotes, not volume.
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 use super::{Applied, Instrument};
 use crate::book::{self, Book, Books, Change, PrintKind};

@@ -1,6 +1,6 @@
 //! The client's end of one connection.
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 use super::{
     CLIENT_HEARTBEAT, LOGIN_BYTES, Login, Malformed, Reject, ServerPacket, Session, Silence, Split, login,

@@ -1,6 +1,6 @@
 //! The server's end of one connection: checks the login, replays from a sequence on, and goes on with what comes.
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 use super::{
     ClientPacket, END_OF_SESSION, LOGIN_NS, LONGEST_PACKET, Login, Password, Reject, SERVER_HEARTBEAT,

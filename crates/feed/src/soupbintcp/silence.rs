@@ -1,6 +1,6 @@
 //! Heartbeats when there is nothing to say, and the end when nothing is heard.
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 /// How long an end says nothing before it sends a heartbeat, ns.
 pub const HEARTBEAT_NS: u64 = 1_000_000_000;

@@ -4,7 +4,7 @@
 
 use tapeline_feed::line::{self, Arbiter, Line, Settings, Sink};
 use tapeline_feed::moldudp64::{DEFAULT_PACKET_BYTES, PacketBuilder, Session};
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 pub(crate) const SESSION: Session = Session(*b"SESSION-01");
 pub(crate) const OTHER: Session = Session(*b"SESSION-02");

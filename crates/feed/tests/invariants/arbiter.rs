@@ -6,7 +6,7 @@ use tapeline_feed::line::{
     self, Arbiter, Jump, LARGEST_GAP, Line, MAX_LINES, Restart, Settings, Sink, Start,
 };
 use tapeline_feed::moldudp64::{PacketBuilder, Session, end_of_session, heartbeat};
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 /// Messages that may be held.
 const WINDOW: usize = 64;

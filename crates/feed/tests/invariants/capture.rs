@@ -7,7 +7,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use tapeline_feed::capture::{self, LARGEST_PACKET, Packer, Packing, PcapWriter, Recording};
 use tapeline_feed::moldudp64::{Packet, Session, parse};
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 /// Datagrams and messages that are looked at: a few kilobytes of gzip can hold millions.
 const MOST: usize = 2_000;

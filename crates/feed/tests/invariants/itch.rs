@@ -7,7 +7,7 @@ use tapeline_feed::itch::{self, Kind, MessageType};
 use tapeline_feed::normalise::Itch;
 use tapeline_feed::simulate::{Exchange, Settings};
 use tapeline_feed::symbols::{Filter, Symbols};
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 /// Bounds that a handful of messages reaches.
 const BOUNDS: book::Settings =

@@ -9,7 +9,7 @@ use tapeline_feed::history::{History, Limits};
 use tapeline_feed::moldudp64::recover::{Ask, Client, MAX_PIECES, Settings};
 use tapeline_feed::moldudp64::retransmit::{self, LONGEST_ANSWER, Server};
 use tapeline_feed::moldudp64::{HEADER_BYTES, Packet, PacketBuilder, Request, Session, heartbeat, parse};
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 /// Messages that a server has of each session, but for a hole in the middle.
 const MESSAGES: u64 = 400;

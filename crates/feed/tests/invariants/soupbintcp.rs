@@ -7,7 +7,7 @@ use tapeline_feed::soupbintcp::{
     SERVER_HEARTBEAT, Server, ServerPacket, Session, Split, Username, accepted, login, sequenced_header,
     split,
 };
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 fn some_login() -> Login {
     Login {

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 /// Failures that cost nothing: fingers slip.
 const FREE: u32 = 3;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 use tapeline_omm::domain::{LoginRequest, login};
 use tapeline_omm::rwf::StateCode;
 

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use tapeline_hub::{End, Hub, Note, Outlets, Peer, SessionId, Settings};
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 use tapeline_omm::domain::directory::{self, ServiceState};
 use tapeline_omm::domain::{LoginRequest, RequestPayload, ServiceEntry, ServicePart, View};
 use tapeline_omm::role::{Outbox, Queue};

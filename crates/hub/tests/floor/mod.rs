@@ -5,7 +5,7 @@
 use std::hint::black_box;
 
 use tapeline_hub::{Coming, Hub, Outlets, Service, SessionId, Settings};
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 use tapeline_omm::domain::directory::{self, Group};
 use tapeline_omm::domain::{List, LoginRequest, OwnedState, RequestPayload, ServiceEntry, ServicePart, View};
 use tapeline_omm::role::Outbox;

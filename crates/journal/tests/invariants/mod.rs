@@ -4,7 +4,7 @@ use crate::failing;
 
 use failing::Memory;
 use tapeline_journal::{Error, From, MOST_BODY, Next, Reader, Settings, Writer};
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 /// Any bytes as two segments and an index: the first byte says where they are cut.
 ///

@@ -1,8 +1,8 @@
 //! The line from ticks to nanoseconds, in fixed point.
 
 use crate::clock::sample::Sample;
-use crate::nanos::Nanos;
 use crate::tsc::{TickSource, Ticks, tick_source};
+use tapeline_nanos::Nanos;
 
 pub(super) const NS_PER_SECOND: u64 = 1_000_000_000;
 

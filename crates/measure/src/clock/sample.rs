@@ -3,8 +3,10 @@
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::clock::calibration::{Line, NS_PER_SECOND};
-use crate::nanos::Nanos;
+use std::time::Instant;
+
 use crate::tsc::{Ticks, ticks_ordered};
+use tapeline_nanos::Nanos;
 
 /// CLOCK_MONOTONIC in nanoseconds: never set, not counting time spent suspended. What RSSL time trackers use.
 #[inline]
@@ -12,6 +14,18 @@ use crate::tsc::{Ticks, ticks_ordered};
 pub fn monotonic_ns() -> u64 {
     let ns = nanoseconds(ClockId::Monotonic);
     u64::try_from(ns).unwrap_or(0)
+}
+
+/// CLOCK_REALTIME: UTC as the system has it, which may be set. For file names and lines that people read.
+#[must_use]
+pub fn utc_now() -> Nanos {
+    Nanos(u64::try_from(nanoseconds(ClockId::Realtime)).unwrap_or(0))
+}
+
+/// The moment, for time-outs.
+#[must_use]
+pub fn instant() -> Instant {
+    Instant::now()
 }
 
 fn nanoseconds(id: ClockId) -> i64 {

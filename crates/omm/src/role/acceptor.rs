@@ -5,7 +5,7 @@
 //! the provider it can post and send generic messages, and it gives out dictionaries.
 //!
 //! ```
-//! use tapeline_measure::Nanos;
+//! use tapeline_nanos::Nanos;
 //! use tapeline_omm::domain::login::{LoginAttributes, ROLE_PROVIDER};
 //! use tapeline_omm::domain::{LoginFeatures, LoginRequest};
 //! use tapeline_omm::role::acceptor::{Acceptor, Event, Settings};
@@ -34,7 +34,7 @@ mod published;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 use super::downloads::{Downloads, Progress};
 pub use super::peer::Counters;

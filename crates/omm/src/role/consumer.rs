@@ -39,7 +39,7 @@ mod standby;
 
 use std::sync::Arc;
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 pub use super::watchlist::Handle;
 use super::watchlist::{Timers, Watchlist};

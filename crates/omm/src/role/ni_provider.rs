@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 use super::consumer::Backoff;
 use super::loading::{Loaded, Loading};

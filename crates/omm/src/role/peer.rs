@@ -1,6 +1,6 @@
 //! What a role that is logged in to keeps of its peer: the login, and what it is owed.
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 use super::{Outbox, Over, Queue, Sent};
 use crate::domain::{LoginRefresh, LoginRequest};

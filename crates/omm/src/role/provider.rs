@@ -7,7 +7,7 @@
 //! USAGE_ERROR), as the vendor's own providers do unless they are told otherwise (EMA Java, `MarketItemHandler`).
 //!
 //! ```
-//! use tapeline_measure::Nanos;
+//! use tapeline_nanos::Nanos;
 //! use tapeline_omm::domain::{LoginFeatures, LoginRequest};
 //! use tapeline_omm::role::provider::{Event, Provider, Settings};
 //! use tapeline_omm::role::{Outbox, Queue};
@@ -40,7 +40,7 @@ mod streams;
 
 use std::collections::VecDeque;
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 use super::downloads::Downloads;
 use super::peer::{Login, Peer, after};

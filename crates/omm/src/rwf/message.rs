@@ -104,6 +104,12 @@ impl<'a> MessageView<'a> {
         self.bytes.len()
     }
 
+    /// Appends all its bytes.
+    pub fn append_to(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.bytes);
+        out.extend_from_slice(self.payload);
+    }
+
     /// A copy of all of it.
     #[must_use]
     pub fn to_bytes(&self) -> Box<[u8]> {

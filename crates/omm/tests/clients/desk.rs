@@ -1,6 +1,6 @@
 //! A consumer with its application and its end of the wire: what it sends and what it tells are kept.
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 use tapeline_omm::domain::LoginRequest;
 use tapeline_omm::role::consumer::{
     Application, Consumer, Event, Handle, ItemRequest, ServiceName, Settings,

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 use tapeline_omm::domain::directory::{self, ServiceEntry, ServicePart, ServiceState};
 use tapeline_omm::domain::{LoginRequest, OwnedState};
 use tapeline_omm::role::ni_provider::{Application, Event, NiProvider, NotAdded, Publish, Settings};

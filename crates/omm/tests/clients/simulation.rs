@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 use tapeline_omm::domain::directory::{Group, ServiceEntry, ServicePart, ServiceState};
 use tapeline_omm::domain::{Directory, LoginFeatures, LoginRequest, OwnedState, ServiceEntry as Entry};
 use tapeline_omm::role::consumer::{self, Consumer, Handle, ItemRequest, Reissue, ServiceName};

@@ -6,7 +6,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 use tapeline_omm::dictionary::Dictionary;
 use tapeline_omm::domain::directory::{Group, Info, ServiceState};
 use tapeline_omm::domain::{Directory, LoginFeatures, OwnedState, ServiceEntry, ServicePart};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 use tapeline_omm::Dictionary;
 use tapeline_omm::domain::LoginRefresh;
 use tapeline_omm::domain::login::ROLE_PROVIDER;

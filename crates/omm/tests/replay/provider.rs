@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 use tapeline_omm::dictionary::Download;
 use tapeline_omm::domain::post::Nak;
 use tapeline_omm::domain::{DictionaryKind, Directory, LoginRefresh, RoundTrip, directory};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 use tapeline_omm::dictionary::Download;
 use tapeline_omm::domain::directory::{Info, ServiceState, filter};
 use tapeline_omm::domain::{LoginFeatures, ServiceEntry, directory, post};

@@ -1,6 +1,6 @@
 //! The interactive provider as one of several servers of a warm standby.
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 use tapeline_omm::State;
 use tapeline_omm::domain::standby::{BY_LOGIN, BY_SERVICE, ConnectionStatus, ServerType};
 use tapeline_omm::domain::{Directory, LoginFeatures};

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 use tapeline_omm::State;
 use tapeline_omm::domain::LoginRequest;
 use tapeline_omm::domain::directory::{Info, ServiceEntry, ServicePart, ServiceState};

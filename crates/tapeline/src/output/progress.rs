@@ -4,6 +4,8 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use tapeline_measure::instant;
+
 /// What is shorter than this needs no progress.
 const WORTH_SHOWING: Duration = Duration::from_secs(2);
 /// Redraws a second: each costs a system call on a core that may be measuring.
@@ -46,7 +48,7 @@ impl Progress {
             bar.set_style(style.progress_chars("=> "));
         }
         bar.set_prefix(what.to_owned());
-        Self { bar, begun: Instant::now(), shown: false }
+        Self { bar, begun: instant(), shown: false }
     }
 
     fn show(mut self) -> Self {

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use tapeline_measure::instant;
 use tapeline_ring::{Error, Name, Start, Subscriber};
 
 use super::ticks::{self, Next};
@@ -149,7 +150,7 @@ impl Beside {
     fn say(&mut self, last: u64) {
         let since = match self.waiting {
             Some((at, since)) if at == last => since,
-            _ => self.waiting.insert((last, Instant::now())).1,
+            _ => self.waiting.insert((last, instant())).1,
         };
         if self.has_said || since.elapsed() < LONG {
             return;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use clap::Args;
 use serde::Serialize;
-use tapeline_measure::{Nanos, figures};
+use tapeline_measure::{Nanos, figures, instant};
 use tapeline_ring::{Name, Policy, Snapshot, inspect};
 
 use super::failures;
@@ -82,7 +82,7 @@ impl Stat {
                 }
                 Err(error) => return Err(failures::told(error)),
             };
-            let now = Instant::now();
+            let now = instant();
             let rates = before.as_ref().map(|(before, then)| rates(before, &ring, now.duration_since(*then)));
             self.show(name, &ring, rates)?;
             if !self.watch || !stop.sleep(self.interval) {

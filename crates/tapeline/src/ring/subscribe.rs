@@ -2,11 +2,11 @@
 
 use std::io::BufWriter;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use tapeline_measure::{Verdict, pin};
+use tapeline_measure::{Verdict, instant, pin};
 use tapeline_ring::{Broadcast, Error, Gated, Name, Start, Subscriber, SubscriberOf, broadcast};
 
 use super::failures;
@@ -218,7 +218,7 @@ impl Subscribe {
 
     /// Joins, or waits until that is possible. `None`: it is time to end.
     fn join(&self, stop: &Stop) -> anyhow::Result<Option<Joined>> {
-        let begun = Instant::now();
+        let begun = instant();
         loop {
             // Whoever makes the ring says how it treats slow subscribers.
             let joined = match self.join_as::<Gated>() {

@@ -6,10 +6,10 @@ mod record;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use anyhow::Context;
-use tapeline_measure::{Nanos, Recorder, Window, write_hgrm, write_hlog};
+use tapeline_measure::{Nanos, Recorder, Window, utc_now, write_hgrm, write_hlog};
 
 use crate::failure::Hinted;
 use crate::{output, paths};
@@ -51,8 +51,7 @@ impl RunFolder {
 
     fn invent(base: &Path, kind: &str) -> anyhow::Result<Self> {
         fs::create_dir_all(base).map_err(|error| refused("make the folder for runs", base, error))?;
-        let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let now = Nanos(u64::try_from(since_1970.as_nanos()).unwrap_or(0));
+        let now = utc_now();
         for attempt in 0..TRIES {
             let path = base.join(format!("{}-{kind}-{:04x}", now.file_stamp(), short_name(now, attempt)));
             match fs::create_dir(&path) {

@@ -19,6 +19,8 @@ use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
 
 pub use self::socket::Socket;
+use tapeline_measure::instant;
+
 use crate::error::{self, Operation};
 use crate::lookout::Lookout;
 use crate::tcp::{self, Received};
@@ -467,7 +469,7 @@ impl Streams {
             is_new: true,
             is_ready: true,
             is_touched: false,
-            silent_since: Some(Instant::now()),
+            silent_since: Some(instant()),
             over: None,
         });
         self.ready.push_back(number);

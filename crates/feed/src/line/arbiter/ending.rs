@@ -3,7 +3,7 @@
 //! After an end nothing is to come, so nobody asks for what does, and silence is no fault. One stray packet must not bring
 //! that about for the rest of a day: a packet from behind the end is kept, and a second one that agrees takes the end back.
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 use super::Arbiter;
 use crate::framing::{Kind, Packet};

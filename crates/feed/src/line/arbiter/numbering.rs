@@ -4,7 +4,7 @@
 //! line does not simply go on: what is not alike is set aside, and believed in once there is enough of it. Then it is taken
 //! from its first packet on. What shows to be old after all is taken as that.
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 use super::ending::End;
 use super::rollover::as_i64;

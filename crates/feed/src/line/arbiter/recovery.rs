@@ -4,7 +4,7 @@ mod given_up;
 
 use std::ops::RangeInclusive;
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 pub(super) use given_up::GivenUp;
 

@@ -3,7 +3,7 @@
 //! It clears the books, so one stray packet must not bring it about while the present session is alive: it is kept until a
 //! second packet agrees, and then nothing of it is lost.
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 use super::ending::End;
 use super::{Arbiter, Lane, SESSIONS};

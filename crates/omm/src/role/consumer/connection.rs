@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 use super::event::Wait;
 use super::losses::{CLOSED, SUSPECT};

@@ -1,6 +1,6 @@
 //! Time-outs, refusals and losses, and asking again.
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 use super::{Application, Consumer};
 use crate::State;

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 use super::{Application, Consumer, Event, Handle};
 use crate::domain::LOGIN_STREAM;

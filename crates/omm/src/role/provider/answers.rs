@@ -1,6 +1,6 @@
 //! What the application sends: answers, updates, changes.
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 use super::streams::DEFAULT_GROUP;
 use super::{Kind, Login, Outbox, Provider, Stream, StreamHandle, after};

@@ -1,6 +1,6 @@
 //! Messages that somebody else has encoded, passed on.
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 use super::{Outbox, Provider, StreamHandle};
 use crate::Refused;

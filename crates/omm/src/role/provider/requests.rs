@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 use super::streams::Texts;
 use super::{Application, Event, ItemRequest, Kind, Login, Outbox, Provider, Stream, StreamHandle, after};

@@ -1,6 +1,6 @@
 //! One stream, and one item on it.
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 use super::StreamKey;
 use super::slots::NOWHERE;

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 /// Times at which something is to be done, soonest first. Most are set in the order in which they are due, as requests all
 /// wait equally long for their answer: those stand in line, and leave it from the front as soon as they mean nothing any

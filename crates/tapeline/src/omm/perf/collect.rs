@@ -10,10 +10,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
-use tapeline_measure::{Clock, Environment, Jitter, Nanos, Usage, Verdict, cores, figures, pin};
+use tapeline_measure::{
+    Clock, Environment, Jitter, Nanos, Usage, Verdict, cores, figures, instant, pin, utc_now,
+};
 
 use super::link::{Handle, Link, Links, Word};
 use super::options::{ResultArgs, ThreadArgs};
@@ -301,7 +303,7 @@ impl<'a> Collector<'a> {
             handles,
             is_over,
             spares: Vec::new(),
-            began: Instant::now(),
+            began: instant(),
             second: 1,
             moments: VecDeque::new(),
             resources: Resources::default(),
@@ -317,7 +319,7 @@ impl<'a> Collector<'a> {
     /// Collects until every thread has ended.
     fn until_over(&mut self, said: &Receiver<(usize, Word)>, stops: &dyn Fn() -> bool) -> anyhow::Result<()> {
         loop {
-            let now = Instant::now();
+            let now = instant();
             self.keep_time(now, stops())?;
             if self.threads.iter().all(|thread| thread.over.is_some()) {
                 return self.write_intervals();
@@ -336,8 +338,8 @@ impl<'a> Collector<'a> {
     /// Has the threads end, whatever they still say.
     fn give_up(&mut self, said: &Receiver<(usize, Word)>) {
         self.tell_to_end(false);
-        let until = Instant::now() + GRACE;
-        while !self.all(|thread| thread.over.is_some()) && Instant::now() < until {
+        let until = instant() + GRACE;
+        while !self.all(|thread| thread.over.is_some()) && instant() < until {
             if let Ok((number, Word::Over(how))) = said.recv_timeout(NAP) {
                 self.threads[number].over.get_or_insert(how);
             }
@@ -393,7 +395,7 @@ impl<'a> Collector<'a> {
     }
 
     fn tell_to_end(&mut self, early: bool) {
-        self.ending.get_or_insert((Instant::now(), early));
+        self.ending.get_or_insert((instant(), early));
         // Relaxed: the flag publishes nothing but itself.
         self.is_over.store(true, Ordering::Relaxed);
     }
@@ -514,7 +516,7 @@ impl<'a> Collector<'a> {
     }
 
     fn note(&mut self, number: usize, milestone: &Milestone) {
-        let now = Instant::now();
+        let now = instant();
         let thread = &mut self.threads[number];
         thread.sums.note(milestone, self.began.elapsed().as_secs_f64());
         match milestone {
@@ -663,12 +665,6 @@ impl<'a> Collector<'a> {
             None => ended,
         }
     }
-}
-
-/// Wall-clock time: how the guide's files say when.
-fn utc_now() -> Nanos {
-    let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    Nanos(u64::try_from(since_1970.as_nanos()).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]

@@ -14,12 +14,12 @@ use std::fs;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
-use tapeline_measure::{Clock, Environment, Jitter, cores};
+use tapeline_measure::{Clock, Environment, Jitter, cores, instant};
 
 use self::figures::Figure;
 use self::plan::{Plan, Section};
@@ -203,7 +203,7 @@ fn run_all(folder: &Path, plan: &Plan, stop: &Stop) -> anyhow::Result<Outcome> {
     let clock = Clock::calibrate();
     begin_session(folder, plan, &clock, stop)?;
     let mut progress = Progress::counting("sweep", "runs", Some(all as u64));
-    let (begun, mut told) = (Instant::now(), Instant::now());
+    let (begun, mut told) = (instant(), instant());
     let mut failed = 0;
     for (number, (cell, round)) in left.iter().enumerate() {
         if stop.requested() {
@@ -219,7 +219,7 @@ fn run_all(folder: &Path, plan: &Plan, stop: &Stop) -> anyhow::Result<Outcome> {
         }
         progress.set((done + number + 1) as u64);
         if told.elapsed() >= TELL_EVERY && !std::io::stderr().is_terminal() {
-            told = Instant::now();
+            told = instant();
             let each = begun.elapsed() / u32::try_from(number + 1).unwrap_or(u32::MAX);
             let to_go = left.len() - number - 1;
             let time = each * u32::try_from(to_go).unwrap_or(u32::MAX);

@@ -1,16 +1,16 @@
-//! A point in time, the same on every stamp in Tapeline.
+//! A point in time, the same on every stamp in Tapeline. No clock is read here.
+
+#![forbid(unsafe_code)]
 
 use std::fmt;
 use std::ops::Add;
 
-use serde::{Deserialize, Serialize};
-
 /// Nanoseconds since 1970-01-01 00:00 UTC (until the year 2554). Leap seconds are the kernel's affair.
 ///
 /// Prints as RFC 3339 with nine digits: `2026-11-21T08:40:05.000000001Z`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(transparent))]
 #[repr(transparent)]
-#[serde(transparent)]
 pub struct Nanos(pub u64);
 
 const NS_PER_SECOND: u64 = 1_000_000_000;
