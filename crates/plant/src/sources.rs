@@ -57,7 +57,7 @@ use services::Service;
 use serving::Serving;
 
 pub use note::{Counters, Note, Wish};
-pub use outlets::{LinkId, Nowhere, Outlets};
+pub use outlets::{LinkId, Outlets};
 pub use seen::{Part, SeenSource, Standing};
 pub use settings::{Policy, Posts, ProviderSettings, ServiceSettings, Settings, Sharing, Sourcing};
 
@@ -65,6 +65,9 @@ pub use settings::{Policy, Posts, ProviderSettings, ServiceSettings, Settings, S
 const MOST_NOTES: usize = 1_000;
 /// Messages that cannot be read until a source is cut: a good one sends none.
 const MOST_MALFORMED: u64 = 1_000;
+
+/// How long a non-interactive provider has for its login where too many have none, ns.
+const STRANGE_NS: u64 = 1_000_000_000;
 
 /// All sources of a plant. See the [module](self).
 #[derive(Debug)]
@@ -119,6 +122,8 @@ struct LinkState {
     id: LinkId,
     /// Who it is, where something is said of it.
     name: String,
+    /// When it connected.
+    since: Nanos,
     /// What it says of its services is not as it was.
     has_news: bool,
     /// A provider that has refused the login: when to try again.
@@ -129,9 +134,9 @@ struct LinkState {
 }
 
 impl LinkState {
-    fn new(id: LinkId, name: String) -> Self {
+    fn new(id: LinkId, name: String, since: Nanos) -> Self {
         let publishing = Publishing::default();
-        Self { id, name, has_news: false, again: None, is_known_lost: false, publishing }
+        Self { id, name, since, has_news: false, again: None, is_known_lost: false, publishing }
     }
 }
 
@@ -154,7 +159,7 @@ impl Sources {
         let mut links = BTreeMap::new();
         for (provider, number) in settings.providers.iter().zip(0..) {
             let consumer = Consumer::new(provider.consumer.clone(), &provider.login())?;
-            let state = LinkState::new(LinkId(number), provider.name.clone());
+            let state = LinkState::new(LinkId(number), provider.name.clone(), Nanos(0));
             let role = Role::Provider(Box::new(consumer));
             links.insert(LinkId(number), Link { role, state, due: Some(Nanos(0)) });
         }
@@ -201,7 +206,7 @@ impl Sources {
         // So many connections are more than a process lives for.
         self.next_link = self.next_link.saturating_add(1);
         let acceptor = Acceptor::new(self.desk.settings.publishers.clone(), now);
-        let state = LinkState::new(id, format!("publisher {}", id.0));
+        let state = LinkState::new(id, format!("publisher {}", id.0), now);
         self.links.insert(id, Link { role: Role::Publisher(Box::new(acceptor)), state, due: Some(now) });
         id
     }
@@ -327,6 +332,7 @@ impl Sources {
         time: &impl Time,
     ) -> Result<Option<Nanos>, Refused> {
         self.desk.now = now;
+        let strangers_due = self.part_with_strangers(now, to, time)?;
         self.desk.refuse_late_posts();
         self.desk.end_private();
         for (link, handle, item) in std::mem::take(&mut self.desk.to_close) {
@@ -351,7 +357,35 @@ impl Sources {
         }
         done?;
         let posts = self.desk.awaited.due();
-        Ok(self.links.values().filter_map(|link| link.due).chain(posts).min())
+        Ok(self.links.values().filter_map(|link| link.due).chain(posts).chain(strangers_due).min())
+    }
+
+    /// Closes the oldest non-interactive providers without a login, where there are too many of them; when to look again.
+    fn part_with_strangers<P: Publish>(
+        &mut self,
+        now: Nanos,
+        to: &mut Sequencer<P>,
+        time: &impl Time,
+    ) -> Result<Option<Nanos>, Refused> {
+        let most = self.desk.settings.max_strangers;
+        if self.links.len() <= most {
+            return Ok(None);
+        }
+        // Links are numbered in the order in which they connect.
+        let strangers: Vec<(LinkId, Nanos)> = self
+            .links
+            .iter()
+            .filter(|(_, link)| matches!(&link.role, Role::Publisher(acceptor) if !acceptor.is_logged_in()))
+            .map(|(id, link)| (*id, link.state.since + STRANGE_NS))
+            .collect();
+        for (id, until) in strangers.iter().take(strangers.len().saturating_sub(most)) {
+            if now < *until {
+                return Ok(Some(*until));
+            }
+            self.desk.wishes.push_back(Wish::Disconnect { link: *id });
+            self.publisher_gone(*id, "too many connections without a login", to, time)?;
+        }
+        Ok(None)
     }
 
     /// What is to be done with connections. To be asked until there is nothing, after every call.

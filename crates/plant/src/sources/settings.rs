@@ -16,6 +16,9 @@ pub struct Settings {
     pub providers: Vec<ProviderSettings>,
     /// Of each connection of a non-interactive provider.
     pub publishers: acceptor::Settings,
+    /// Connections of non-interactive providers that may be without a login. Where there are more, the oldest of them is closed once
+    /// it is a second old: they would keep others out.
+    pub max_strangers: usize,
     /// Who may publish; `None` for everybody who can connect.
     pub users: Option<Vec<String>>,
     /// What fields mean, for providers that download it.
@@ -47,6 +50,7 @@ impl Default for Settings {
             services: Vec::new(),
             providers: Vec::new(),
             publishers: acceptor::Settings::default(),
+            max_strangers: 50,
             users: None,
             dictionary: Arc::new(Dictionary::builtin().clone()),
             max_items: 100_000,

@@ -51,6 +51,23 @@ fn what_is_published_can_be_asked_for_though_its_provider_takes_no_requests() {
 }
 
 #[test]
+fn who_never_logs_in_gives_way() {
+    let mut world = World::new(Settings { max_strangers: 2, ..published(Posts::Refuse) });
+    let now = world.now();
+    let strangers = [(); 4].map(|()| world.sources.open(now));
+    let alice = world.publisher("alice", &[service(NAME, true)], &[("IBM", 100)]);
+    let are_open = |world: &World| strangers.map(|link| world.sources.directory(link).is_some());
+    // A second is enough for a login.
+    assert_eq!(are_open(&world), [true; 4]);
+    world.pass_time(1);
+    assert_eq!(are_open(&world), [false, false, true, true]);
+    assert!(world.ends.0.contains_key(&alice));
+    let gone: Vec<String> =
+        std::iter::from_fn(|| world.sources.next_note()).map(|note| note.to_string()).collect();
+    assert_eq!(gone.iter().filter(|note| note.contains("without a login")).count(), 2, "{gone:?}");
+}
+
+#[test]
 fn a_provider_that_goes_leaves_its_items_suspect_and_its_service_down() {
     let mut world = World::new(published(Posts::Refuse));
     let link = world.publisher("alice", &[service(NAME, true)], &[("IBM", 100)]);

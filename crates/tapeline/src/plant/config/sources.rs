@@ -253,6 +253,7 @@ impl Source<'_> {
                     most_items: u32::try_from(beside.max_items).unwrap_or(u32::MAX),
                     ..acceptor::Settings::default()
                 },
+                max_strangers: door.as_ref().map_or(0, |door| door.max_connections.div_ceil(2)),
                 users: raw.publishers.as_ref().and_then(|publishers| publishers.users.clone()),
                 dictionary: beside.dictionary.clone().unwrap_or(usual.dictionary.clone()),
                 max_items: beside.max_items,
