@@ -1,24 +1,8 @@
 //! Any text as a configuration under EMA's names, in XML or TOML.
 
 #![no_main]
-#![allow(dead_code, unused_imports, reason = "a program's modules, of which this takes some")]
 
-#[path = "../../crates/tapeline/src/failure.rs"]
-mod failure;
-#[path = "../../crates/tapeline/src/near.rs"]
-mod near;
-#[path = "../../crates/tapeline/src/omm"]
-mod omm {
-    pub(crate) mod config;
-    pub(crate) mod xml;
-}
-#[path = "../../crates/tapeline/src/paths.rs"]
-mod paths;
-
-use omm::config::{Config, Group};
-
-/// The program's status for options that it does not know.
-const UNKNOWN_ARGUMENTS: u8 = 2;
+use tapeline_client::ema_config::{Config, Group};
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let Ok(text) = str::from_utf8(bytes) else { return };

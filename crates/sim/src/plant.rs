@@ -7,9 +7,9 @@ use tapeline_feed::moldudp64::recover::{Client, Settings};
 use tapeline_feed::{Protocol, book, line};
 use tapeline_measure::Nanos;
 use tapeline_omm::role::consumer::Backoff;
-use tapeline_omm::role::{Outbox, acceptor, consumer};
+use tapeline_omm::role::{Nowhere, Outbox, acceptor, consumer};
 use tapeline_plant::sources::{
-    self, LinkId, Nowhere, Outlets, ProviderSettings, ServiceSettings, Sources, Sourcing, Wish,
+    self, LinkId, Outlets, ProviderSettings, ServiceSettings, Sources, Sourcing, Wish,
 };
 use tapeline_plant::{Channel, ChannelSettings, Items, PublishPolicy, Refused, Seq, Sequencer};
 

@@ -75,11 +75,15 @@ pub(crate) fn text(error: &anyhow::Error) -> String {
 }
 
 /// The advice in an error: of the context that was put around it, or else of its causes.
-pub(crate) fn hints(error: &anyhow::Error) -> Vec<&str> {
+pub(crate) fn hints(error: &anyhow::Error) -> Vec<String> {
+    let of_cause = |cause: &(dyn Error + 'static)| {
+        let hinted = cause.downcast_ref::<Hinted>().map(|hinted| hinted.hint().to_owned());
+        hinted.or_else(|| cause.downcast_ref::<tapeline_client::Error>()?.hint())
+    };
     // A context is found through `anyhow` only, a cause through the chain only.
-    let context = error.downcast_ref::<Hinted>().map(Hinted::hint);
-    let causes = error.chain().filter_map(|cause| cause.downcast_ref::<Hinted>()).map(Hinted::hint);
-    let mut hints: Vec<&str> = context.into_iter().chain(causes).filter(|hint| !hint.is_empty()).collect();
+    let context = error.downcast_ref::<Hinted>().map(|hinted| hinted.hint().to_owned());
+    let causes = error.chain().filter_map(of_cause);
+    let mut hints: Vec<String> = context.into_iter().chain(causes).filter(|hint| !hint.is_empty()).collect();
     hints.dedup();
     hints
 }

@@ -49,9 +49,13 @@ pub(crate) fn absolute(given: impl AsRef<Path>) -> PathBuf {
 }
 
 /// A path as people read it: without the current folder where it lies below that.
-pub(crate) fn shown(path: &(impl AsRef<Path> + ?Sized)) -> impl fmt::Display {
-    let path = path.as_ref();
+pub(crate) fn short(path: &Path) -> &Path {
     let current = std::env::current_dir().ok();
     let below = current.and_then(|current| path.strip_prefix(current).ok());
-    below.filter(|below| !below.as_os_str().is_empty()).unwrap_or(path).display()
+    below.filter(|below| !below.as_os_str().is_empty()).unwrap_or(path)
+}
+
+/// The same, to be printed.
+pub(crate) fn shown(path: &(impl AsRef<Path> + ?Sized)) -> impl fmt::Display {
+    short(path.as_ref()).display()
 }

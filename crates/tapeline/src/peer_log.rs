@@ -25,6 +25,8 @@ pub(crate) enum Kind {
     Denied,
     /// A connection to the hub was over before a login.
     NeverOpened,
+    /// A message of a client of the hub cannot be read, or sent to it.
+    Unreadable,
     /// A kdb+ client was turned away or cut off.
     Kdb,
     /// A ZeroMQ subscriber has gone.
@@ -38,12 +40,13 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::Login,
         Self::Gone,
         Self::Refused,
         Self::Denied,
         Self::NeverOpened,
+        Self::Unreadable,
         Self::Kdb,
         Self::Zeromq,
         Self::Source,
@@ -58,6 +61,7 @@ impl Kind {
             Self::Refused => "hub: refused logins",
             Self::Denied => "hub: denied items",
             Self::NeverOpened => "hub: connections that never opened",
+            Self::Unreadable => "hub: messages that cannot be read or sent",
             Self::Kdb => "kdb+ clients",
             Self::Zeromq => "zeromq: subscribers",
             Self::Source => "sources",

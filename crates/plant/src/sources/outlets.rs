@@ -9,25 +9,6 @@ pub struct LinkId(pub u32);
 
 /// Whoever has the connections.
 pub trait Outlets {
-    /// Calls `send`, once, with the way out of a connection; with [`Nowhere`] where there is none.
+    /// Calls `send`, once, with the way out of a connection; with [`Nowhere`](tapeline_omm::role::Nowhere) where there is none.
     fn with(&mut self, link: LinkId, send: &mut dyn FnMut(&mut dyn Outbox));
 }
-
-/// The way out where there is no connection.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Nowhere;
-
-impl Outbox for Nowhere {
-    fn most(&self) -> usize {
-        MOST
-    }
-
-    fn claim(&mut self, _len: usize) -> Option<&mut [u8]> {
-        None
-    }
-
-    fn commit(&mut self, _len: usize) {}
-}
-
-/// So that nothing is too long, but has no room.
-const MOST: usize = 16 << 20;

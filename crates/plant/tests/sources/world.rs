@@ -8,7 +8,7 @@ use tapeline_omm::domain::directory::{self, Info, ServiceState};
 use tapeline_omm::domain::{LoginFeatures, LoginRequest, ServiceEntry, ServicePart};
 use tapeline_omm::role::ni_provider::{self, NiProvider, Publish as Say};
 use tapeline_omm::role::provider::{self, Event, Provider, StreamHandle};
-use tapeline_omm::role::{Outbox, Queue, consumer};
+use tapeline_omm::role::{Nowhere, Outbox, Queue, consumer};
 use tapeline_omm::rwf::{
     DataType, Domain, GenericHeader, Header, MessageView, PostHeader, Priority, RefreshHeader, StatusHeader,
     UpdateHeader, UpdateType, flags,
@@ -16,8 +16,8 @@ use tapeline_omm::rwf::{
 use tapeline_omm::{FieldList, FieldListEncoder, Real, State, fid};
 use tapeline_plant::demand::{Answer, Demand, ItemName};
 use tapeline_plant::sources::{
-    LinkId, Nowhere, Outlets, Policy, Posts, ProviderSettings, ServiceSettings, Settings, Sharing, Sources,
-    Sourcing, Wish,
+    LinkId, Outlets, Policy, Posts, ProviderSettings, ServiceSettings, Settings, Sharing, Sources, Sourcing,
+    Wish,
 };
 use tapeline_plant::tick::{Flags, Tick};
 use tapeline_plant::{Items, Publish, Refused, Sequencer, Time};

@@ -6,6 +6,10 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::Value as Json;
+use tapeline_client::connection::MOST_MALFORMED;
+use tapeline_client::connection::{JsonSettings, RoleConnection, Side};
+use tapeline_client::ema_config::Group;
+use tapeline_client::server::{Connections, Serve};
 use tapeline_measure::{Clock, Nanos};
 use tapeline_omm::domain::login::{LoginFeatures, ROLE_PROVIDER};
 use tapeline_omm::role::Outbox;
@@ -14,12 +18,10 @@ use tapeline_omm::rwf::{Container, DataState, MessageView, StateCode, StreamStat
 use tapeline_omm::{Dictionary, FieldList, State};
 use tapeline_wire::rssl::{ConnectionId, Negotiated, Sender};
 
-use super::MOST_MALFORMED;
-use super::config::Group;
 use super::dictionaries::DictionaryArgs;
 use super::lines::{LineFormat, Lines};
-use super::out::{JsonSettings, Room, Side};
-use super::serving::{Clients, Serve};
+use super::say_notes;
+use super::serving::say_accept_error;
 use super::transport::{ConfigArgs, ServerArgs};
 use crate::stop::Stop;
 
@@ -72,12 +74,13 @@ impl AcceptArgs {
             is_quiet: self.quiet,
         };
         let mut reactor = self.server.open(chosen.hosts, USUAL_PORT, self.max_connections, &mut hub.lines)?;
-        let mut publishers = Clients::new();
+        let mut publishers = Connections::default();
         while !stop.requested() {
             hub.lines.flush()?;
             reactor.wait(TURN)?;
             let now = clock.now();
-            publishers.serve(&mut hub, &mut reactor, now);
+            publishers.receive(&mut hub, &mut reactor, now);
+            say_accept_error(&mut reactor);
             publishers.tick(&mut hub, &mut reactor, now);
         }
         publishers.leave(&mut hub);
@@ -99,7 +102,7 @@ struct Hub {
 /// A connection of a provider.
 struct Publisher {
     acceptor: Acceptor,
-    room: Room,
+    room: RoleConnection,
     user: String,
     tally: Tally,
 }
@@ -122,16 +125,16 @@ struct Tally {
 impl Serve for Hub {
     type Client = Publisher;
 
-    fn meet(&mut self, agreed: &Negotiated, now: Nanos) -> Publisher {
+    fn open(&mut self, agreed: &Negotiated, now: Nanos) -> Publisher {
         Publisher {
             acceptor: Acceptor::new(self.settings.clone(), now),
-            room: Room::new(Side::Server, agreed, &self.dictionary, self.json),
+            room: RoleConnection::new(Side::Server, agreed, &self.dictionary, self.json),
             user: String::new(),
             tally: Tally::default(),
         }
     }
 
-    fn gone(&mut self, _id: ConnectionId, publisher: Publisher, reason: &str) {
+    fn closed(&mut self, _id: ConnectionId, publisher: Publisher, reason: &str) {
         let Publisher { acceptor, room, user, tally } = publisher;
         let malformed = acceptor.counters().malformed + room.unreadable() + tally.unreadable;
         let members: [(&str, Json); 11] = [
@@ -161,14 +164,14 @@ impl Serve for Hub {
         let Publisher { acceptor, room, user, tally } = publisher;
         let mut taking = Taking { hub: self, user, tally, has_news: false };
         let done = match message {
-            Some(received) => {
-                room.take(received, sender, |message, out| acceptor.message(now, message, out, &mut taking))
-            }
-            None => acceptor.tick(now, &mut room.on(sender), &mut taking).map(|_| ()),
+            Some(received) => room
+                .receive(received, sender, |message, out| acceptor.message(now, message, out, &mut taking)),
+            None => acceptor.tick(now, &mut room.outbox(sender), &mut taking).map(|_| ()),
         };
         if taking.has_news {
             room.set_services(acceptor.directory());
         }
+        say_notes(room);
         done.map_err(|over| over.to_string())?;
         if acceptor.counters().malformed + room.unreadable() >= MOST_MALFORMED {
             return Err(format!("{MOST_MALFORMED} of its messages could not be read"));

@@ -1,6 +1,6 @@
 //! The dictionary from files.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -28,10 +28,10 @@ impl DictionaryArgs {
     }
 
     /// These files, if none is named.
-    pub(crate) fn or(self, files: Option<(FilePath, FilePath)>) -> Self {
+    pub(crate) fn or(self, files: Option<(PathBuf, PathBuf)>) -> Self {
         match files {
             Some((fields, enums)) if self.dictionary.is_none() => {
-                Self { dictionary: Some(fields), enums: Some(enums) }
+                Self { dictionary: Some(FilePath::of(fields)), enums: Some(FilePath::of(enums)) }
             }
             _ => self,
         }

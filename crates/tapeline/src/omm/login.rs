@@ -2,8 +2,7 @@
 
 use anyhow::Context;
 use clap::Args;
-use tapeline_omm::domain::login::{LoginAttributes, ROUND_TRIP_WANTED};
-use tapeline_omm::domain::{LoginRequest, login};
+use tapeline_client::login::{LONGEST_USER, Login};
 
 use crate::failure::Hinted;
 use crate::paths::{self, FilePath};
@@ -12,8 +11,6 @@ use crate::paths::{self, FilePath};
 const VARIABLE: &str = "TAPELINE_OMM_PASSWORD";
 /// Who logs in where the machine does not say who the user is.
 const NOBODY: &str = "tapeline";
-/// The longest name that a key holds, bytes.
-const LONGEST_NAME: usize = 255;
 
 /// Who logs in.
 #[derive(Clone, Debug, Args)]
@@ -33,28 +30,18 @@ pub(crate) struct LoginArgs {
     position: String,
 }
 
-/// What a login says.
-#[derive(Clone)]
-pub(crate) struct Credentials {
-    user: String,
-    password: Option<String>,
-    application_id: String,
-    position: String,
-    takes_round_trips: bool,
-}
-
 impl LoginArgs {
     /// What the login will say.
     ///
     /// # Errors
     /// No name, or a password that cannot be read. The error does not show it.
-    pub(crate) fn credentials(&self) -> anyhow::Result<Credentials> {
+    pub(crate) fn credentials(&self) -> anyhow::Result<Login> {
         let user = match &self.user {
             Some(user) => user.clone(),
             None => std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or(NOBODY.to_owned()),
         };
-        if user.is_empty() || user.len() > LONGEST_NAME {
-            let what = format!("a user's name has 1 to {LONGEST_NAME} bytes, this one {}", user.len());
+        if user.is_empty() || user.len() > LONGEST_USER {
+            let what = format!("a user's name has 1 to {LONGEST_USER} bytes, this one {}", user.len());
             return Err(Hinted::new(what, "name the user with --user").into());
         }
         let password = match &self.password_file {
@@ -65,37 +52,7 @@ impl LoginArgs {
             }
             None => std::env::var(VARIABLE).ok(),
         };
-        let application_id = self.application_id.to_string();
-        let position = self.position.clone();
-        Ok(Credentials { user, password, application_id, position, takes_round_trips: true })
-    }
-}
-
-impl Credentials {
-    /// Who logs in.
-    pub(crate) fn user(&self) -> &str {
-        &self.user
-    }
-
-    /// Whether it takes part in round trips that the provider measures, which it does unless it is said here.
-    pub(crate) fn with_round_trips(self, takes_round_trips: bool) -> Self {
-        Self { takes_round_trips, ..self }
-    }
-
-    /// The login request.
-    pub(crate) fn request(&self) -> LoginRequest<'_> {
-        let request = LoginRequest::new(self.user.as_bytes());
-        LoginRequest {
-            name_type: login::USER_NAME,
-            attributes: LoginAttributes {
-                application_id: Some(self.application_id.as_bytes()),
-                application_name: Some(b"tapeline"),
-                position: Some(self.position.as_bytes()),
-                password: self.password.as_ref().map(String::as_bytes),
-                round_trip_latency: self.takes_round_trips.then_some(ROUND_TRIP_WANTED),
-                ..request.attributes
-            },
-            ..request
-        }
+        let login = Login::user(&user).with_password(password);
+        Ok(login.with_application_id(self.application_id).with_position(&self.position))
     }
 }

@@ -12,26 +12,23 @@
 //! | `perf/` | `tapeline omm consumer`, `provider`, `ni-provider` and `transport`: the performance tools |
 //! | `serving.rs` | what provider and acceptor do alike with their connections |
 //! | `decode.rs` | `tapeline omm decode` |
-//! | `config/` | `EmaConfig.xml` and the same in TOML |
 //! | `items.rs` | names of items from the command line and from files |
 //! | `market.rs` | items that a provider serves: their images, changes and books |
 //! | `values.rs` | values of fields as people write them |
-//! | `out.rs`, `out/json.rs` | what a role sends, into a connection, and what comes; JSON there and RWF here |
 //! | `transport.rs` | where and how to connect: options, and the settings that they become |
 //! | `login.rs` | who logs in, and with which password |
 //! | `dictionaries.rs` | the dictionary from files |
-//! | `xml.rs` | files of elements, read with their lines |
 //! | `lines.rs`, `shown.rs` | what is printed: events as lines, messages as JSON |
 
 mod accept;
-mod config;
 mod decode;
+use tapeline_client::connection::RoleConnection;
+
 pub(crate) mod dictionaries;
 mod items;
 mod lines;
 mod login;
 mod market;
-pub(crate) mod out;
 mod perf;
 mod publish;
 mod serve;
@@ -40,17 +37,12 @@ mod shown;
 mod transport;
 mod values;
 mod watch;
-mod xml;
 
 pub(crate) use self::perf::guide::{Translated, translate};
-pub(crate) use self::transport::resolve;
 
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-
-/// Messages that cannot be read until a server cuts the connection that they come on: a good peer sends none.
-pub(crate) const MOST_MALFORMED: u64 = 100;
 
 /// Consume, provide and decode Open Message Model data.
 #[derive(Debug, Args)]
@@ -100,6 +92,13 @@ enum Command {
     Transport(Box<perf::options::TransportPerfArgs>),
     /// Show messages of bytes: hexadecimal text, or files of them
     Decode(decode::DecodeArgs),
+}
+
+/// Says on standard error what is to be said of a connection.
+fn say_notes(connection: &mut RoleConnection) {
+    while let Some(note) = connection.next_note() {
+        anstream::eprintln!("note: {note}");
+    }
 }
 
 impl Omm {

@@ -5,6 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use tapeline_client::dialer::{ConnectionEvent, Dialer, Dialing};
+use tapeline_client::ema_config::Group;
+use tapeline_client::login::Login;
 use tapeline_measure::{Clock, Nanos};
 use tapeline_omm::domain::ServiceEntry;
 use tapeline_omm::domain::directory::{Info, ServiceState};
@@ -13,16 +16,13 @@ use tapeline_omm::role::ni_provider::{Application, Event, NiProvider, Publish, S
 use tapeline_omm::role::{Outbox, Sent};
 use tapeline_omm::rwf::{DataType, Domain, Header, RefreshHeader, UpdateHeader, UpdateType, flags};
 use tapeline_omm::{Dictionary, Qos, Refused, State};
-use tapeline_wire::rssl::{self, ConnectionId, Reactor};
 
-use super::config::Group;
 use super::items::ItemArgs;
 use super::lines::{LineFormat, Lines};
-use super::login::{Credentials, LoginArgs};
+use super::login::LoginArgs;
 use super::market::Moment;
-use super::out::{JsonSettings, Nowhere, Room, Side};
 use super::shown;
-use super::transport::{ClientArgs, ConfigArgs, Endpoint, resolve};
+use super::transport::{ClientArgs, ConfigArgs};
 use crate::arguments;
 use crate::failure::Hinted;
 use crate::stop::Stop;
@@ -71,7 +71,7 @@ const TURN: Duration = Duration::from_millis(100);
 const MOST_BEHIND: u64 = 10_000;
 /// How long the last messages may take.
 const GOODBYE: Duration = Duration::from_secs(10);
-/// Room for an image: the big book's, as a rule.
+/// Bytes for an image: the big book's, as a rule.
 const LONGEST: usize = 4 << 20;
 
 impl PublishArgs {
@@ -113,11 +113,15 @@ impl PublishArgs {
         let stop = Stop::on_signals()?;
         let clock = Clock::calibrate();
         let mut program = Program::new(self)?;
-        while !stop.requested() && !program.is_done() && !program.provider.is_ended() {
+        while !stop.requested() && !program.is_done() && !program.dialer.role().is_ended() {
             let now = clock.now();
-            let due = program.step(now)?;
+            program.publisher.now = now;
+            program.publisher.due = TURN;
+            let next = program.dialer.turn(now, &mut program.publisher);
+            program.publisher.failure.take().map_or(Ok(()), Err)?;
             program.publisher.lines.flush()?;
-            program.reactor.wait(due.min(TURN))?;
+            let next = next.map_or(TURN, |next| Duration::from_nanos(next.0.saturating_sub(now.0)));
+            program.dialer.wait(next.min(program.publisher.due).min(TURN))?;
         }
         program.end(&clock, stop.requested())
     }
@@ -153,10 +157,15 @@ struct Publisher {
     now: Nanos,
     /// Images that went out on this connection.
     images: usize,
-    wants_connection: bool,
-    /// How many connections failed since the last that was good.
-    attempt: u32,
-    wants_disconnection: bool,
+    pace: Pace,
+    /// Once all images are out: when the first update was due, and how many were since.
+    begun: Option<(Nanos, u64)>,
+    /// Whose turn it is.
+    next: usize,
+    /// How long until the next update.
+    due: Duration,
+    /// What could not be sent: the program ends with it.
+    failure: Option<anyhow::Error>,
     is_ending: bool,
     /// The hub has answered since.
     is_heard: bool,
@@ -164,23 +173,9 @@ struct Publisher {
 }
 
 struct Program {
-    credentials: Credentials,
-    endpoints: Vec<Endpoint>,
-    /// The one that is connected to, or was last.
-    endpoint: usize,
-    provider: NiProvider,
+    credentials: Login,
+    dialer: Dialer<NiProvider>,
     publisher: Publisher,
-    reactor: Reactor,
-    connection: Option<ConnectionId>,
-    room: Room,
-    json: JsonSettings,
-    /// Updates a second, and of each item.
-    rate: u64,
-    wanted: Option<u64>,
-    /// When the first update was due, and how many were since.
-    begun: Option<(Nanos, u64)>,
-    /// Whose turn it is.
-    next: usize,
 }
 
 impl Program {
@@ -206,124 +201,35 @@ impl Program {
             let handle = provider.add(service_id, domain, name.as_bytes(), number as u64)?;
             items.push(Item { handle, domain, name, turn: 0, updates: 0 });
         }
+        let dictionary = Arc::new(Dictionary::builtin().clone());
+        let endpoints = args.server.endpoints(chosen.hosts, "localhost:14003")?;
         Ok(Self {
             credentials,
-            endpoints: args.server.endpoints(chosen.hosts, "localhost:14003")?,
-            endpoint: 0,
-            provider,
+            dialer: Dialer::new(provider, endpoints, dictionary.clone(), chosen.json)?,
             publisher: Publisher {
                 items,
-                dictionary: Arc::new(Dictionary::builtin().clone()),
+                dictionary,
                 lines: Lines::new(args.format),
                 tally: Tally::default(),
                 payload: vec![0; LONGEST],
                 now: Nanos(0),
                 images: 0,
-                wants_connection: false,
-                attempt: 0,
-                wants_disconnection: false,
+                pace: Pace { rate: args.update_rate, wanted: args.updates },
+                begun: None,
+                next: 0,
+                due: TURN,
+                failure: None,
                 is_ending: false,
                 is_heard: false,
                 refusal: None,
             },
-            reactor: Reactor::new(1)?,
-            connection: None,
-            room: Room::default(),
-            json: chosen.json,
-            rate: args.update_rate,
-            wanted: args.updates,
-            begun: None,
-            next: 0,
         })
     }
 
     fn is_done(&self) -> bool {
         let items = &self.publisher.items;
-        self.wanted.is_some_and(|wanted| items.iter().all(|item| item.updates >= wanted))
+        self.publisher.pace.wanted.is_some_and(|wanted| items.iter().all(|item| item.updates >= wanted))
             && self.publisher.images == items.len()
-    }
-
-    /// Takes what has come, and does what is due; how long until there is more to do.
-    fn step(&mut self, now: Nanos) -> anyhow::Result<Duration> {
-        self.publisher.now = now;
-        while let Some((id, event, mut sender)) = self.reactor.next(now) {
-            if self.connection != Some(id) {
-                continue;
-            }
-            match event {
-                rssl::Event::Connected(agreed) => {
-                    let server = self.endpoints[self.endpoint].server.as_str();
-                    self.publisher.lines.event("connected", &[("server", server.into())]);
-                    self.room = Room::new(Side::Client, agreed, &self.publisher.dictionary, self.json);
-                    self.room.set_services(self.provider.directory());
-                    self.provider.connected(now, &mut self.room.on(&mut sender));
-                }
-                rssl::Event::Message(received) => {
-                    let Self { provider, publisher, room, .. } = self;
-                    let _ = room.take(received, &mut sender, |message, out| {
-                        provider.message(now, message, out, publisher);
-                        Ok::<(), std::convert::Infallible>(())
-                    });
-                }
-                rssl::Event::Closed(reason) => {
-                    let reason = reason.to_string();
-                    self.lost(now, &reason);
-                }
-                _ => {}
-            }
-            self.disconnect();
-        }
-        let sender = self.connection.and_then(|id| self.reactor.sender(id));
-        let (next, due) = match sender {
-            Some(mut sender) => {
-                let mut out = self.room.on(&mut sender);
-                let next = self.provider.tick(now, &mut out, &mut self.publisher);
-                let due = if self.provider.is_ready() && self.publisher.images == self.publisher.items.len() {
-                    let pace = Pace { rate: self.rate, wanted: self.wanted };
-                    pace.publish(
-                        &mut self.begun,
-                        &mut self.next,
-                        &mut self.provider,
-                        &mut self.publisher,
-                        &mut out,
-                    )?
-                } else {
-                    TURN
-                };
-                (next, due)
-            }
-            None => (self.provider.tick(now, &mut Nowhere, &mut self.publisher), TURN),
-        };
-        self.disconnect();
-        if std::mem::take(&mut self.publisher.wants_connection) {
-            self.endpoint = self.publisher.attempt as usize % self.endpoints.len();
-            let Endpoint { server, settings } = &self.endpoints[self.endpoint];
-            let begun =
-                resolve(server).and_then(|all| Ok(self.reactor.connect_to_any(&all, settings, now)?));
-            match begun {
-                Ok(id) => self.connection = Some(id),
-                Err(cause) => self.lost(now, &format!("{cause:#}")),
-            }
-        }
-        let next = next.map_or(TURN, |next| Duration::from_nanos(next.0.saturating_sub(now.0)));
-        Ok(next.min(due))
-    }
-
-    fn lost(&mut self, now: Nanos, reason: &str) {
-        anstream::eprintln!("note: no connection to {}: {reason}", self.endpoints[self.endpoint].server);
-        let server = self.endpoints[self.endpoint].server.as_str();
-        self.publisher.lines.event("disconnected", &[("server", server.into()), ("reason", reason.into())]);
-        (self.connection, self.room, self.begun) = (None, Room::default(), None);
-        self.provider.disconnected(now, &mut self.publisher);
-    }
-
-    fn disconnect(&mut self) {
-        if std::mem::take(&mut self.publisher.wants_disconnection)
-            && let Some(id) = self.connection.take()
-        {
-            self.reactor.close(id);
-            (self.room, self.begun) = (Room::default(), None);
-        }
     }
 
     /// Withdraws what is published, logs out once the hub has taken it all, and says what was published.
@@ -334,47 +240,34 @@ impl Program {
         let mut left = handles.iter().peekable();
         let deadline = clock.now() + GOODBYE.as_nanos() as u64;
         let (mut is_asked, mut is_out) = (false, false);
-        while let Some(id) = self.connection.filter(|_| clock.now() < deadline) {
-            let now = clock.now();
-            while let Some((_, event, mut sender)) = self.reactor.next(now) {
-                match event {
-                    rssl::Event::Closed(_) => self.connection = None,
-                    rssl::Event::Message(received) => {
-                        let (provider, publisher) = (&mut self.provider, &mut self.publisher);
-                        let _ = self.room.take(received, &mut sender, |message, out| {
-                            provider.message(now, message, out, publisher);
-                            Ok::<(), std::convert::Infallible>(())
-                        });
+        while self.dialer.is_connected() && clock.now() < deadline {
+            let Self { dialer, publisher, credentials } = &mut self;
+            dialer.turn(clock.now(), publisher);
+            dialer.act(|provider, out| {
+                while let Some(handle) = left.peek() {
+                    match provider.withdraw(out, **handle, b"withdrawn")? {
+                        Sent::Full => break,
+                        Sent::Queued => publisher.tally.statuses += 1,
+                        _ => {}
                     }
-                    _ => {}
+                    left.next();
                 }
-            }
-            let Some(mut sender) = self.reactor.sender(id) else { break };
-            let mut out = self.room.on(&mut sender);
-            while let Some(handle) = left.peek() {
-                match self.provider.withdraw(&mut out, **handle, b"withdrawn")? {
-                    Sent::Full => break,
-                    Sent::Queued => self.publisher.tally.statuses += 1,
-                    _ => {}
+                if left.peek().is_none() && !is_asked {
+                    // ETA forgets what it has not read when a connection over TLS closes: an answer comes after all of it.
+                    provider.renew_login(out, &credentials.request())?;
+                    is_asked = true;
                 }
-                left.next();
-            }
-            if left.peek().is_none() && !is_asked {
-                // ETA forgets what it has not read when a connection over TLS closes: an answer comes after all of it.
-                self.provider.renew_login(&mut out, &self.credentials.request())?;
-                is_asked = true;
-            }
-            if is_asked && !is_out && (self.publisher.is_heard || !self.provider.is_ready()) {
-                self.provider.log_out(&mut out, &mut self.publisher);
-                is_out = true;
-            }
-            self.provider.tick(now, &mut out, &mut self.publisher);
-            sender.flush();
-            if is_out && sender.unsent() == 0 {
-                self.reactor.close(id);
+                if is_asked && !is_out && (publisher.is_heard || !provider.is_ready()) {
+                    provider.log_out(out, publisher);
+                    is_out = true;
+                }
+                anyhow::Ok(())
+            })?;
+            if dialer.flush() && is_out {
+                dialer.close();
                 break;
             }
-            self.reactor.wait(TURN)?;
+            dialer.wait(TURN)?;
         }
         let tally = &self.publisher.tally;
         let members = [
@@ -388,10 +281,10 @@ impl Program {
         self.publisher.lines.event("end", &members);
         self.publisher.lines.flush()?;
         if let Some(why) = self.publisher.refusal {
-            let what = format!("the session with {} is over: {why}", self.endpoints[self.endpoint].server);
+            let what = format!("the session with {} is over: {why}", self.dialer.server());
             return Err(Hinted::new(what, "--user names another user, --server another hub").into());
         }
-        Ok(match (self.wanted, is_interrupted) {
+        Ok(match (self.publisher.pace.wanted, is_interrupted) {
             (Some(_), true) if !is_done => ExitCode::from(130),
             (Some(_), false) if !is_done => ExitCode::FAILURE,
             _ => ExitCode::SUCCESS,
@@ -406,39 +299,32 @@ struct Pace {
     wanted: Option<u64>,
 }
 
-impl Pace {
-    /// Publishes the updates that are due; how long until the next.
-    fn publish(
-        self,
-        begun: &mut Option<(Nanos, u64)>,
-        next: &mut usize,
-        provider: &mut NiProvider,
-        publisher: &mut Publisher,
-        out: &mut dyn Outbox,
-    ) -> anyhow::Result<Duration> {
-        if self.rate == 0 {
-            return Ok(TURN);
+impl Publisher {
+    /// Publishes the updates that are due, once all images are out.
+    fn publish_due(&mut self, provider: &mut NiProvider, out: &mut dyn Outbox) -> Result<(), Refused> {
+        let Pace { rate, wanted } = self.pace;
+        if rate == 0 || self.is_ending || !provider.is_ready() || self.images != self.items.len() {
+            return Ok(());
         }
-        let now = publisher.now;
-        let (started, updates) = begun.get_or_insert((now, 0));
-        let elapsed = u128::from(now.0.saturating_sub(started.0));
-        let due = u64::try_from(elapsed * u128::from(self.rate) / 1_000_000_000).unwrap_or(u64::MAX);
-        *updates = (*updates).max(due.saturating_sub(MOST_BEHIND));
-        while *updates < due {
-            let place = *next % publisher.items.len();
-            let is_wanted = self.wanted.is_none_or(|wanted| publisher.items[place].updates < wanted);
-            if is_wanted && publisher.update(provider, out, place)? == Sent::Full {
+        let (started, mut updates) = self.begun.unwrap_or((self.now, 0));
+        let elapsed = u128::from(self.now.0.saturating_sub(started.0));
+        let due = u64::try_from(elapsed * u128::from(rate) / 1_000_000_000).unwrap_or(u64::MAX);
+        updates = updates.max(due.saturating_sub(MOST_BEHIND));
+        while updates < due {
+            let place = self.next % self.items.len();
+            let is_wanted = wanted.is_none_or(|wanted| self.items[place].updates < wanted);
+            if is_wanted && self.update(provider, out, place)? == Sent::Full {
                 break;
             }
-            *next = place + 1;
-            *updates += 1;
+            self.next = place + 1;
+            updates += 1;
         }
-        let after = u128::from(*updates + 1) * 1_000_000_000 / u128::from(self.rate);
-        Ok(Duration::from_nanos(u64::try_from(after.saturating_sub(elapsed)).unwrap_or(u64::MAX)))
+        self.begun = Some((started, updates));
+        let after = u128::from(updates + 1) * 1_000_000_000 / u128::from(rate);
+        self.due = Duration::from_nanos(u64::try_from(after.saturating_sub(elapsed)).unwrap_or(u64::MAX));
+        Ok(())
     }
-}
 
-impl Publisher {
     fn image(
         &mut self,
         provider: &mut NiProvider,
@@ -494,12 +380,33 @@ impl Publisher {
     }
 }
 
+impl Dialing<NiProvider> for Publisher {
+    fn connection(&mut self, _provider: &mut NiProvider, event: ConnectionEvent<'_>) {
+        match event {
+            ConnectionEvent::Connected { server, .. } => {
+                self.lines.event("connected", &[("server", server.into())]);
+            }
+            ConnectionEvent::Disconnected { server, reason } => {
+                anstream::eprintln!("note: no connection to {server}: {reason}");
+                self.lines.event("disconnected", &[("server", server.into()), ("reason", reason.into())]);
+            }
+            ConnectionEvent::Note(note) => anstream::eprintln!("note: {note}"),
+            _ => {}
+        }
+    }
+
+    fn send(&mut self, provider: &mut NiProvider, out: &mut dyn Outbox) {
+        if let Err(refused) = self.publish_due(provider, out) {
+            self.failure.get_or_insert(refused.into());
+        }
+    }
+}
+
 impl Application for Publisher {
     fn event(&mut self, provider: &mut NiProvider, out: &mut dyn Outbox, event: Event<'_>) {
         match event {
-            Event::Connect { attempt } => (self.wants_connection, self.attempt) = (true, attempt),
-            Event::Disconnect => self.wants_disconnection = true,
-            Event::Lost => self.images = 0,
+            Event::Disconnect => self.begun = None,
+            Event::Lost => (self.images, self.begun) = (0, None),
             Event::TimedOut => anstream::eprintln!("note: the hub does not answer the login"),
             Event::Login { .. } if self.is_ending => self.is_heard = true,
             Event::Login { state, .. } => {

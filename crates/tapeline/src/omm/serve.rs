@@ -8,6 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use tapeline_client::connection::MOST_MALFORMED;
+use tapeline_client::connection::{JsonSettings, RoleConnection, Side};
+use tapeline_client::ema_config::{Chosen, Group};
+use tapeline_client::server::{Connections, Serve};
 use tapeline_measure::{Clock, Nanos};
 use tapeline_omm::Dictionary;
 use tapeline_omm::Qos;
@@ -20,14 +24,12 @@ use tapeline_wire::rssl::{ConnectionId, Negotiated, Reactor, Sender};
 
 use self::answers::{Answer, Answers, Tally, Unanswered};
 use self::board::{Board, Change};
-use super::MOST_MALFORMED;
-use super::config::{Chosen, Group};
 use super::dictionaries::DictionaryArgs;
 use super::lines::{LineFormat, Lines};
 use super::market::{self, View};
-use super::out::{JsonSettings, Room, Side};
 use super::perf::messages::Messages;
-use super::serving::{Clients, Serve};
+use super::say_notes;
+use super::serving::say_accept_error;
 use super::transport::{ConfigArgs, ServerArgs};
 use crate::arguments;
 use crate::paths::FilePath;
@@ -97,7 +99,8 @@ impl ServeArgs {
             let due = program.publish(&mut reactor, now)?;
             program.market.lines.flush()?;
             reactor.wait(due.min(TURN))?;
-            program.clients.serve(&mut program.market, &mut reactor, clock.now());
+            program.clients.receive(&mut program.market, &mut reactor, clock.now());
+            say_accept_error(&mut reactor);
         }
         program.clients.leave(&mut program.market);
         let members = program.market.tally.members();
@@ -122,7 +125,7 @@ impl ServeArgs {
 /// A consumer's connection.
 struct Client {
     provider: Provider,
-    room: Room,
+    room: RoleConnection,
     user: String,
     unanswered: Unanswered,
     tally: Tally,
@@ -155,8 +158,8 @@ struct Market {
 impl Serve for Market {
     type Client = Client;
 
-    fn meet(&mut self, agreed: &Negotiated, now: Nanos) -> Client {
-        let mut room = Room::new(Side::Server, agreed, &self.dictionary, self.json);
+    fn open(&mut self, agreed: &Negotiated, now: Nanos) -> Client {
+        let mut room = RoleConnection::new(Side::Server, agreed, &self.dictionary, self.json);
         room.set_services(&self.services);
         Client {
             provider: Provider::new(self.settings.clone(), now),
@@ -181,18 +184,19 @@ impl Serve for Market {
         }
         let mut answers = Answers { id, now, market: self, user, unanswered, tally };
         let done = match message {
-            Some(received) => room.take(received, sender, |message, out| {
+            Some(received) => room.receive(received, sender, |message, out| {
                 let done = provider.message(now, message, out, &mut answers);
                 answers.go_on(provider, out);
                 done
             }),
             None => {
-                let mut out = room.on(sender);
+                let mut out = room.outbox(sender);
                 let done = provider.tick(now, &mut out, &mut answers).map(|_| ());
                 answers.go_on(provider, &mut out);
                 done
             }
         };
+        say_notes(room);
         done.map_err(|over| over.to_string())?;
         if client.malformed() >= MOST_MALFORMED {
             return Err(format!("{MOST_MALFORMED} of its messages could not be read"));
@@ -207,7 +211,7 @@ impl Serve for Market {
         Ok(())
     }
 
-    fn gone(&mut self, id: ConnectionId, client: Client, reason: &str) {
+    fn closed(&mut self, id: ConnectionId, client: Client, reason: &str) {
         self.board.leave(id);
         let malformed = client.malformed();
         let mut members = vec![("user", client.user.into())];
@@ -222,7 +226,7 @@ impl Serve for Market {
 /// All of it but the sockets.
 struct Program {
     market: Market,
-    clients: Clients<Market>,
+    clients: Connections<Market>,
     /// Updates a second.
     rate: u64,
     started: Nanos,
@@ -270,7 +274,7 @@ impl Program {
                 is_busy: false,
                 tally: Tally::default(),
             },
-            clients: Clients::new(),
+            clients: Connections::default(),
             rate: args.update_rate,
             started: now,
             updates: 0,
@@ -323,7 +327,7 @@ impl Program {
                 continue;
             }
             let Some(mut sender) = reactor.sender(open.connection) else { continue };
-            let mut out = client.room.on(&mut sender);
+            let mut out = client.room.outbox(&mut sender);
             // Most have the same view, or none.
             let len = match encoded {
                 Some((view, len)) if *view == open.view || change.is_posted() => len,
@@ -446,7 +450,7 @@ mod tests {
             };
             while taken(self) < self.said {
                 self.reactor.wait(TURN).unwrap();
-                self.program.clients.serve(&mut self.program.market, &mut self.reactor, self.now);
+                self.program.clients.receive(&mut self.program.market, &mut self.reactor, self.now);
             }
         }
     }

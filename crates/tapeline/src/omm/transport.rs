@@ -1,15 +1,14 @@
 //! Where and how to connect or listen: options, and the settings that they become.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
-use std::path::Path;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context, Error};
 use clap::{Args, ValueEnum};
-use tapeline_wire::interface::Interface;
-use tapeline_wire::rssl::{Compression, ConnectionType, Settings, SubProtocol, Tls, TlsVersions};
+use tapeline_client::ema_config::{Chosen, Config, Group, Host};
+use tapeline_client::endpoint::{Endpoint, own_address};
+use tapeline_wire::rssl::{Compression, ConnectionType, Settings, SubProtocol, TlsVersions};
 
-use super::config::{Chosen, Config, Group, Host};
 use crate::failure::Hinted;
 use crate::paths::{self, FilePath};
 
@@ -159,7 +158,7 @@ impl ConfigArgs {
     /// What the file says, if there is one.
     pub(crate) fn load(&self, group: Group) -> anyhow::Result<Chosen> {
         let Some(path) = &self.config else { return Ok(Chosen::default()) };
-        let chosen = Config::load(path)?.choose(group, self.config_name.as_deref())?;
+        let chosen = Config::load(paths::short(path))?.choose(group, self.config_name.as_deref())?;
         anstream::eprintln!("note: the settings are those of {} in {}", chosen.name, paths::shown(&path));
         say_idle(&chosen, path);
         Ok(chosen)
@@ -169,7 +168,7 @@ impl ConfigArgs {
     /// `NAME_2` of the second. Nothing is of a thread by its number where no name is given.
     pub(crate) fn further(&self, group: Group, threads: usize) -> anyhow::Result<Vec<(usize, String)>> {
         let (Some(path), Some(name)) = (&self.config, &self.config_name) else { return Ok(Vec::new()) };
-        let config = Config::load(path)?;
+        let config = Config::load(paths::short(path))?;
         let base = name.strip_suffix("_1").unwrap_or(name);
         let of = |place: usize| {
             // LSEG's tools put the number behind any name that they are given.
@@ -182,7 +181,7 @@ impl ConfigArgs {
     /// The settings of one of [`Self::further`].
     pub(crate) fn load_further(&self, group: Group, place: usize, name: &str) -> anyhow::Result<Chosen> {
         let Some(path) = &self.config else { return Ok(Chosen::default()) };
-        let chosen = Config::load(path)?.choose(group, Some(name))?;
+        let chosen = Config::load(paths::short(path))?.choose(group, Some(name))?;
         anstream::eprintln!(
             "note: connection {} is made as {name} says; all else is as for the first one",
             place + 1
@@ -227,14 +226,6 @@ pub(crate) struct ClientArgs {
     pub(crate) transport: TransportArgs,
 }
 
-/// A server and how to speak to it.
-#[derive(Clone, Debug)]
-pub(crate) struct Endpoint {
-    /// As the user calls it.
-    pub(crate) server: String,
-    pub(crate) settings: Arc<Settings>,
-}
-
 impl ClientArgs {
     /// The servers to try, one after the other: that of the command line, or those of the configuration, or the usual one.
     pub(crate) fn endpoints(&self, hosts: Vec<Host>, usual: &str) -> anyhow::Result<Vec<Endpoint>> {
@@ -250,27 +241,23 @@ impl ClientArgs {
     }
 
     /// Where a host is, and how to speak to it.
-    pub(crate) fn endpoint(&self, host: Host) -> anyhow::Result<Endpoint> {
-        let mut settings = host.settings;
-        settings.host = host.server.clone();
-        self.transport.apply(&mut settings);
-        let of_file = host.interface.as_deref().map(address_of_file).transpose()?;
-        settings.interface = self.interface.or(of_file);
-        if self.tls || host.is_encrypted {
-            let versions = self.transport.tls_versions();
-            settings.tls = Some(match self.ca.as_ref().or(host.trusted.as_ref()) {
-                Some(path) => Tls::client(&read(path)?, versions)
-                    .with_context(|| format!("cannot use {}", paths::shown(&path)))?,
-                None => Tls::client_of_system(versions)?,
-            });
+    pub(crate) fn endpoint(&self, mut host: Host) -> anyhow::Result<Endpoint> {
+        self.transport.apply(&mut host.settings);
+        if let Some(interface) = self.interface {
+            host.interface = Some(interface.to_string());
+        }
+        host.is_encrypted |= self.tls;
+        if host.is_encrypted {
+            host.tls_versions = self.transport.tls_versions();
+            host.trusted = self.ca.as_deref().or(host.trusted.as_deref()).map(as_shown);
         } else {
             self.transport.check_plain("--tls encrypts the connection")?;
         }
         if let Some(protocols) = WebSocketArg::protocols(&self.websocket) {
-            settings.connection_type = ConnectionType::WebSocket;
-            settings.ws_protocols = protocols;
+            host.settings.connection_type = ConnectionType::WebSocket;
+            host.settings.ws_protocols = protocols;
         }
-        Ok(Endpoint { server: host.server, settings: Arc::new(settings) })
+        Ok(host.endpoint()?)
     }
 }
 
@@ -305,85 +292,38 @@ impl ServerArgs {
         hosts: Vec<Host>,
         usual_port: u16,
     ) -> anyhow::Result<(SocketAddr, Arc<Settings>)> {
-        let host = hosts.into_iter().next();
-        let (interface, port) =
-            host.as_ref().and_then(|host| host.server.rsplit_once(':')).unwrap_or_default();
-        let port = port.parse().ok();
-        let bind = match self.bind {
-            Some(bind) => bind,
-            None if interface.is_empty() => Ipv4Addr::LOCALHOST.into(),
-            None => address_of_file(interface)?,
-        };
-        let host = host.unwrap_or_else(|| {
+        let mut host = hosts.into_iter().next().unwrap_or_else(|| {
             // A provider says much to many: as many buffers, and as patient, as EMA's.
             let mut host = Host::plain("");
             (host.settings.guaranteed_output_buffers, host.settings.connection_ping_timeout) = (200, 60);
             host
         });
-        let mut settings = host.settings;
-        self.transport.apply(&mut settings);
-        settings.ws_protocols = WebSocketArg::protocols(&self.websocket).unwrap_or(settings.ws_protocols);
-        let files = self.cert.clone().zip(self.key.clone()).or(host.certificate);
-        if let Some((cert, key)) = files {
-            let tls = Tls::server(&read(&cert)?, &read(&key)?, self.transport.tls_versions());
-            let what = || format!("cannot use {} with {}", paths::shown(&cert), paths::shown(&key));
-            settings.tls = Some(tls.with_context(what)?);
+        let (interface, port) = host.server.rsplit_once(':').unwrap_or_default();
+        let interface = self.bind.map_or(interface.to_owned(), |bind| bind.to_string());
+        let port = self.port.map_or(port.to_owned(), |port| port.to_string());
+        host.server = format!("{interface}:{port}");
+        self.transport.apply(&mut host.settings);
+        if let Some(protocols) = WebSocketArg::protocols(&self.websocket) {
+            host.settings.ws_protocols = protocols;
+        }
+        let files = self.cert.as_deref().zip(self.key.as_deref());
+        let of_host = host.certificate.as_ref().map(|(cert, key)| (cert.as_path(), key.as_path()));
+        host.certificate = files.or(of_host).map(|(cert, key)| (as_shown(cert), as_shown(key)));
+        if host.certificate.is_some() {
+            host.tls_versions = self.transport.tls_versions();
         } else if host.is_encrypted {
             let hint = "name them with --cert and --key, or as ServerCert and ServerPrivateKey";
             return Err(Hinted::new("an encrypted server needs a certificate and a key", hint).into());
         } else {
             self.transport.check_plain("--cert and --key encrypt a server's connections")?;
         }
-        let address = SocketAddr::new(bind, self.port.or(port).unwrap_or(usual_port));
-        Ok((address, Arc::new(settings)))
+        Ok(host.listen(usual_port)?)
     }
 }
 
-impl Host {
-    /// With the usual settings.
-    pub(crate) fn plain(server: &str) -> Self {
-        Self {
-            server: server.to_owned(),
-            is_encrypted: false,
-            interface: None,
-            certificate: None,
-            trusted: None,
-            settings: Settings::default(),
-        }
-    }
-}
-
-fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
-    std::fs::read(path).with_context(|| format!("cannot read {}", paths::shown(&path)))
-}
-
-/// An address of this machine: itself, or the first of the interface of this name. Nothing is asked of anybody.
-pub(crate) fn own_address(interface: &str) -> Result<IpAddr, String> {
-    if let Ok(address) = interface.parse() {
-        return Ok(address);
-    }
-    match tapeline_wire::interface::find(interface) {
-        Ok(Interface { address: Some(address), .. }) => Ok(address.into()),
-        Ok(_) => Err(format!("the interface {interface} has no IPv4 address; give one of its others")),
-        Err(unknown) => Err(unknown.to_string()),
-    }
-}
-
-/// As [`own_address`] of an interface that a file names; a file of EMA's may name this host instead.
-fn address_of_file(interface: &str) -> anyhow::Result<IpAddr> {
-    own_address(interface).or_else(|unknown| {
-        let mut named = (interface, 0).to_socket_addrs().ok().into_iter().flatten();
-        named.next().map(|address| address.ip()).ok_or_else(|| Error::msg(unknown))
-    })
-}
-
-/// The addresses of a host and a port, looked up now: a server that comes back may have others.
-pub(crate) fn resolve(server: &str) -> anyhow::Result<Vec<SocketAddr>> {
-    let hint = "write it as HOST:PORT, such as localhost:14002 or [::1]:14002";
-    let addresses = server
-        .to_socket_addrs()
-        .map_err(|cause| Hinted::new(format!("cannot find the server {server}: {cause}"), hint))?;
-    Ok(addresses.collect())
+/// A file as errors are to name it.
+fn as_shown(path: &Path) -> PathBuf {
+    paths::short(&paths::absolute(path)).to_owned()
 }
 
 #[cfg(test)]

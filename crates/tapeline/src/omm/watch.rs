@@ -10,21 +10,20 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+use tapeline_client::dialer::Dialer;
+use tapeline_client::ema_config::{Chosen, Group};
 use tapeline_measure::{Clock, Nanos};
 use tapeline_omm::role::consumer::{Consumer, Settings};
-use tapeline_wire::rssl::{ConnectionId, Event, Reactor};
 
 use self::asking::Asked;
 use self::commands::{Command, Commands};
 use self::timing::Timing;
 use self::watching::Watching;
-use super::config::{Chosen, Group};
 use super::dictionaries::DictionaryArgs;
 use super::items::ItemArgs;
 use super::lines::{LineFormat, Lines};
 use super::login::LoginArgs;
-use super::out::{JsonSettings, Nowhere, Room, Side};
-use super::transport::{ClientArgs, ConfigArgs, Endpoint, resolve};
+use super::transport::{ClientArgs, ConfigArgs};
 use crate::arguments;
 use crate::failure::Hinted;
 use crate::stop::Stop;
@@ -118,7 +117,11 @@ impl WatchArgs {
         let stop = Stop::on_signals()?;
         let clock = Clock::calibrate();
         let mut chosen = self.config.load(Group::Consumer)?;
-        chosen.one_after_the_other();
+        if chosen.one_after_the_other() {
+            anstream::eprintln!(
+                "note: there is one connection here: servers that stand by are tried in their turn"
+            );
+        }
         let dictionary = self.dictionary.clone().or(chosen.dictionary.take());
         let dictionary = dictionary.load()?;
         let asked = Asked::new(self, &dictionary)?;
@@ -128,39 +131,32 @@ impl WatchArgs {
         let consumer = Consumer::new(settings, &credentials.request())?;
         let mut watching = Watching::new(asked, dictionary, Lines::new(self.format), self.quiet);
         watching.timing = self.timed.map(|warm_up| Timing::new(warm_up.as_nanos() as u64, clock));
-        let mut program = Program {
-            endpoints: self.server.endpoints(chosen.hosts, "localhost:14002")?,
-            endpoint: 0,
-            consumer,
-            watching,
-            reactor: Reactor::new(1)?,
-            connection: None,
-            room: Room::default(),
-            json: chosen.json,
-            commands: None,
-            until_closed: self.until_closed,
-        };
+        watching.until_closed = self.until_closed;
+        let endpoints = self.server.endpoints(chosen.hosts, "localhost:14002")?;
+        let dialer = Dialer::new(consumer, endpoints, watching.dictionary.clone(), chosen.json)?;
+        let mut program = Program { dialer, watching, commands: None };
         if self.commands {
-            let waker = program.reactor.waker()?;
+            let waker = program.dialer.waker()?;
             // One that cannot be woken looks every turn.
             program.commands = Some(Commands::begin(move || _ = waker.wake())?);
         }
         let started = clock.now();
         let deadline = self.duration.map(|duration| started + duration.as_nanos() as u64);
-        program.watching.open(&mut program.consumer, 0, !self.snapshot)?;
+        program.watching.open(program.dialer.role(), 0, !self.snapshot)?;
         loop {
             let now = clock.now();
             let goes_on = program.obey(now);
-            let next = program.step(now)?;
+            let next = program.dialer.turn(now, &mut program.watching);
+            program.watching.failure.take().map_or(Ok(()), Err)?;
             program.watching.lines.flush()?;
             if stop.requested() || !goes_on || deadline.is_some_and(|deadline| now >= deadline) {
                 break;
             }
-            if program.is_done(deadline.is_some()) || program.consumer.is_ended() {
+            if program.is_done(deadline.is_some()) || program.dialer.role().is_ended() {
                 break;
             }
             let due = next.map_or(TURN, |next| Duration::from_nanos(next.0.saturating_sub(now.0)));
-            program.reactor.wait(due.min(TURN))?;
+            program.dialer.wait(due.min(TURN))?;
         }
         program.end(clock.now(), stop.requested())
     }
@@ -180,24 +176,15 @@ impl WatchArgs {
 
 /// All of it.
 struct Program {
-    endpoints: Vec<Endpoint>,
-    /// The one that is connected to, or was last.
-    endpoint: usize,
-    consumer: Consumer,
+    dialer: Dialer<Consumer>,
     watching: Watching,
-    reactor: Reactor,
-    connection: Option<ConnectionId>,
-    room: Room,
-    json: JsonSettings,
     commands: Option<Commands>,
-    /// The provider's end is a good end.
-    until_closed: bool,
 }
 
 impl Program {
     /// Does what commands say, as far as they are there. `false`: they say that it is to end.
     fn obey(&mut self, now: Nanos) -> bool {
-        let Self { commands: Some(commands), watching, consumer, .. } = self else { return true };
+        let Self { commands: Some(commands), watching, dialer } = self else { return true };
         while let Some(line) = commands.next(now, watching.is_settled()) {
             let done = match Command::parse(&line) {
                 Ok(Some(Command::Quit)) => return false,
@@ -205,7 +192,7 @@ impl Program {
                     commands.wait(now, duration);
                     Ok(())
                 }
-                Ok(Some(command)) => watching.perform(consumer, command),
+                Ok(Some(command)) => watching.perform(dialer.role(), command),
                 Ok(None) => Ok(()),
                 Err(fault) => Err(fault),
             };
@@ -218,120 +205,36 @@ impl Program {
     }
 
     /// Whether all is there that was to be waited for. `has_deadline`: it ends by the clock.
-    fn is_done(&self, has_deadline: bool) -> bool {
+    fn is_done(&mut self, has_deadline: bool) -> bool {
+        let consumer = self.dialer.role();
         match &self.commands {
             Some(commands) if !commands.is_over() => false,
             // Closes that wait for room.
-            Some(_) if self.consumer.is_ready() && self.consumer.streams() > self.consumer.items() => false,
+            Some(_) if consumer.is_ready() && consumer.streams() > consumer.items() => false,
             Some(_) if !self.watching.is_finite() => !has_deadline && self.watching.is_settled(),
             _ => self.watching.is_done(),
         }
-    }
-
-    /// Takes what has come, and does what is due; when it is to be called again at the latest.
-    fn step(&mut self, now: Nanos) -> anyhow::Result<Option<Nanos>> {
-        while let Some((id, event, mut sender)) = self.reactor.next(now) {
-            if self.connection != Some(id) {
-                continue;
-            }
-            match event {
-                Event::Connected(agreed) => {
-                    self.watching.connected(&self.endpoints[self.endpoint].server, agreed);
-                    self.room = Room::new(Side::Client, agreed, &self.watching.dictionary, self.json);
-                    self.consumer.connected(now, &mut self.room.on(&mut sender));
-                }
-                Event::Message(received) => {
-                    let Self { consumer, watching, room, .. } = self;
-                    room.take(received, &mut sender, |message, out| {
-                        consumer.message(now, message, out, watching);
-                        watching.send(consumer, out)
-                    })?;
-                    if std::mem::take(&mut watching.has_news) {
-                        room.set_services(consumer.directory());
-                        room.set_dictionary(&watching.dictionary);
-                    }
-                }
-                Event::Closed(reason) => {
-                    // That is what it was to go on until.
-                    let is_awaited = self.until_closed && self.watching.was_ready;
-                    let server = &self.endpoints[self.endpoint].server;
-                    self.watching.lost(server, &reason.to_string(), is_awaited);
-                    self.connection = None;
-                    self.leave();
-                    self.consumer.disconnected(now, &mut self.watching);
-                }
-                _ => {}
-            }
-            self.disconnect();
-        }
-        let next = self.tick(now)?;
-        self.disconnect();
-        self.connect(now)?;
-        Ok(next)
-    }
-
-    fn tick(&mut self, now: Nanos) -> anyhow::Result<Option<Nanos>> {
-        let sender = self.connection.and_then(|id| self.reactor.sender(id));
-        let Some(mut sender) = sender else {
-            return Ok(self.consumer.tick(now, &mut Nowhere, &mut self.watching));
-        };
-        let mut out = self.room.on(&mut sender);
-        let next = self.consumer.tick(now, &mut out, &mut self.watching);
-        self.watching.send(&mut self.consumer, &mut out)?;
-        Ok(next)
-    }
-
-    /// Connects, if the consumer wants it. A server that is not to be found is one that is not there yet.
-    fn connect(&mut self, now: Nanos) -> anyhow::Result<()> {
-        if !std::mem::take(&mut self.watching.wants_connection) {
-            return Ok(());
-        }
-        self.endpoint = self.watching.attempt as usize % self.endpoints.len();
-        let Endpoint { server, settings } = &self.endpoints[self.endpoint];
-        let begun = resolve(server).and_then(|all| Ok(self.reactor.connect_to_any(&all, settings, now)?));
-        match begun {
-            Ok(id) => self.connection = Some(id),
-            Err(cause) => {
-                self.watching.lost(&self.endpoints[self.endpoint].server, &format!("{cause:#}"), false);
-                self.consumer.disconnected(now, &mut self.watching);
-            }
-        }
-        Ok(())
-    }
-
-    /// Closes the connection, if the consumer wants it.
-    fn disconnect(&mut self) {
-        if std::mem::take(&mut self.watching.wants_disconnection)
-            && let Some(id) = self.connection.take()
-        {
-            self.reactor.close(id);
-            self.leave();
-        }
-    }
-
-    /// Forgets the connection that there was.
-    fn leave(&mut self) {
-        self.watching.unreadable += std::mem::take(&mut self.room).unreadable();
     }
 
     /// Logs out, and says what became of the items.
     fn end(mut self, now: Nanos, is_interrupted: bool) -> anyhow::Result<ExitCode> {
         let is_early = is_interrupted && self.watching.is_finite() && !self.watching.is_done();
         self.watching.is_ending = true;
-        if let Some(id) = self.connection
-            && let Some(mut sender) = self.reactor.sender(id)
-        {
-            self.consumer.tick(now, &mut self.room.on(&mut sender), &mut self.watching);
-            self.consumer.log_out(&mut self.room.on(&mut sender), &mut self.watching);
-            sender.flush();
-            self.reactor.close(id);
+        let watching = &mut self.watching;
+        if self.dialer.is_connected() {
+            self.dialer.act(|consumer, out| {
+                consumer.tick(now, out, watching);
+                consumer.log_out(out, watching);
+            });
+            self.dialer.flush();
+            self.dialer.close();
         }
-        self.leave();
-        self.watching.report(self.consumer.counters());
+        watching.unreadable = self.dialer.unreadable();
+        watching.report(self.dialer.role().counters());
         self.watching.lines.flush()?;
         let was_in = self.watching.was_ready;
-        if let Some(why) = self.watching.refusal.take().filter(|_| !(was_in && self.until_closed)) {
-            let what = format!("the session with {} is over: {why}", self.endpoints[self.endpoint].server);
+        if let Some(why) = self.watching.refusal.take().filter(|_| !(was_in && self.watching.until_closed)) {
+            let what = format!("the session with {} is over: {why}", self.dialer.server());
             let hint = match was_in {
                 true => {
                     "--attempts says how often to connect again; --until-closed takes this for a good end"

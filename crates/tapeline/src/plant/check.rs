@@ -104,10 +104,7 @@ impl CheckArgs {
 
 impl Fault {
     fn of(fault: &anyhow::Error) -> Self {
-        Self {
-            what: format!("{fault:#}"),
-            hints: failure::hints(fault).into_iter().map(str::to_owned).collect(),
-        }
+        Self { what: format!("{fault:#}"), hints: failure::hints(fault) }
     }
 }
 

@@ -11,12 +11,13 @@ use std::time::Duration;
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
+use tapeline_client::connection::{JsonSettings, RoleConnection, Side};
 use tapeline_measure::{Clock, Nanos};
 use tapeline_omm::Dictionary;
 use tapeline_omm::domain::Directory;
-use tapeline_omm::role::Outbox;
+use tapeline_omm::role::{Nowhere, Outbox};
 use tapeline_plant::demand::{Answer, Demand};
-use tapeline_plant::sources::{LinkId, Note, Nowhere, Outlets, Sources, Wish};
+use tapeline_plant::sources::{LinkId, Note, Outlets, Sources, Wish};
 use tapeline_plant::{Refused, RingPublish, Sequencer};
 use tapeline_wire::rssl::{ConnectionId, Event, Reactor, Waker};
 
@@ -26,7 +27,6 @@ use super::config::sources::SourcesConfig;
 use super::counting::SourceFigures;
 use super::queue::{Bytes, Entry, Exit, queue};
 use crate::failure;
-use crate::omm::out::{JsonSettings, Room, Side};
 use crate::peer_log::{self, Kind};
 
 /// While feeds keep the plant busy, sources are looked at once in so long: a look costs a system call.
@@ -112,7 +112,7 @@ struct Lines {
 
 struct Line {
     connection: ConnectionId,
-    room: Room,
+    room: RoleConnection,
     /// What JSON calls its services; `None` of connections that speak RWF.
     services: Option<Directory>,
     is_open: bool,
@@ -123,7 +123,7 @@ impl Outlets for Lines {
         if let Some(line) = self.lines.get_mut(&link).filter(|line| line.is_open)
             && let Some(mut sender) = self.reactor.sender(line.connection)
         {
-            return send(&mut line.room.on(&mut sender));
+            return send(&mut line.room.outbox(&mut sender));
         }
         send(&mut Nowhere);
     }
@@ -262,9 +262,9 @@ impl RunningSources {
                     let known = links.get(&id).copied();
                     let side = if known.is_some() { Side::Client } else { Side::Server };
                     let link = known.unwrap_or_else(|| self.sources.open(now));
-                    let mut room = Room::new(side, agreed, dictionary, JsonSettings::default());
+                    let mut room = RoleConnection::new(side, agreed, dictionary, JsonSettings::default());
                     if known.is_some() {
-                        self.sources.connected(now, link, &mut room.on(&mut sender));
+                        self.sources.connected(now, link, &mut room.outbox(&mut sender));
                     }
                     let services = agreed.is_json().then(Directory::new);
                     lines.insert(link, Line { connection: id, room, services, is_open: true });
@@ -274,16 +274,19 @@ impl RunningSources {
                     let Some(link) = links.get(&id).copied() else { continue };
                     let Some(line) = lines.get_mut(&link) else { continue };
                     let sources = &mut self.sources;
-                    line.room.take(received, &mut sender, |message, out| {
+                    line.room.receive(received, &mut sender, |message, out| {
                         sources.message(now, link, message, out, to, clock)
                     })?;
+                    while let Some(note) = line.room.next_note() {
+                        peer_log::say(now, Kind::Source, format_args!("warning: sources: {note}"));
+                    }
                     if let (Some(known), Some(directory)) = (&mut line.services, sources.directory(link))
                         && known != directory
                     {
                         known.clone_from(directory);
                         line.room.set_services(directory);
                     }
-                    if line.room.unreadable() >= crate::omm::MOST_MALFORMED {
+                    if line.room.unreadable() >= tapeline_client::connection::MOST_MALFORMED {
                         self.close(link, "too many of its messages could not be read", now, clock, to)?;
                     }
                 }
@@ -357,7 +360,7 @@ impl RunningSources {
         });
         match connection {
             Ok(connection) => {
-                let (room, services) = (Room::default(), None);
+                let (room, services) = (RoleConnection::default(), None);
                 links.insert(connection, link);
                 lines.insert(link, Line { connection, room, services, is_open: false });
                 Ok(())

@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use quick_xml::events::BytesStart;
+use tapeline_client::xml::{self, Fault, Tag, Tags};
 use tapeline_omm::rwf::Domain;
 
 use super::source::Source;
 use crate::failure::Hinted;
 use crate::near;
-use crate::omm::xml::{self, Fault, Tag, Tags};
 use crate::paths;
 
 /// Bytes of a file at most: of a million items as the public lists have them.
@@ -91,7 +91,7 @@ pub(crate) fn read(path: &Path, most: usize) -> anyhow::Result<Vec<Item>> {
 }
 
 fn listed(path: &Path, most: usize) -> anyhow::Result<Listed> {
-    let text = xml::text(path, MOST_BYTES, "a list of items")?;
+    let text = xml::text(paths::short(path), MOST_BYTES, "a list of items")?;
     Ok(parse(&text, most).map_err(|fault| fault.in_file(&paths::shown(&path).to_string()))?)
 }
 
@@ -133,7 +133,7 @@ fn parse(text: &str, most: usize) -> Result<Listed, Fault> {
     let mut tags = Tags::new(text);
     let mut depth = 0;
     while listed.items.len() < most
-        && let Some(tag) = tags.next()?
+        && let Some(tag) = tags.next_tag()?
     {
         let line = tags.line();
         let (start, is_open) = match tag {

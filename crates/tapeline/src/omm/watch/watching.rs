@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use serde_json::Value as Json;
+use tapeline_client::dialer::{ConnectionEvent, Dialing};
 use tapeline_omm::domain::{List, View};
 
 use tapeline_omm::role::consumer::{
@@ -16,7 +17,6 @@ use tapeline_omm::rwf::{
     PostHeader, PostUserInfo, flags,
 };
 use tapeline_omm::{Dictionary, State};
-use tapeline_wire::rssl::Negotiated;
 
 use super::asking::Asked;
 use super::timing::Timing;
@@ -76,14 +76,12 @@ pub(super) struct Watching {
     closed: usize,
     /// Items that a command closed before they had all.
     dismissed: usize,
-    /// Directory or dictionary are new.
-    pub(super) has_news: bool,
     /// Messages in JSON that could not be read, on connections that are over.
     pub(super) unreadable: u64,
-    pub(super) wants_connection: bool,
-    /// How many connections failed since the last that was good.
-    pub(super) attempt: u32,
-    pub(super) wants_disconnection: bool,
+    /// The provider's end is a good end.
+    pub(super) until_closed: bool,
+    /// What could not be sent: the program ends with it.
+    pub(super) failure: Option<anyhow::Error>,
     /// It is this side that ends: what is closed now was not closed by the provider.
     pub(super) is_ending: bool,
     /// Why the provider does not let in.
@@ -109,11 +107,9 @@ impl Watching {
             satisfied: 0,
             closed: 0,
             dismissed: 0,
-            has_news: false,
             unreadable: 0,
-            wants_connection: false,
-            attempt: 0,
-            wants_disconnection: false,
+            until_closed: false,
+            failure: None,
             is_ending: false,
             refusal: None,
             was_ready: false,
@@ -178,18 +174,6 @@ impl Watching {
         self.lines.event("closed", &[("item", self.asked.items[number].as_str().into())]);
     }
 
-    pub(super) fn connected(&mut self, server: &str, agreed: &Negotiated) {
-        self.lines.connected(server, agreed);
-    }
-
-    /// There is no connection. `is_awaited`: its end is a good end, and no news on standard error.
-    pub(super) fn lost(&mut self, server: &str, reason: &str, is_awaited: bool) {
-        if !is_awaited {
-            anstream::eprintln!("note: no connection to {server}: {reason}");
-        }
-        self.lines.event("disconnected", &[("server", server.into()), ("reason", reason.into())]);
-    }
-
     /// Whether it ends by itself.
     pub(super) fn is_finite(&self) -> bool {
         self.asked.is_snapshot || self.asked.updates.is_some()
@@ -244,7 +228,7 @@ impl Watching {
     }
 
     /// Sends the posts and generic messages that are due, as long as there is room.
-    pub(super) fn send(&mut self, consumer: &mut Consumer, out: &mut dyn Outbox) -> anyhow::Result<()> {
+    fn send_due(&mut self, consumer: &mut Consumer, out: &mut dyn Outbox) -> anyhow::Result<()> {
         while let Some(sending) = self.to_send.front().cloned() {
             let sent = match &sending {
                 Sending::Post(number, fields) => self.post(consumer, *number, fields, out)?,
@@ -419,22 +403,41 @@ impl Watching {
     }
 }
 
+impl Dialing<Consumer> for Watching {
+    fn connection(&mut self, _consumer: &mut Consumer, event: ConnectionEvent<'_>) {
+        match event {
+            ConnectionEvent::Connected { server, agreed } => self.lines.connected(server, agreed),
+            ConnectionEvent::Disconnected { server, reason } => {
+                // That is what it was to go on until.
+                if !(self.until_closed && self.was_ready) {
+                    anstream::eprintln!("note: no connection to {server}: {reason}");
+                }
+                self.lines.event("disconnected", &[("server", server.into()), ("reason", reason.into())]);
+            }
+            ConnectionEvent::Note(note) => anstream::eprintln!("note: {note}"),
+            _ => {}
+        }
+    }
+
+    fn send(&mut self, consumer: &mut Consumer, out: &mut dyn Outbox) {
+        if let Err(cause) = self.send_due(consumer, out) {
+            self.failure.get_or_insert(cause);
+        }
+    }
+}
+
 impl Application for Watching {
     fn event(&mut self, consumer: &mut Consumer, _out: &mut dyn Outbox, event: Event<'_>) {
         match event {
-            Event::Connect { attempt } => (self.wants_connection, self.attempt) = (true, attempt),
-            Event::Disconnect => self.wants_disconnection = true,
             Event::TimedOut(wait) => anstream::eprintln!("note: the provider does not answer: {wait:?}"),
             Event::Login { state, .. } => self.lines.event("login", &[("state", shown::state_json(&state))]),
             Event::Ended { state } if !self.is_ending => self.refusal = Some(state.to_string()),
             Event::Directory(_) => {
-                self.has_news = true;
                 let names = consumer.directory().services().filter_map(|service| service.name());
                 let names: Vec<Json> = names.map(Into::into).collect();
                 self.lines.event("directory", &[("services", names.into())]);
             }
             Event::Dictionary(dictionary) => {
-                self.has_news = true;
                 self.dictionary = Arc::clone(dictionary);
                 let members =
                     [("fields", dictionary.len().into()), ("tables", dictionary.enumerations().len().into())];

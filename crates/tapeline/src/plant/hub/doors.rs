@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tapeline_client::connection::MOST_MALFORMED;
+use tapeline_client::connection::{JsonSettings, RoleConnection, SharedTexts, Side};
 use tapeline_hub::{End, Hub, Outlets, Peer, SessionId};
 use tapeline_measure::Nanos;
 use tapeline_omm::Dictionary;
@@ -15,8 +17,7 @@ use tapeline_wire::rssl::{ConnectionId, Event, Reactor, SubProtocol};
 
 use super::audit::Audit;
 use super::counting::Connected;
-use crate::omm::MOST_MALFORMED;
-use crate::omm::out::{JsonSettings, Room, Side, Texts};
+use crate::peer_log::{self, Kind};
 
 /// What clients may cost between two looks at the ring, in bytes of their messages: the rest waits for the next turn. A request takes 2 µs
 /// in 60 bytes of RWF or 70 of JSON, so that updates wait for no longer than about half a millisecond.
@@ -46,13 +47,13 @@ pub(super) struct Doors {
     json: JsonSettings,
     never_opened: NeverOpened,
     /// Of messages that many get.
-    texts: Texts,
+    texts: SharedTexts,
 }
 
 #[derive(Debug)]
 struct Door {
     connection: ConnectionId,
-    room: Room,
+    room: RoleConnection,
     since: Nanos,
 }
 
@@ -61,7 +62,7 @@ impl Outlets for Doors {
     fn with<R>(&mut self, session: SessionId, send: impl FnOnce(&mut dyn Outbox) -> R) -> Option<R> {
         let door = self.doors.get_mut(session.index())?.as_mut()?;
         let mut sender = self.reactor.sender(door.connection)?;
-        Some(send(&mut door.room.on(&mut sender)))
+        Some(send(&mut door.room.outbox(&mut sender)))
     }
 
     fn is_flushed(&mut self, session: SessionId) -> bool {
@@ -85,7 +86,7 @@ impl Doors {
             services,
             json,
             never_opened: NeverOpened::default(),
-            texts: Texts::default(),
+            texts: SharedTexts::default(),
         }
     }
 
@@ -110,22 +111,22 @@ impl Doors {
                 _ => CONNECTION_COST,
             };
             if let Event::Connected(agreed) = event {
-                let mut room = Room::new(Side::Server, agreed, &self.dictionary, self.json);
+                let mut room = RoleConnection::new(Side::Server, agreed, &self.dictionary, self.json);
                 room.set_services(&self.services);
-                let (is_json, login) = (agreed.is_json(), Room::login(agreed));
+                let (is_json, login) = (agreed.is_json(), RoleConnection::cookie_login(agreed));
                 let peer = Peer {
                     address: self.reactor.peer_address(id),
                     is_encrypted: self.reactor.tls_version(id).is_some(),
                     is_json,
                 };
                 let session = hub.open_from(now, peer);
-                room.share(&self.texts);
+                room.share_texts(&self.texts);
                 if self.doors.len() <= session.index() {
                     self.doors.resize_with(session.index() + 1, || None);
                 }
                 // A client that has logged in by a cookie sends no message for it.
                 if let Some((login, mut sender)) = login.zip(self.reactor.sender(id)) {
-                    hub.message(now, session, &login, &mut room.on(&mut sender));
+                    hub.message(now, session, &login, &mut room.outbox(&mut sender));
                 }
                 self.doors[session.index()] = Some(Door { connection: id, room, since: now });
                 self.sessions.insert(id, session);
@@ -144,17 +145,20 @@ impl Doors {
             let Some(Some(door)) = self.doors.get_mut(session.index()) else { continue };
             match event {
                 Event::Message(received) => {
-                    let _ = door.room.take(received, &mut sender, |message, out| {
+                    let _ = door.room.receive(received, &mut sender, |message, out| {
                         hub.message(now, session, message, out);
                         Ok::<(), std::convert::Infallible>(())
                     });
+                    while let Some(note) = door.room.next_note() {
+                        peer_log::say(now, Kind::Unreadable, format_args!("hub: {note}"));
+                    }
                     // Those in RWF the hub counts itself.
                     if door.room.unreadable() >= MOST_MALFORMED {
                         hub.end(session, End::Malformed(MOST_MALFORMED));
                     }
                 }
                 Event::Room => {
-                    hub.room(now, session, &mut door.room.on(&mut sender));
+                    hub.room(now, session, &mut door.room.outbox(&mut sender));
                 }
                 Event::Closed(reason) => {
                     let end = End::Connection(reason.to_string());
@@ -253,7 +257,7 @@ impl Doors {
 fn is_flushed(reactor: &mut Reactor, door: &mut Door) -> bool {
     reactor
         .sender(door.connection)
-        .is_none_or(|mut sender| door.room.on(&mut sender).settle() && sender.unsent() == 0)
+        .is_none_or(|mut sender| door.room.outbox(&mut sender).send_waiting() && sender.unsent() == 0)
 }
 
 /// Connections that were over before there was a session: anybody can make as many as a network carries.

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 
+use tapeline_client::endpoint::resolve;
 use tapeline_plant::sources::LinkId;
 use tapeline_wire::rssl::Waker;
 
-use crate::omm::resolve;
 use crate::plant::config::sources::Host;
 
 /// How a name becomes addresses, or why it does not.

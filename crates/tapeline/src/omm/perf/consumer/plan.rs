@@ -3,6 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tapeline_client::connection::JsonSettings;
+use tapeline_client::ema_config::{Chosen, Group};
+use tapeline_client::login::Login;
 use tapeline_omm::Dictionary;
 use tapeline_omm::role::consumer::{Backoff, Settings};
 use tapeline_omm::rwf::Domain;
@@ -17,17 +20,14 @@ use super::super::tally::Kind;
 use super::servers::Servers;
 use crate::arguments::Core;
 use crate::failure::Hinted;
-use crate::omm::config::{Chosen, Group};
 use crate::omm::dictionaries::DictionaryArgs;
-use crate::omm::login::Credentials;
-use crate::omm::out::JsonSettings;
 use crate::paths;
 
 /// What all threads are to do.
 pub(super) struct Plan {
     /// Of each thread.
     servers: Vec<Servers>,
-    pub(super) credentials: Credentials,
+    pub(super) credentials: Login,
     pub(super) settings: Settings,
     pub(super) json: JsonSettings,
     pub(super) dictionary: Arc<Dictionary>,
@@ -148,7 +148,7 @@ impl Plan {
         let count = self.servers.iter().map(Servers::count).max().unwrap_or_default();
         let names: Vec<String> = (0..count).map(|number| self.names(number)).collect();
         let standby = self.servers.iter().find_map(|servers| servers.standby);
-        args.test_inputs(self.credentials.user(), &names, standby, &self.dictionary_files)
+        args.test_inputs(self.credentials.name(), &names, standby, &self.dictionary_files)
     }
 
     /// Where all threads have one of their servers, for people.

@@ -1,6 +1,9 @@
 //! One server of a thread: its connection, what its role wants, and which items are asked for there. With warm standby a thread
 //! has several of them, of which one is the active one.
 
+use tapeline_client::connection::RoleConnection;
+use tapeline_client::ema_config::StandbyMode;
+use tapeline_client::endpoint::Endpoint;
 use tapeline_measure::Nanos;
 use tapeline_omm::domain::directory::{ServiceEntry, ServiceState};
 use tapeline_omm::domain::standby::{ConnectionStatus, ServerType};
@@ -13,9 +16,7 @@ use super::super::slices::{Share, Slices};
 use super::super::tally::Kind;
 use super::plan::{Plan, takes};
 use super::taking::Taking;
-use crate::omm::config::StandbyMode;
-use crate::omm::out::{Nowhere, Room};
-use crate::omm::transport::Endpoint;
+use tapeline_omm::role::Nowhere;
 
 /// A server, connected to or not.
 pub(super) struct Server {
@@ -25,7 +26,7 @@ pub(super) struct Server {
     number: usize,
     pub(super) consumer: Consumer,
     pub(super) connection: Option<ConnectionId>,
-    pub(super) room: Room,
+    pub(super) room: RoleConnection,
     pub(super) wants: Wants,
     /// Set as soon as its service took requests.
     pub(super) asking: Option<Asking>,
@@ -83,7 +84,7 @@ impl Server {
             number,
             consumer: Consumer::new(plan.settings.clone(), &plan.credentials.request())?,
             connection: None,
-            room: Room::default(),
+            room: RoleConnection::default(),
             wants: Wants::default(),
             asking: None,
             endpoint: 0,
@@ -238,7 +239,7 @@ impl Server {
         let mut hearing = Hearing { taking, wants, told, is_out, server_type: *server_type };
         match connection.and_then(|id| reactor.sender(id)) {
             Some(mut sender) => {
-                let mut out = room.on(&mut sender);
+                let mut out = room.outbox(&mut sender);
                 hearing.tell(consumer, &mut out);
                 act(consumer, &mut out, &mut hearing)
             }
@@ -250,7 +251,7 @@ impl Server {
     pub(super) fn hearing<'s>(
         &'s mut self,
         taking: &'s mut Taking,
-    ) -> (&'s mut Consumer, &'s mut Room, Hearing<'s>) {
+    ) -> (&'s mut Consumer, &'s mut RoleConnection, Hearing<'s>) {
         let Self { consumer, room, wants, told, server_type, is_out, .. } = self;
         (consumer, room, Hearing { taking, wants, told, is_out, server_type: *server_type })
     }

@@ -1,9 +1,10 @@
 //! Whom a thread connects to: one server, or with warm standby several of which one is the active one.
 
+use tapeline_client::ema_config::{Chosen, Group, Host, StandbyMode, StandbyServer};
+use tapeline_client::endpoint::Endpoint;
+
 use crate::failure::Hinted;
-use crate::omm::config::{Chosen, Group, Host, StandbyMode, StandbyServer};
 use crate::omm::perf::options::ConsumerArgs;
-use crate::omm::transport::Endpoint;
 
 /// The servers of a thread.
 #[derive(Clone)]
@@ -53,7 +54,7 @@ impl Servers {
             return Ok(Self { all, standby: None, first: 0 });
         }
         check(args, option)?;
-        let mode = args.standby_mode.unwrap_or(mode);
+        let mode = args.standby_mode.map_or(mode, StandbyMode::from);
         let of_service = |services: &[String]| services.contains(&args.service_name);
         let is_first = |server: &StandbyServer| of_service(&server.services);
         // A server that names the services that it is to have has them, if they are told one by one.

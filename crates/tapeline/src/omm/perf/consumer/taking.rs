@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tapeline_client::ema_config::StandbyMode;
 use tapeline_measure::{Nanos, figures, monotonic_ns};
 use tapeline_omm::rwf::{
     DataState, DataType, Header, MessageClass, MessageView, PostUserInfo, StreamState, flags,
@@ -14,7 +15,6 @@ use super::super::tally::{Kind, Milestone, Phase, Timed};
 use super::decoding::{Decoder, Found};
 use super::plan::Plan;
 use super::renewal::Renewal;
-use crate::omm::config::StandbyMode;
 
 /// Takes what comes.
 pub(super) struct Taking {

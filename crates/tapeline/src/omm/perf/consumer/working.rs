@@ -5,6 +5,9 @@ mod dispatching;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tapeline_client::connection::{RoleConnection, Side};
+use tapeline_client::ema_config::StandbyMode;
+use tapeline_client::endpoint::resolve;
 use tapeline_measure::{Nanos, monotonic_ns};
 use tapeline_omm::domain::standby::ServerType;
 use tapeline_omm::rwf::MessageClass;
@@ -17,9 +20,7 @@ use super::sending::Sending;
 use super::server::Server;
 use super::taking::Taking;
 use crate::failure::Hinted;
-use crate::omm::config::StandbyMode;
-use crate::omm::out::{Room, Side};
-use crate::omm::transport::resolve;
+use crate::omm::say_notes;
 
 /// The longest wait between two looks at whether to end.
 const TURN: Duration = Duration::from_millis(100);
@@ -114,10 +115,11 @@ impl Working {
                 Event::Message(received) => {
                     server.heard = now;
                     let (consumer, room, mut hearing) = server.hearing(taking);
-                    room.take(received, &mut sender, |message, out| {
+                    room.receive(received, &mut sender, |message, out| {
                         consumer.message(now, message, out, &mut hearing);
                         anyhow::Ok(())
                     })?;
+                    say_notes(&mut server.room);
                     if std::mem::take(&mut server.wants.has_news) {
                         server.room.set_services(server.consumer.directory());
                         if let Some(dictionary) = server.consumer.dictionary() {
@@ -127,10 +129,11 @@ impl Working {
                     }
                 }
                 Event::Connected(agreed) => {
-                    server.room = Room::new(Side::Client, agreed, &self.plan.dictionary, self.plan.json);
+                    server.room =
+                        RoleConnection::new(Side::Client, agreed, &self.plan.dictionary, self.plan.json);
                     // LSEG's tools in Java take nothing else.
                     server.room.number_services(true);
-                    server.consumer.connected(now, &mut server.room.on(&mut sender));
+                    server.consumer.connected(now, &mut server.room.outbox(&mut sender));
                 }
                 Event::Closed(reason) => {
                     let reason = reason.to_string();
@@ -318,7 +321,7 @@ impl Working {
         if let Stage::Steady(sending) = &mut self.stage
             && let Some(mut sender) = server.connection.and_then(|id| self.reactor.sender(id))
         {
-            let mut out = server.room.on(&mut sender);
+            let mut out = server.room.outbox(&mut sender);
             sending.send(now, &mut server.consumer, &mut out, &mut taking.link.tally)?;
             sends = sending.due();
         }
@@ -434,7 +437,7 @@ impl Working {
             let Some(mut sender) = server.connection.and_then(|id| self.reactor.sender(id)) else {
                 return Ok(());
             };
-            let is_out = server.room.on(&mut sender).settle() && sender.unsent() == 0;
+            let is_out = server.room.outbox(&mut sender).send_waiting() && sender.unsent() == 0;
             let now = now();
             if is_out || now.0 >= until {
                 let tally = &mut taking.link.tally;

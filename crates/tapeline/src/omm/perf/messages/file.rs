@@ -1,5 +1,6 @@
 //! The file of messages: read, and each field checked against the dictionary.
 
+use tapeline_client::xml::{Element, Fault};
 use tapeline_measure::figures;
 use tapeline_omm::rwf::{
     DataType, MapAction, SetDefinitions, SetDefinitionsEncoder, SetEntry, encode_field_set,
@@ -11,7 +12,6 @@ use super::payload::{Content, LONGEST, Order, Orders, Payload};
 use super::value::{Field, Kept};
 use super::{DomainMessages, Messages};
 use crate::near;
-use crate::omm::xml::{Element, Fault};
 
 /// The fields that carry times: the tools put them in themselves.
 const RESERVED: [Fid; 4] = [stamp::UPDATE, stamp::POST, stamp::GENERIC, stamp::DUE];

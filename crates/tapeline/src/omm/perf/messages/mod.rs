@@ -15,11 +15,11 @@ mod value;
 
 use std::path::Path;
 
+use tapeline_client::xml;
 use tapeline_omm::Dictionary;
 
 pub(crate) use self::payload::Payload;
 use super::source::Source;
-use crate::omm::xml;
 use crate::paths;
 
 /// Bytes of a file at most: 400 times the public one.
@@ -65,7 +65,7 @@ impl Messages {
     pub(crate) fn load(path: Option<&Path>, dictionary: &Dictionary) -> anyhow::Result<Self> {
         match Source::of(path, Self::FILE) {
             Source::File(path) => {
-                let text = xml::text(&path, MOST_BYTES, "a file of messages")?;
+                let text = xml::text(paths::short(&path), MOST_BYTES, "a file of messages")?;
                 Self::parse(&paths::shown(&path).to_string(), &text, dictionary)
             }
             Source::BuiltIn => Self::parse("the messages that are built in", BUILT_IN, dictionary),

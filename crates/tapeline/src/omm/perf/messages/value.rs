@@ -1,10 +1,10 @@
 //! Values of fields, as message files write them and as payloads keep them.
 
+use tapeline_client::xml::Element;
 use tapeline_omm::rwf::{DataState, DataType, Hint, Rate, Rmtes, StateCode, StreamState, Timeliness};
 use tapeline_omm::{Date, DateTime, Fid, FieldListEncoder, Full, Qos, Real, State, Time, Value};
 
 use crate::omm::values;
-use crate::omm::xml::Element;
 
 /// A field of a payload.
 #[derive(Debug)]

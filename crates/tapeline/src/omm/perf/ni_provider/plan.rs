@@ -3,6 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tapeline_client::connection::JsonSettings;
+use tapeline_client::ema_config::{Chosen, Group};
+use tapeline_client::endpoint::Endpoint;
+use tapeline_client::login::Login;
 use tapeline_omm::Dictionary;
 use tapeline_omm::domain::ServiceEntry;
 use tapeline_omm::domain::directory::ServiceState;
@@ -16,11 +20,7 @@ use super::super::publishing::Publishing;
 use super::super::stamp::Unit;
 use crate::arguments::Core;
 use crate::failure::Hinted;
-use crate::omm::config::{Chosen, Group};
 use crate::omm::dictionaries::DictionaryArgs;
-use crate::omm::login::Credentials;
-use crate::omm::out::JsonSettings;
-use crate::omm::transport::Endpoint;
 
 /// What all threads are to do.
 pub(super) struct Plan {
@@ -30,7 +30,7 @@ pub(super) struct Plan {
     pub(super) measures_decode: bool,
     /// Of each thread, to be tried one after the other. There is one at least.
     endpoints: Vec<Vec<Endpoint>>,
-    pub(super) credentials: Credentials,
+    pub(super) credentials: Login,
     pub(super) settings: Settings,
     pub(super) json: JsonSettings,
     /// Cores of the threads that dispatch; none with user dispatch.

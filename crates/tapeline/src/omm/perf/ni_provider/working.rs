@@ -4,6 +4,8 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tapeline_client::connection::{RoleConnection, Side};
+use tapeline_client::endpoint::resolve;
 use tapeline_measure::{Nanos, monotonic_ns};
 use tapeline_omm::role::ni_provider::NiProvider;
 use tapeline_omm::rwf::MessageClass;
@@ -18,8 +20,8 @@ use super::super::tally::{Milestone, Phase};
 use super::plan::Plan;
 use super::publisher::{Item, Publisher};
 use crate::failure::Hinted;
-use crate::omm::out::{Nowhere, Room, Side};
-use crate::omm::transport::resolve;
+use crate::omm::say_notes;
+use tapeline_omm::role::Nowhere;
 
 /// The longest wait between two looks at whether to end.
 const IDLE: Duration = Duration::from_millis(50);
@@ -44,7 +46,7 @@ struct Working {
     connection: Option<ConnectionId>,
     /// The endpoint that is connected to, or was last.
     endpoint: usize,
-    room: Room,
+    room: RoleConnection,
     slices: Slices,
     begun: u64,
     updates: Bursts,
@@ -80,7 +82,7 @@ impl Working {
             provider,
             connection: None,
             endpoint: 0,
-            room: Room::default(),
+            room: RoleConnection::default(),
             slices: Slices::new(tick_rate, now()),
             begun: 0,
             updates,
@@ -123,17 +125,19 @@ impl Working {
             match event {
                 Event::Connected(agreed) => {
                     self.plan.publishing.check_pack(agreed.max_fragment_size)?;
-                    self.room = Room::new(Side::Client, agreed, &self.plan.dictionary, self.plan.json);
+                    self.room =
+                        RoleConnection::new(Side::Client, agreed, &self.plan.dictionary, self.plan.json);
                     self.room.set_services(self.provider.directory());
                     self.room.set_pack(self.plan.publishing.pack);
-                    self.provider.connected(now, &mut self.room.on(&mut sender));
+                    self.provider.connected(now, &mut self.room.outbox(&mut sender));
                 }
                 Event::Message(received) => {
                     let Self { provider, room, .. } = self;
-                    let _ = room.take(received, &mut sender, |message, out| {
+                    let _ = room.receive(received, &mut sender, |message, out| {
                         provider.message(now, message, out, publisher);
                         Ok::<(), Infallible>(())
                     });
+                    say_notes(room);
                 }
                 Event::Closed(reason) => {
                     let reason = reason.to_string();
@@ -172,7 +176,7 @@ impl Working {
             let next = self.provider.tick(now, &mut Nowhere, publisher);
             return Ok(until(next, now).min(IDLE));
         };
-        let mut out = self.room.on(&mut sender);
+        let mut out = self.room.outbox(&mut sender);
         let next = self.provider.tick(now, &mut out, publisher);
         if !self.provider.is_ready() {
             return Ok(until(next, now).min(IDLE));
@@ -199,7 +203,7 @@ impl Working {
         if progress == Progress::Done {
             // What is due does not wait until others have their images.
             sender.flush();
-            let mut out = self.room.on(&mut sender);
+            let mut out = self.room.outbox(&mut sender);
             loop {
                 progress = publisher.send_images(publishing, publishing.image_burst, provider, &mut out)?;
                 if progress != Progress::More || monotonic_ns() >= due.0 {
@@ -254,13 +258,13 @@ impl Working {
         if let Some(id) = self.connection
             && let Some(mut sender) = self.reactor.sender(id)
         {
-            self.provider.log_out(&mut self.room.on(&mut sender), publisher);
+            self.provider.log_out(&mut self.room.outbox(&mut sender), publisher);
         }
         while let Some(id) = self.connection.filter(|_| now() < end) {
             let Some(mut sender) = self.reactor.sender(id) else { break };
-            let mut out = self.room.on(&mut sender);
+            let mut out = self.room.outbox(&mut sender);
             self.provider.tick(now(), &mut out, publisher);
-            if out.settle() && sender.flush() && sender.unsent() == 0 {
+            if out.send_waiting() && sender.flush() && sender.unsent() == 0 {
                 self.reactor.close(id);
                 break;
             }

@@ -1,14 +1,15 @@
 //! `tapeline omm consumer`: ConsPerf.
 
 use clap::Args;
+use tapeline_client::ema_config::StandbyMode;
 
 use super::{DispatchArgs, ItemArgs, PaceArgs, ResultArgs, ThreadArgs, TimeArgs, rate, seconds};
 use crate::arguments::Core;
-use crate::omm::config::StandbyMode;
 use crate::omm::dictionaries::DictionaryArgs;
 use crate::omm::login::LoginArgs;
 use crate::omm::transport::{ClientArgs, ConfigArgs};
 use crate::paths::FilePath;
+use clap::ValueEnum;
 
 /// Open many items of a provider, and measure what comes.
 #[derive(Clone, Debug, Args)]
@@ -86,11 +87,29 @@ pub(crate) struct ConsumerArgs {
     /// What stands by: whole connections, or the service alone, which may also go down [default: that of the configuration, or
     /// login]
     #[arg(long, value_enum, value_name = "MODE", help_heading = "Warm standby")]
-    pub(in super::super) standby_mode: Option<StandbyMode>,
+    pub(in super::super) standby_mode: Option<StandbyModeArg>,
     #[command(flatten)]
     pub(in super::super) login: LoginArgs,
     #[command(flatten)]
     pub(in super::super) dictionary: DictionaryArgs,
+}
+
+/// What it is that stands by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(in super::super) enum StandbyModeArg {
+    /// A server, with all that it has: another takes over when its connection is lost
+    Login,
+    /// A service: another server takes over when it is down, too
+    Service,
+}
+
+impl From<StandbyModeArg> for StandbyMode {
+    fn from(mode: StandbyModeArg) -> Self {
+        match mode {
+            StandbyModeArg::Login => Self::Login,
+            StandbyModeArg::Service => Self::Service,
+        }
+    }
 }
 
 impl ConsumerArgs {

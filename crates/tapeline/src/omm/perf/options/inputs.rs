@@ -1,9 +1,10 @@
 //! TEST INPUTS of a summary: the names of the guide's samples, in their order; what the guide has no name for comes behind.
 
+use tapeline_client::ema_config::StandbyMode;
+
 use super::provider::PublishingArgs;
 use super::{ConsumerArgs, DispatchArgs, NiProviderArgs, ProviderArgs, ResultArgs, StampRate, ThreadArgs};
 use crate::arguments::Core;
-use crate::omm::config::StandbyMode;
 use crate::omm::dictionaries::DictionaryArgs;
 use crate::omm::perf::item_list;
 use crate::omm::perf::messages::Messages;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::ensure;
 use clap::{Args, ValueEnum};
+use tapeline_client::endpoint::own_address;
 use tapeline_wire::rssl::SubProtocol;
 
 use super::super::transport::SHORTEST;
@@ -13,7 +14,7 @@ use super::rules::check_server;
 use super::{PaceArgs, ResultArgs, StampRate, ThreadArgs, rate, stamp_rate};
 use crate::arguments;
 use crate::failure::Hinted;
-use crate::omm::transport::{ClientArgs, ServerArgs, TransportArgs, WebSocketArg, own_address};
+use crate::omm::transport::{ClientArgs, ServerArgs, TransportArgs, WebSocketArg};
 use crate::paths::{self, FilePath};
 
 /// Send and receive messages without a meaning, and time them.

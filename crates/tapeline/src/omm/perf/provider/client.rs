@@ -1,5 +1,6 @@
 //! One consumer's connection, and what is sent on it in each slice.
 
+use tapeline_client::connection::{RoleConnection, RoleOutbox, Side};
 use tapeline_measure::Nanos;
 use tapeline_omm::Refused;
 use tapeline_omm::role::Sent;
@@ -14,12 +15,11 @@ use super::super::stamp;
 use super::answers::Reflections;
 use super::items::{Answer, Items};
 use super::working::{Desk, note_unwritten};
-use crate::omm::out::{Out, Room, Side};
 
 /// A consumer's connection.
 pub(super) struct Client {
     pub(super) provider: Provider,
-    pub(super) room: Room,
+    pub(super) room: RoleConnection,
     pub(super) user: String,
     pub(super) items: Items,
     pub(super) reflections: Reflections,
@@ -41,11 +41,11 @@ impl Client {
     /// On a connection that has just been opened.
     pub(super) fn new(agreed: &Negotiated, desk: &mut Desk, now: Nanos) -> Self {
         let plan = &desk.plan;
-        let mut room = Room::new(Side::Server, agreed, &plan.dictionary, plan.json);
+        let mut room = RoleConnection::new(Side::Server, agreed, &plan.dictionary, plan.json);
         room.set_services(&plan.services);
         room.set_pack(plan.publishing.pack);
         if plan.encodes_once {
-            room.share(&desk.texts);
+            room.share_texts(&desk.texts);
         }
         desk.clients += 1;
         let seed = now.0 ^ desk.clients.rotate_right(16);
@@ -116,7 +116,7 @@ impl Client {
             return Progress::Done;
         }
         let Self { provider, room, items, reflections, updates, generics, passed, .. } = self;
-        let mut turn = Turn { provider, out: room.on(sender), items, desk, slices, passed, left: most };
+        let mut turn = Turn { provider, out: room.outbox(sender), items, desk, slices, passed, left: most };
         let progress = turn.updates(updates);
         if progress != Progress::Done {
             return progress;
@@ -141,7 +141,7 @@ impl Client {
         now: Nanos,
     ) -> Progress {
         let Self { provider, room, items, passed, .. } = self;
-        let mut out = room.on(sender);
+        let mut out = room.outbox(sender);
         for _ in 0..most {
             let Some((stream, answer)) = items.first_answer() else { return Progress::Done };
             let sent = match answer {
@@ -175,7 +175,7 @@ impl Client {
 /// Sends an image.
 fn image(
     provider: &mut Provider,
-    out: &mut Out<'_, '_>,
+    out: &mut RoleOutbox<'_, '_>,
     items: &mut Items,
     desk: &mut Desk,
     stream: StreamHandle,
@@ -203,7 +203,7 @@ fn image(
 /// A client's turn to be sent what is due in slices.
 struct Turn<'a, 'r, 's> {
     provider: &'a mut Provider,
-    out: Out<'r, 's>,
+    out: RoleOutbox<'r, 's>,
     items: &'a mut Items,
     desk: &'a mut Desk,
     slices: &'a Slices,

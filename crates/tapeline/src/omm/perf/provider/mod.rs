@@ -22,13 +22,13 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use tapeline_client::ema_config::Group;
 use tapeline_wire::rssl::Reactor;
 
 use self::plan::Plan;
 use super::collect::{self, Limit, Rates, Run, Tool};
 use super::options::{ProviderArgs, StampRate};
 use crate::failure::Hinted;
-use crate::omm::config::Group;
 
 /// Where EMA's consumers look for a provider.
 const USUAL_PORT: u16 = 14_002;
@@ -41,7 +41,7 @@ const MOST_HELD: usize = 256 << 20;
 #[cfg(test)]
 pub(super) fn serve(options: &str, reactor: Reactor, link: super::link::Link) {
     let args = super::options::of::<ProviderArgs>(options);
-    let plan = Plan::new(&args, crate::omm::config::Chosen::default()).unwrap();
+    let plan = Plan::new(&args, tapeline_client::ema_config::Chosen::default()).unwrap();
     working::work(&Arc::new(plan), 0, reactor, link);
 }
 

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tapeline_client::connection::JsonSettings;
+use tapeline_client::ema_config::Chosen;
 use tapeline_omm::Dictionary;
 use tapeline_omm::domain::directory::{Load, ServiceState};
 use tapeline_omm::domain::{Directory, ServiceEntry, ServicePart};
@@ -14,9 +16,7 @@ use super::super::publishing::Publishing;
 use super::super::stamp::Unit;
 use crate::arguments::Core;
 use crate::failure::Hinted;
-use crate::omm::config::Chosen;
 use crate::omm::dictionaries::DictionaryArgs;
-use crate::omm::out::JsonSettings;
 
 /// What all threads of the interactive provider are to do.
 pub(super) struct Plan {

@@ -3,6 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tapeline_client::connection::MOST_MALFORMED;
+use tapeline_client::connection::SharedTexts;
+use tapeline_client::server::{Connections, Serve};
 use tapeline_measure::{Nanos, monotonic_ns};
 use tapeline_omm::Refused;
 use tapeline_omm::rwf::{DataType, MessageClass, MessageView};
@@ -18,9 +21,8 @@ use super::super::tally::{Kind, Phase, Timed};
 use super::answers::Answers;
 use super::client::Client;
 use super::plan::Plan;
-use crate::omm::MOST_MALFORMED;
-use crate::omm::out::Texts;
-use crate::omm::serving::{Clients, Serve};
+use crate::omm::say_notes;
+use crate::omm::serving::say_accept_error;
 
 /// The longest wait of a thread that has nothing to send: the main one may ask for its tally meanwhile.
 const IDLE: Duration = Duration::from_millis(50);
@@ -35,8 +37,8 @@ pub(super) struct Desk {
     pub(super) begun: u64,
     /// Consumers that there have been.
     pub(super) clients: u64,
-    /// Texts of updates that are encoded once, for consumers that speak JSON.
-    pub(super) texts: Texts,
+    /// SharedTexts of updates that are encoded once, for consumers that speak JSON.
+    pub(super) texts: SharedTexts,
     decoder: Decoder,
     /// Where posts become updates.
     pub(super) scratch: Vec<u8>,
@@ -52,7 +54,7 @@ pub(super) struct Working {
     thread: usize,
     desk: Desk,
     reactor: Reactor,
-    clients: Clients<Desk>,
+    clients: Connections<Desk>,
     slices: Slices,
     /// Updates are behind, or held back: they would take all the room there is, and nobody would get an image. So images have their
     /// turn between them, where otherwise they have the time that is to spare.
@@ -77,14 +79,14 @@ impl Working {
             link,
             begun: 0,
             clients: 0,
-            texts: Texts::default(),
+            texts: SharedTexts::default(),
             decoder: Decoder::new(Arc::clone(&plan.dictionary)),
             scratch: Vec::new(),
             reflected: 0,
             unwritten: 0,
         };
         let slices = Slices::new(plan.publishing.tick_rate, Nanos(monotonic_ns()));
-        Self { thread, desk, reactor, clients: Clients::new(), slices, is_behind: false }
+        Self { thread, desk, reactor, clients: Connections::default(), slices, is_behind: false }
     }
 
     fn run(&mut self) -> anyhow::Result<()> {
@@ -112,7 +114,8 @@ impl Working {
         let end = monotonic_ns() + GOODBYE_NS;
         while !self.is_out() && monotonic_ns() < end {
             self.reactor.wait(IDLE)?;
-            self.clients.serve(&mut self.desk, &mut self.reactor, Nanos(monotonic_ns()));
+            self.clients.receive(&mut self.desk, &mut self.reactor, Nanos(monotonic_ns()));
+            say_accept_error(&mut self.reactor);
         }
         for (id, client) in &self.clients.open {
             if let Some(sender) = self.reactor.sender(*id) {
@@ -129,7 +132,7 @@ impl Working {
         let Self { clients, reactor, .. } = self;
         clients.open.iter_mut().all(|(id, client)| {
             let Some(mut sender) = reactor.sender(*id) else { return true };
-            let is_settled = client.room.on(&mut sender).settle();
+            let is_settled = client.room.outbox(&mut sender).send_waiting();
             is_settled && sender.flush() && sender.unsent() == 0
         })
     }
@@ -137,7 +140,8 @@ impl Working {
     /// Takes what has come.
     fn receive(&mut self) {
         let now = Nanos(monotonic_ns());
-        self.clients.serve(&mut self.desk, &mut self.reactor, now);
+        self.clients.receive(&mut self.desk, &mut self.reactor, now);
+        say_accept_error(&mut self.reactor);
         self.clients.tick(&mut self.desk, &mut self.reactor, now);
     }
 
@@ -269,7 +273,7 @@ pub(super) fn note_unwritten(unwritten: &mut u64, refused: &Refused) {
 impl Serve for Desk {
     type Client = Client;
 
-    fn meet(&mut self, agreed: &Negotiated, now: Nanos) -> Client {
+    fn open(&mut self, agreed: &Negotiated, now: Nanos) -> Client {
         Client::new(agreed, self, now)
     }
 
@@ -291,11 +295,11 @@ impl Serve for Desk {
         let Client { provider, room, items, reflections, user, .. } = client;
         let mut answers = Answers { desk: self, items, reflections, user, now };
         let done = match message {
-            Some(received) => {
-                room.take(received, sender, |message, out| provider.message(now, message, out, &mut answers))
-            }
-            None => provider.tick(now, &mut room.on(sender), &mut answers).map(|_| ()),
+            Some(received) => room
+                .receive(received, sender, |message, out| provider.message(now, message, out, &mut answers)),
+            None => provider.tick(now, &mut room.outbox(sender), &mut answers).map(|_| ()),
         };
+        say_notes(room);
         done.map_err(|over| over.to_string())?;
         if measures_round_trips && message.is_none() && sender.unsent() > 0 {
             // One that has just begun does not wait for the burst behind it.
@@ -307,12 +311,12 @@ impl Serve for Desk {
         Ok(())
     }
 
-    fn parting(&mut self, client: &Client, sender: &Sender<'_>) {
+    fn closing(&mut self, client: &Client, sender: &Sender<'_>) {
         let tally = &mut self.link.tally;
         client.room.unsent(sender, |message| tally.take_back(message, MessageClass::UPDATE));
     }
 
-    fn gone(&mut self, _id: ConnectionId, client: Client, reason: &str) {
+    fn closed(&mut self, _id: ConnectionId, client: Client, reason: &str) {
         let tally = &mut self.link.tally;
         tally.worst = tally.worst.worse(client.standing.served());
         tally.counts.malformed += client.room.unreadable();
@@ -328,7 +332,7 @@ mod tests {
     use super::super::super::allocations::Pair;
     use super::super::super::options::{ProviderArgs, of};
     use super::*;
-    use crate::omm::config::Chosen;
+    use tapeline_client::ema_config::Chosen;
 
     /// Plain updates, updates encoded once, packed ones; generic messages both ways, and posts that go back.
     #[test]

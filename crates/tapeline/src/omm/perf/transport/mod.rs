@@ -20,6 +20,7 @@ use std::process::ExitCode;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tapeline_client::endpoint::Endpoint;
 use tapeline_wire::rssl::{Reactor, Settings};
 
 pub(super) use self::message::SHORTEST;
@@ -28,7 +29,6 @@ use self::working::Plan;
 use super::collect::{self, Limit, Rates, Run, Tool};
 use super::options::{End, TransportPerfArgs};
 use super::stamp::Unit;
-use crate::omm::transport::Endpoint;
 
 /// The protocol type that TransportPerf asks for; what is said is not RWF.
 const PROTOCOL_TYPE: u8 = 88;

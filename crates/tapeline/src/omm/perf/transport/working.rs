@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use tapeline_client::connection::MOST_MALFORMED;
+use tapeline_client::endpoint::{Endpoint, resolve};
 use tapeline_measure::{Nanos, monotonic_ns};
 use tapeline_wire::rssl::{ConnectionId, Event, Negotiated, Reactor, Reason, Sender, Sent};
 
@@ -13,8 +15,6 @@ use super::super::tally::{Milestone, Phase, Tally};
 use super::hearing::Heard;
 use super::sending::{Load, Sending};
 use crate::failure::Hinted;
-use crate::omm::MOST_MALFORMED;
-use crate::omm::transport::{Endpoint, resolve};
 
 /// The longest wait between two looks at whether to end.
 const TURN: Duration = Duration::from_millis(100);

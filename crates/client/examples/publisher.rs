@@ -1,0 +1,20 @@
+//! Publishes an item to a hub, unasked: `cargo run --example publisher -- localhost:14003 NI_PUB IBM.N`
+
+use std::time::Duration;
+
+use tapeline_client::{Login, Publisher};
+use tapeline_omm::{Real, fid};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [hub, service, item] = arguments.as_slice() else {
+        return Err("expected HUB SERVICE ITEM".into());
+    };
+    let mut publisher = Publisher::connect(hub, &Login::user("me"), 1, service)?;
+    for bid in 3991.. {
+        publisher.publish(item, &[(fid::BID, Real::decimal(bid, 2).into())])?;
+        publisher.flush()?;
+        publisher.turn(Duration::from_millis(100))?;
+    }
+    Ok(())
+}

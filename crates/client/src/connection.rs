@@ -1,0 +1,290 @@
+//! One role's messages on one connection. Roles speak RWF; where the connection speaks simplified JSON, each message is converted
+//! here, both ways, so that no role knows.
+
+mod cookie;
+mod json;
+mod texts;
+
+use std::fmt;
+use std::sync::Arc;
+
+use tapeline_omm::Dictionary;
+use tapeline_omm::domain::Directory;
+use tapeline_omm::role::Outbox;
+use tapeline_wire::rssl::{self, Negotiated, Sender};
+
+use self::json::Json;
+pub use self::json::Settings as JsonSettings;
+pub use self::texts::SharedTexts;
+
+/// The longest message that is sent, in bytes: what a connection takes by default.
+const LONGEST: usize = 16 << 20;
+/// Bytes that stay allocated for the next message; more is given back.
+const KEPT_CAPACITY: usize = 64 << 10;
+/// Messages of one text that cannot be read before the rest of the text is skipped, and of one connection before a server should cut it:
+/// a good peer sends none.
+pub const MOST_MALFORMED: u64 = 100;
+
+/// Which end of a connection this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The end that connected. It sends each message as a text of its own.
+    Client,
+    /// The end that listens. It sends arrays of messages, and answers messages that it cannot read.
+    Server,
+}
+
+/// What a program may want to tell its user about a connection that speaks JSON. Each kind comes once for each connection: a peer can
+/// cause as many as it likes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Note {
+    /// A message of the peer's cannot be read: why.
+    Unreadable(String),
+    /// The peer could not read a message: its words.
+    Complaint(String),
+    /// A message cannot be sent as JSON: why.
+    Unsendable(String),
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreadable(why) => write!(f, "a message in JSON cannot be read: {why}"),
+            Self::Complaint(why) => write!(f, "the peer could not read a message: {}", why.escape_debug()),
+            Self::Unsendable(why) => write!(f, "a message cannot be sent as JSON: {why}"),
+        }
+    }
+}
+
+/// The state of one connection between a role and the peer: the message that waits to be sent, the JSON converter, and what was counted.
+#[derive(Debug, Default)]
+pub struct RoleConnection {
+    bytes: Vec<u8>,
+    /// The length of the message that the connection had no capacity for, where there is one. In JSON its text waits, in the converter.
+    waiting: Option<usize>,
+    json: Option<Box<Json>>,
+    /// The most messages in a frame, and those in the frame that is being filled.
+    pack: u32,
+    packed: u32,
+    /// Messages in JSON that could not be read; roles count those in RWF.
+    unreadable: u64,
+    /// Messages that the peer could not read.
+    complaints: u64,
+    /// Messages that could not be sent as JSON.
+    unsendable: u64,
+    /// At most one of each kind.
+    notes: Vec<Note>,
+}
+
+impl RoleConnection {
+    /// For a connection that has just been opened.
+    #[must_use]
+    pub fn new(
+        side: Side,
+        agreed: &Negotiated,
+        dictionary: &Arc<Dictionary>,
+        settings: JsonSettings,
+    ) -> Self {
+        let new = || Box::new(Json::new(side, agreed.ping_timeout, dictionary, settings));
+        let json = agreed.is_json().then(new);
+        Self { json, ..Self::default() }
+    }
+
+    /// The login request that a connection with a login cookie stands for, to be given to the role before any other message; `None` where
+    /// the client sends its login itself.
+    #[must_use]
+    pub fn cookie_login(agreed: &Negotiated) -> Option<Vec<u8>> {
+        agreed.login.as_ref().and_then(cookie::request)
+    }
+
+    /// Sets the services by which JSON names items.
+    pub fn set_services(&mut self, directory: &Directory) {
+        if let Some(json) = &mut self.json {
+            json.set_services(directory);
+        }
+    }
+
+    /// Sets whether JSON has services as numbers, or as names, until the peer uses the other form itself.
+    pub fn number_services(&mut self, numbers_services: bool) {
+        if let Some(json) = &mut self.json {
+            json.number_services(numbers_services);
+        }
+    }
+
+    /// Shares the texts of messages that go to many connections: a text that another connection has made is not made again.
+    pub fn share_texts(&mut self, texts: &SharedTexts) {
+        if let Some(json) = &mut self.json {
+            json.share_texts(texts);
+        }
+    }
+
+    /// Sets how many messages share a frame at most, of those that are sent before the connection is flushed. 0 or 1: none do.
+    pub fn set_pack(&mut self, most: u32) {
+        self.pack = most;
+    }
+
+    /// Sets the dictionary by which JSON names fields.
+    pub fn set_dictionary(&mut self, dictionary: &Arc<Dictionary>) {
+        if let Some(json) = &mut self.json {
+            json.set_dictionary(dictionary);
+        }
+    }
+
+    /// Where the role's messages go. A message that waits here is sent first: a role that owes nothing would never ask for capacity.
+    pub fn outbox<'r, 's>(&'r mut self, sender: &'r mut Sender<'s>) -> RoleOutbox<'r, 's> {
+        let mut outbox = RoleOutbox { connection: self, sender, in_place: false };
+        outbox.send_waiting();
+        outbox
+    }
+
+    /// Calls `each` with every message that has not left this process whole, in their order; see [`Sender::unsent_messages`].
+    pub fn unsent(&self, sender: &Sender<'_>, mut each: impl FnMut(Option<&[u8]>)) {
+        sender.unsent_messages(&mut each);
+        if let Some(len) = self.waiting {
+            each(self.bytes.get(..len));
+        }
+    }
+
+    /// Messages in JSON, and texts of messages, that could not be read so far.
+    #[must_use]
+    pub fn unreadable(&self) -> u64 {
+        self.unreadable
+    }
+
+    /// The next note for the program's user.
+    pub fn next_note(&mut self) -> Option<Note> {
+        self.notes.pop()
+    }
+
+    fn cannot_send(&mut self, why: &str) {
+        if self.unsendable == 0 {
+            self.notes.push(Note::Unsendable(why.to_owned()));
+        }
+        self.unsendable += 1;
+    }
+
+    /// Calls `each` with the message that was received, or with those of a JSON text one by one. The rest of a text is skipped after
+    /// [`MOST_MALFORMED`] messages that cannot be read.
+    ///
+    /// # Errors
+    /// The first error of `each`; the rest of the text is skipped.
+    pub fn receive<E>(
+        &mut self,
+        received: &[u8],
+        sender: &mut Sender<'_>,
+        mut each: impl FnMut(&[u8], &mut RoleOutbox<'_, '_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let Some(meaning) = self.json.as_ref().map(|json| json.meaning()) else {
+            return each(received, &mut self.outbox(sender));
+        };
+        meaning.read(received, MOST_MALFORMED, |step| match step {
+            json::Step::Form { numbers_services } => {
+                self.number_services(numbers_services);
+                Ok(())
+            }
+            json::Step::Message(bytes) => each(bytes, &mut self.outbox(sender)),
+            json::Step::Unreadable(why) => {
+                if self.unreadable == 0 {
+                    self.notes.push(Note::Unreadable(why));
+                }
+                self.unreadable += 1;
+                Ok(())
+            }
+            json::Step::Complaint(why) => {
+                if self.complaints == 0 {
+                    self.notes.push(Note::Complaint(why.to_owned()));
+                }
+                self.complaints += 1;
+                Ok(())
+            }
+            json::Step::Answer(text) => {
+                // At most one for each message of the peer's; a peer that does not read goes without.
+                let _ = sender.send(text);
+                Ok(())
+            }
+        })
+    }
+}
+
+/// An [`Outbox`] on a connection. A connection that has no capacity says so only when it is given a message; that one message waits here,
+/// and no other is taken until it is sent.
+#[derive(Debug)]
+pub struct RoleOutbox<'r, 's> {
+    connection: &'r mut RoleConnection,
+    sender: &'r mut Sender<'s>,
+    /// The last claim is the connection's own memory, and sent from there.
+    in_place: bool,
+}
+
+impl RoleOutbox<'_, '_> {
+    /// Tries again to send the message that waits here: whether none waits any more.
+    pub fn send_waiting(&mut self) -> bool {
+        let Some(len) = self.connection.waiting else { return true };
+        let bytes = match &self.connection.json {
+            Some(json) => json.text(),
+            None => self.connection.bytes.get(..len).unwrap_or_default(),
+        };
+        let is_packed = self.connection.pack > 1;
+        match if is_packed { self.sender.pack(bytes) } else { self.sender.send(bytes) } {
+            rssl::Sent::Full => return false,
+            // As RWF it was short enough.
+            rssl::Sent::Unfit => {
+                let why = format!("its text has {} bytes", bytes.len());
+                self.connection.cannot_send(&why);
+            }
+            // Sent; or the connection is over, and nobody will ever read it.
+            _ => {}
+        }
+        self.connection.waiting = None;
+        if is_packed {
+            self.connection.packed += 1;
+            if self.connection.packed >= self.connection.pack {
+                self.connection.packed = 0;
+                self.sender.seal();
+            }
+        }
+        true
+    }
+}
+
+impl Outbox for RoleOutbox<'_, '_> {
+    fn most(&self) -> usize {
+        LONGEST
+    }
+
+    fn claim(&mut self, len: usize) -> Option<&mut [u8]> {
+        if !self.send_waiting() || len > LONGEST {
+            return None;
+        }
+        self.in_place = false;
+        if self.connection.json.is_none()
+            && self.connection.pack <= 1
+            && let Some(bytes) = self.sender.claim(len)
+        {
+            self.in_place = true;
+            return Some(bytes);
+        }
+        if self.connection.bytes.len() < len {
+            self.connection.bytes.resize(len, 0);
+        }
+        self.connection.bytes.get_mut(..len)
+    }
+
+    fn commit(&mut self, len: usize) {
+        if std::mem::take(&mut self.in_place) {
+            self.sender.commit(len);
+            return;
+        }
+        let len = len.min(self.connection.bytes.len());
+        let RoleConnection { bytes, json, .. } = &mut *self.connection;
+        let message = bytes.get(..len).unwrap_or_default();
+        match json.as_mut().map_or(Ok(()), |json| json.write(message)) {
+            Ok(()) => self.connection.waiting = Some(len),
+            Err(why) => self.connection.cannot_send(&why),
+        }
+        if self.send_waiting() && self.connection.bytes.len() > KEPT_CAPACITY {
+            self.connection.bytes = Vec::new();
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! A connection that speaks simplified JSON: messages into texts, and back.
+
+use std::sync::Arc;
+
+use tapeline_omm::Dictionary;
+use tapeline_omm::domain::Directory;
+pub use tapeline_omm::json::Settings;
+use tapeline_omm::json::{Converter, Kind, Pack, Packed, Services};
+use tapeline_omm::rwf::{
+    DataType, Domain, ElementListEncoder, Header, MessageClass, MessageView, RefreshHeader,
+};
+
+use super::texts::SharedTexts;
+use super::{KEPT_CAPACITY, LONGEST, Side};
+
+/// Bytes of RWF that [`Json::with_limits`] adds to a message at most.
+const LIMITS: usize = 64;
+
+/// One connection's.
+#[derive(Debug)]
+pub(super) struct Json {
+    meaning: Meaning,
+    /// Seconds of silence after which the connection is closed.
+    ping_timeout: u8,
+    /// The text that is sent next.
+    text: Vec<u8>,
+    /// What other connections have made.
+    texts: Option<SharedTexts>,
+}
+
+/// What names in texts mean. A copy of its own is cheap.
+#[derive(Clone, Debug)]
+pub(super) struct Meaning {
+    side: Side,
+    dictionary: Arc<Dictionary>,
+    services: Arc<Names>,
+    /// Services are written as numbers: as the peer does, where it has named one.
+    numbers_services: bool,
+    settings: Settings,
+}
+
+impl PartialEq for Meaning {
+    fn eq(&self, other: &Self) -> bool {
+        self.side == other.side
+            && self.settings == other.settings
+            && self.numbers_services == other.numbers_services
+            && Arc::ptr_eq(&self.dictionary, &other.dictionary)
+            && (Arc::ptr_eq(&self.services, &other.services) || self.services == other.services)
+    }
+}
+
+/// Ids and names of services.
+#[derive(Debug, Default, PartialEq)]
+struct Names(Vec<(u16, String)>);
+
+impl Services for Names {
+    fn id(&self, name: &str) -> Option<u16> {
+        self.0.iter().find(|(_, other)| other == name).map(|(id, _)| *id)
+    }
+
+    fn name(&self, id: u16) -> Option<&str> {
+        self.0.iter().find(|(other, _)| *other == id).map(|(_, name)| name.as_str())
+    }
+}
+
+/// The same, for a peer that gives services as numbers: LSEG's Java tools take nothing else.
+#[derive(Debug)]
+struct Numbers<'a>(&'a Names);
+
+impl Services for Numbers<'_> {
+    fn id(&self, name: &str) -> Option<u16> {
+        self.0.id(name)
+    }
+
+    fn name(&self, _id: u16) -> Option<&str> {
+        None
+    }
+}
+
+/// What is to be done about something that came.
+pub(super) enum Step<'a> {
+    /// The peer gives services as numbers, or as names; the message that does so follows.
+    Form { numbers_services: bool },
+    /// A message, as RWF.
+    Message(&'a [u8]),
+    /// Something that cannot be read: why. A server's answer follows.
+    Unreadable(String),
+    /// The peer could not read something: why.
+    Complaint(&'a str),
+    /// A text to be sent back.
+    Answer(&'a [u8]),
+}
+
+impl Json {
+    pub(super) fn new(
+        side: Side,
+        ping_timeout: u8,
+        dictionary: &Arc<Dictionary>,
+        settings: Settings,
+    ) -> Self {
+        let meaning = Meaning {
+            side,
+            dictionary: Arc::clone(dictionary),
+            services: Arc::default(),
+            numbers_services: false,
+            settings,
+        };
+        Self { meaning, ping_timeout, text: Vec::new(), texts: None }
+    }
+
+    /// Services are written as numbers from now on, or as names.
+    pub(super) fn number_services(&mut self, numbers_services: bool) {
+        self.meaning.numbers_services = numbers_services;
+    }
+
+    pub(super) fn share_texts(&mut self, texts: &SharedTexts) {
+        self.texts = Some(texts.clone());
+    }
+
+    pub(super) fn set_services(&mut self, directory: &Directory) {
+        let named = directory.services().filter_map(|service| Some((service.id, service.name()?.to_owned())));
+        self.meaning.services = Arc::new(Names(named.collect()));
+    }
+
+    pub(super) fn set_dictionary(&mut self, dictionary: &Arc<Dictionary>) {
+        self.meaning.dictionary = Arc::clone(dictionary);
+    }
+
+    /// Makes the text of a message.
+    ///
+    /// # Errors
+    /// Why there is none: not all can be said in JSON.
+    pub(super) fn write(&mut self, message: &[u8]) -> Result<(), String> {
+        if self.text.capacity() > KEPT_CAPACITY {
+            self.text = Vec::new();
+        }
+        self.text.clear();
+        if let Some(texts) = &self.texts
+            && texts.give(&self.meaning, message, &mut self.text)
+        {
+            return Ok(());
+        }
+        self.make(message)?;
+        if let Some(texts) = &self.texts {
+            texts.keep(&self.meaning, message, &self.text);
+        }
+        Ok(())
+    }
+
+    fn make(&mut self, message: &[u8]) -> Result<(), String> {
+        let with_limits = self.with_limits(message);
+        let numbers = Numbers(&self.meaning.services);
+        let services: &dyn Services =
+            if self.meaning.numbers_services { &numbers } else { &*self.meaning.services };
+        let converter = self.meaning.converter(services);
+        let message = MessageView::parse(with_limits.as_deref().unwrap_or(message));
+        message.map_err(|fault| fault.to_string()).and_then(|message| {
+            let written = match self.meaning.side {
+                Side::Client => converter.write(&message, &mut self.text),
+                Side::Server => {
+                    let mut pack = Pack::new(&mut self.text);
+                    let written = pack.message(&converter, &message);
+                    pack.finish();
+                    written
+                }
+            };
+            written.map(|_| ()).map_err(|fault| fault.to_string())
+        })
+    }
+
+    /// A server's login refresh with what RWF's has not: clients of the WebSocket API look there for how often to ping, and
+    /// some go on with nothing else.
+    fn with_limits(&self, message: &[u8]) -> Option<Vec<u8>> {
+        let message = MessageView::parse(message).ok().filter(|message| {
+            self.meaning.side == Side::Server
+                && (message.domain(), message.container()) == (Domain::LOGIN, DataType::NO_DATA)
+        })?;
+        let Ok(Header::Refresh(header)) = message.header() else { return None };
+        let header = RefreshHeader { container: DataType::ELEMENT_LIST, ..header };
+        let mut bytes = vec![0; message.header_len() + LIMITS];
+        let written = header.encode_with(&mut bytes, |room| {
+            let mut list = ElementListEncoder::new(room)?;
+            list.uint("MaxMsgSize", LONGEST as u64)?;
+            list.uint("PingTimeout", self.ping_timeout.into())?;
+            Ok(list.finish())
+        });
+        bytes.truncate(written.ok()?);
+        Some(bytes)
+    }
+
+    /// The text that was made last.
+    pub(super) fn text(&self) -> &[u8] {
+        &self.text
+    }
+
+    /// What reads texts, apart from what writes them: both are needed at once.
+    pub(super) fn meaning(&self) -> Meaning {
+        self.meaning.clone()
+    }
+}
+
+impl Meaning {
+    fn converter<'a>(&'a self, services: &'a dyn Services) -> Converter<'a> {
+        let mut settings = self.settings;
+        if self.side == Side::Server {
+            // Clients of the WebSocket API name a service only if they want another.
+            let first = || self.services.0.first().map(|(id, _)| *id);
+            settings.default_service = settings.default_service.or_else(first);
+        }
+        Converter { dictionary: &self.dictionary, services, settings }
+    }
+
+    /// Takes a text apart. What cannot be read is answered by a server, and passed over by both; after `most` of that
+    /// nothing more is looked at.
+    pub(super) fn read<E>(
+        &self,
+        received: &[u8],
+        mut most: u64,
+        mut each: impl FnMut(Step<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut answer = Vec::new();
+        let text = String::from_utf8_lossy(received);
+        let messages = match Packed::parse(&text) {
+            Ok(messages) => messages,
+            Err(fault) => {
+                each(Step::Unreadable(fault.to_string()))?;
+                if self.side == Side::Server {
+                    let mut pack = Pack::new(&mut answer);
+                    pack.error(&fault, &text);
+                    pack.finish();
+                    each(Step::Answer(&answer))?;
+                }
+                return Ok(());
+            }
+        };
+        let converter = self.converter(&*self.services);
+        let mut room = Vec::new();
+        let mut form = self.numbers_services;
+        for incoming in messages {
+            if most == 0 {
+                break;
+            }
+            answer.clear();
+            let mut pack = Pack::new(&mut answer);
+            match incoming.kind() {
+                Kind::Ping => pack.pong(),
+                Kind::Pong => {}
+                Kind::Error => each(Step::Complaint(&incoming.error_text().unwrap_or_default()))?,
+                Kind::Message => match converter.read(&incoming, &mut room) {
+                    Ok(message) => {
+                        // Not of updates, of which there are many, and which seldom have a key.
+                        if !is_update(message)
+                            && let Some(numbers_services) = incoming.numbers_service()
+                            && numbers_services != form
+                        {
+                            form = numbers_services;
+                            each(Step::Form { numbers_services })?;
+                        }
+                        each(Step::Message(message))?;
+                    }
+                    Err(fault) => {
+                        most -= 1;
+                        each(Step::Unreadable(fault.to_string()))?;
+                        if self.side == Side::Server {
+                            pack.error(&fault, &text);
+                        }
+                    }
+                },
+            }
+            let is_owed = !pack.is_empty();
+            pack.finish();
+            if is_owed {
+                each(Step::Answer(&answer))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a message is an update.
+fn is_update(message: &[u8]) -> bool {
+    message.get(2).is_some_and(|class| class & 0x1F == MessageClass::UPDATE.0)
+}

@@ -1,0 +1,168 @@
+//! The texts of messages that go to many connections.
+
+use std::io::Write;
+use std::sync::{Arc, Mutex};
+
+use tapeline_omm::rwf::MessageClass;
+
+use super::json::Meaning;
+
+/// SharedTexts that were made last, of updates, shared by the connections of one thread. An update goes to one after the other who has
+/// its item open, in as many forms as they have views and services' names: each is made once, and has its id changed for the others.
+///
+/// No second thread ever has them; the lock is there for connections that may be handed to one, and is never waited for.
+#[derive(Clone, Debug, Default)]
+pub struct SharedTexts(Arc<Mutex<Kept>>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    made: Vec<Made>,
+    /// Which is to be made anew next.
+    next: usize,
+}
+
+#[derive(Debug)]
+struct Made {
+    meaning: Meaning,
+    message: Vec<u8>,
+    text: Vec<u8>,
+    /// Where the text goes on behind the id.
+    behind_id: usize,
+}
+
+/// Forms of one update: more are made anew each time.
+const MOST: usize = 8;
+/// The longest text that is kept.
+const LONGEST: usize = 16 << 10;
+/// What a text begins with; the id of the stream follows.
+const BEGIN: &[u8] = b"[{\"ID\":";
+/// Where a message has the id of its stream (RWF chapter 2).
+const ID: std::ops::Range<usize> = 4..8;
+
+impl SharedTexts {
+    /// Puts the text of a message into `out`, if it has been made: whether it has.
+    pub(super) fn give(&self, meaning: &Meaning, message: &[u8], out: &mut Vec<u8>) -> bool {
+        let Some(id) = id_of_update(message) else { return false };
+        let Ok(kept) = self.0.try_lock() else { return false };
+        let Some(made) = kept.made.iter().find(|made| made.is(meaning, message)) else { return false };
+        out.extend_from_slice(BEGIN);
+        // Writing to memory does not fail.
+        let _ = write!(out, "{id}");
+        out.extend_from_slice(made.text.get(made.behind_id..).unwrap_or_default());
+        true
+    }
+
+    /// Keeps the text of a message, if others may want it.
+    pub(super) fn keep(&self, meaning: &Meaning, message: &[u8], text: &[u8]) {
+        let is_short = text.len() <= LONGEST;
+        let (Some(id), Some(behind)) = (id_of_update(message), text.strip_prefix(BEGIN)) else { return };
+        let digits = behind.iter().take_while(|byte| byte.is_ascii_digit() || **byte == b'-').count();
+        let is_its = behind.get(..digits).is_some_and(|digits| digits == id.to_string().as_bytes());
+        if !is_short || !is_its {
+            return;
+        }
+        let Ok(mut kept) = self.0.try_lock() else { return };
+        let Kept { made, next } = &mut *kept;
+        let behind_id = BEGIN.len() + digits;
+        let place = *next % MOST;
+        *next = place + 1;
+        match made.get_mut(place) {
+            Some(made) => {
+                made.message.clear();
+                made.message.extend_from_slice(message);
+                made.text.clear();
+                made.text.extend_from_slice(text);
+                made.behind_id = behind_id;
+                if made.meaning != *meaning {
+                    made.meaning = meaning.clone();
+                }
+            }
+            None => made.push(Made {
+                meaning: meaning.clone(),
+                message: message.to_vec(),
+                text: text.to_vec(),
+                behind_id,
+            }),
+        }
+    }
+}
+
+impl Made {
+    /// Whether it is of this message, whatever its stream.
+    fn is(&self, meaning: &Meaning, message: &[u8]) -> bool {
+        self.message.len() == message.len()
+            && self.message.get(ID.end..) == message.get(ID.end..)
+            && self.message.get(..ID.start) == message.get(..ID.start)
+            && self.meaning == *meaning
+    }
+}
+
+/// The stream of an update; `None` of all else, which seldom goes to many.
+fn id_of_update(message: &[u8]) -> Option<i32> {
+    let is_update = message.get(2)? & 0x1F == MessageClass::UPDATE.0;
+    let id = message.get(ID)?.first_chunk()?;
+    is_update.then(|| i32::from_be_bytes(*id))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tapeline_omm::rwf::{DataType, Domain, UpdateType, update_header};
+    use tapeline_omm::{Dictionary, FieldListEncoder, Real, fid};
+
+    use super::super::Side;
+    use super::super::json::{Json, Settings};
+    use super::*;
+
+    fn update(id: i32, bid: i64) -> Vec<u8> {
+        let mut bytes = vec![0; 256];
+        let quote = UpdateType::QUOTE;
+        let start = update_header(&mut bytes, Domain::MARKET_PRICE, id, quote, DataType::FIELD_LIST).unwrap();
+        let mut list = FieldListEncoder::new(&mut bytes[start..]).unwrap();
+        list.real(fid::BID, Real::decimal(bid, 2)).unwrap();
+        let len = start + list.finish();
+        bytes.truncate(len);
+        bytes
+    }
+
+    fn text(json: &mut Json, message: &[u8]) -> String {
+        json.write(message).unwrap();
+        String::from_utf8(json.text().to_vec()).unwrap()
+    }
+
+    #[test]
+    fn a_text_that_another_connection_made_is_what_it_would_have_made_itself() {
+        let dictionary = Arc::new(Dictionary::builtin().clone());
+        let new = |side| Json::new(side, 60, &dictionary, Settings::default());
+        let texts = SharedTexts::default();
+        let (mut alone, mut first, mut second) = (new(Side::Server), new(Side::Server), new(Side::Server));
+        first.share_texts(&texts);
+        second.share_texts(&texts);
+        for (id, bid) in [(5, 3991), (123_456, 3991), (7, 3992), (-3, 3992), (5, 3991)] {
+            let message = update(id, bid);
+            let wanted = text(&mut alone, &message);
+            assert!(wanted.contains(&format!("\"ID\":{id},")), "{wanted}");
+            assert_eq!(text(&mut first, &message), wanted);
+            assert_eq!(text(&mut second, &message), wanted);
+        }
+        // Two messages, whatever the stream.
+        assert_eq!(texts.0.lock().unwrap().made.len(), 2);
+        // Who means something else by the same message makes a text of its own: a client's stands alone.
+        let mut client = new(Side::Client);
+        client.share_texts(&texts);
+        assert!(text(&mut client, &update(5, 3991)).starts_with("{\"ID\":5,"));
+    }
+
+    #[test]
+    fn more_forms_than_are_kept_are_right_all_the_same() {
+        let dictionary = Arc::new(Dictionary::builtin().clone());
+        let mut json = Json::new(Side::Server, 60, &dictionary, Settings::default());
+        let texts = SharedTexts::default();
+        json.share_texts(&texts);
+        for bid in (0..3 * MOST as i64).chain(0..3 * MOST as i64) {
+            assert!(text(&mut json, &update(9, bid)).contains(&format!("\"BID\":{}", bid as f64 / 100.0)));
+        }
+        assert_eq!(texts.0.lock().unwrap().made.len(), MOST);
+    }
+}

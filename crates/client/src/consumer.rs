@@ -1,0 +1,314 @@
+//! A consumer with a loop of its own: subscribe, then take one event after the other.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tapeline_measure::{Nanos, monotonic_ns};
+use tapeline_omm::role::consumer::{self as role, Application, ItemRequest, ServiceName};
+use tapeline_omm::role::{Outbox, consumer};
+use tapeline_omm::rwf::{Container, MessageClass, MessageView};
+use tapeline_omm::{Dictionary, Fid, FieldList, Malformed, Real, Value};
+
+use crate::Error;
+use crate::connection::JsonSettings;
+use crate::dialer::{ConnectionEvent, Dialer, Dialing};
+use crate::endpoint::Endpoint;
+use crate::login::Login;
+
+/// Something that happened to a [`Consumer`].
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Event<'a> {
+    /// The connection is open, and the consumer logs in.
+    Connected {
+        /// The server, as the user wrote it.
+        server: &'a str,
+    },
+    /// There is no connection, or none any more. The consumer connects again by itself; items keep their last values, which may be old.
+    Disconnected {
+        /// The server, as the user wrote it.
+        server: &'a str,
+        /// Why.
+        reason: &'a str,
+    },
+    /// The login is accepted and the services are known: items are asked for.
+    Ready,
+    /// An image, an update or a status of an item.
+    Message(ItemMessage<'a>),
+    /// The state of an item changed without a message: the connection is lost, say.
+    State {
+        /// The item's name.
+        item: &'a str,
+        /// The new state, in words.
+        state: &'a str,
+    },
+    /// Something that a person may want to know.
+    Note(&'a str),
+}
+
+/// A message of an item's.
+#[derive(Clone, Copy, Debug)]
+pub struct ItemMessage<'a> {
+    /// The item's name.
+    pub item: &'a str,
+    /// The message.
+    pub message: MessageView<'a>,
+    dictionary: &'a Dictionary,
+}
+
+impl<'a> ItemMessage<'a> {
+    /// Whether the message is an image: all fields, in place of what was known.
+    #[must_use]
+    pub fn is_image(&self) -> bool {
+        self.message.class() == MessageClass::REFRESH
+    }
+
+    /// Whether the message is an update: the fields that changed.
+    #[must_use]
+    pub fn is_update(&self) -> bool {
+        self.message.class() == MessageClass::UPDATE
+    }
+
+    /// The fields; none where the message has other contents.
+    ///
+    /// # Errors
+    /// A field list that is malformed at its start.
+    pub fn fields(&self) -> Result<FieldList<'a>, Malformed> {
+        match self.message.open()? {
+            Container::FieldList(list) => Ok(list),
+            _ => FieldList::parse(&[]),
+        }
+    }
+
+    /// The decimal number of a field; `None` where the message does not have the field, or has it blank or malformed.
+    #[must_use]
+    pub fn real(&self, fid: Fid) -> Option<Real> {
+        self.fields().ok()?.find(fid).ok()??.real().ok()?
+    }
+
+    /// The value of a field by its name in the dictionary; `None` where the message does not have the field.
+    #[must_use]
+    pub fn value(&self, name: &str) -> Option<Value<'a>> {
+        let field = self.dictionary.field_named(name)?;
+        self.fields().ok()?.find(field.fid).ok()??.value(field.data_type).ok()
+    }
+}
+
+/// As people read it: the item, the kind of message and its contents.
+impl fmt::Display for ItemMessage<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.item.escape_debug(), self.message.class())?;
+        if let Some(state) = self.message.header().ok().and_then(|header| header.state()) {
+            write!(f, " {state}")?;
+        }
+        match self.message.open() {
+            Ok(Container::NoData) => Ok(()),
+            Ok(Container::FieldList(list)) => write!(f, " {}", list.render(self.dictionary)),
+            Ok(container) => {
+                write!(f, " {}", container.outline(self.dictionary).to_string().replace('\n', " "))
+            }
+            Err(fault) => write!(f, " <{fault}>"),
+        }
+    }
+}
+
+/// A consumer of items, with the connection and the loop.
+///
+/// ```no_run
+/// use tapeline_client::{Consumer, Event, Login};
+/// use tapeline_omm::fid;
+///
+/// let mut consumer = Consumer::connect("localhost:14002", &Login::user("me"))?;
+/// consumer.subscribe("TAPELINE", &["AAPL"])?;
+/// loop {
+///     if let Event::Message(message) = consumer.next()?
+///         && let Some(bid) = message.real(fid::BID)
+///     {
+///         println!("{} {bid}", message.item);
+///     }
+/// }
+/// # Ok::<(), tapeline_client::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Consumer {
+    dialer: Dialer<role::Consumer>,
+    inbox: Inbox,
+    dictionary: Arc<Dictionary>,
+}
+
+/// What has come and was not taken yet. A turn adds to it only when it is empty.
+#[derive(Debug, Default)]
+struct Inbox {
+    events: VecDeque<Waiting>,
+    /// The event that was taken last, from which the caller borrows.
+    last: Option<Waiting>,
+    /// The bytes and texts of the events.
+    bytes: Vec<u8>,
+    items: Vec<String>,
+    dictionary: Option<Arc<Dictionary>>,
+    ended: Option<String>,
+}
+
+#[derive(Debug)]
+enum Waiting {
+    Connected(String),
+    Disconnected { server: String, reason: String },
+    Ready,
+    Message { item: usize, bytes: Range<usize> },
+    State { item: usize, state: String },
+    Note(String),
+}
+
+impl Consumer {
+    /// A consumer of one server, such as `localhost:14002`, with the usual settings. The connection is made by [`Self::next`].
+    ///
+    /// # Errors
+    /// A login that no message can hold, or the system refuses what waits for sockets.
+    pub fn connect(server: &str, login: &Login) -> Result<Self, Error> {
+        Self::new(vec![Endpoint::plain(server)], login, consumer::Settings::default())
+    }
+
+    /// A consumer of the first of several servers that takes the connection.
+    ///
+    /// # Errors
+    /// A login that no message can hold, or the system refuses what waits for sockets.
+    pub fn new(endpoints: Vec<Endpoint>, login: &Login, settings: consumer::Settings) -> Result<Self, Error> {
+        let role = role::Consumer::new(settings, &login.request())?;
+        let dictionary = Arc::new(Dictionary::builtin().clone());
+        let dialer = Dialer::new(role, endpoints, Arc::clone(&dictionary), JsonSettings::default())?;
+        Ok(Self { dialer, inbox: Inbox::default(), dictionary })
+    }
+
+    /// Asks for items of a service, by name: prices, in MarketPrice. They are asked for again whenever they were lost.
+    ///
+    /// # Errors
+    /// A name that no message can hold.
+    pub fn subscribe(&mut self, service: &str, items: &[&str]) -> Result<(), Error> {
+        for name in items {
+            let closure = self.inbox.items.len() as u64;
+            let request = ItemRequest::new(ServiceName::Name(service), name.as_bytes());
+            self.dialer.role().open(&ItemRequest { closure, ..request })?;
+            self.inbox.items.push((*name).to_owned());
+        }
+        Ok(())
+    }
+
+    /// The next event; waits until there is one.
+    ///
+    /// # Errors
+    /// [`Error::Ended`] once the session is over for good, or the system refuses to wait for sockets.
+    #[expect(clippy::should_implement_trait, reason = "the event borrows from the consumer")]
+    pub fn next(&mut self) -> Result<Event<'_>, Error> {
+        while !self.is_filled(Duration::MAX)? {}
+        self.take().ok_or_else(|| Error::Ended("there is no event".to_owned()))
+    }
+
+    /// The next event; waits for `timeout` at most, and returns `None` where none has come by then.
+    ///
+    /// # Errors
+    /// Those of [`Self::next`].
+    pub fn poll(&mut self, timeout: Duration) -> Result<Option<Event<'_>>, Error> {
+        Ok(if self.is_filled(timeout)? { self.take() } else { None })
+    }
+
+    /// Logs out and closes the connection.
+    pub fn close(mut self) {
+        let Self { dialer, inbox, .. } = &mut self;
+        dialer.act(|consumer, out| consumer.log_out(out, inbox));
+        dialer.flush();
+        dialer.close();
+    }
+
+    /// Waits until there is an event, for `timeout` at most: whether there is one.
+    fn is_filled(&mut self, timeout: Duration) -> Result<bool, Error> {
+        let timeout = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
+        let deadline = Nanos(monotonic_ns().saturating_add(timeout));
+        while self.inbox.events.is_empty() {
+            if let Some(why) = self.inbox.ended.take() {
+                return Err(Error::Ended(why));
+            }
+            self.inbox.bytes.clear();
+            let now = Nanos(monotonic_ns());
+            let next = self.dialer.turn(now, &mut self.inbox);
+            if let Some(new) = self.inbox.dictionary.take() {
+                self.dictionary = new;
+            }
+            if !self.inbox.events.is_empty() || self.inbox.ended.is_some() {
+                continue;
+            }
+            if now >= deadline {
+                return Ok(false);
+            }
+            let next = next.unwrap_or(deadline).min(deadline);
+            let due = Duration::from_nanos(next.0.saturating_sub(now.0));
+            self.dialer.wait(due.min(LONGEST_WAIT))?;
+        }
+        Ok(true)
+    }
+
+    fn take(&mut self) -> Option<Event<'_>> {
+        self.inbox.last = self.inbox.events.pop_front();
+        let Inbox { last, bytes, items, .. } = &self.inbox;
+        let name = |item: usize| items.get(item).map_or("", String::as_str);
+        Some(match last.as_ref()? {
+            Waiting::Connected(server) => Event::Connected { server },
+            Waiting::Disconnected { server, reason } => Event::Disconnected { server, reason },
+            Waiting::Ready => Event::Ready,
+            Waiting::Message { item, bytes: range } => {
+                // It was parsed when it came.
+                let message = MessageView::parse(bytes.get(range.clone())?).ok()?;
+                Event::Message(ItemMessage { item: name(*item), message, dictionary: &self.dictionary })
+            }
+            Waiting::State { item, state } => Event::State { item: name(*item), state },
+            Waiting::Note(text) => Event::Note(text),
+        })
+    }
+}
+
+/// The longest wait between two looks at what is due.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+
+impl Dialing<role::Consumer> for Inbox {
+    fn connection(&mut self, _role: &mut role::Consumer, event: ConnectionEvent<'_>) {
+        self.events.push_back(match event {
+            ConnectionEvent::Connected { server, .. } => Waiting::Connected(server.to_owned()),
+            ConnectionEvent::Disconnected { server, reason } => {
+                Waiting::Disconnected { server: server.to_owned(), reason: reason.to_owned() }
+            }
+            ConnectionEvent::Note(note) => Waiting::Note(note.to_string()),
+        });
+    }
+}
+
+impl Application for Inbox {
+    fn event(&mut self, _consumer: &mut role::Consumer, _out: &mut dyn Outbox, event: role::Event<'_>) {
+        use role::Event;
+        let waiting = match event {
+            Event::Ready => Waiting::Ready,
+            Event::Message { closure, message, .. } => {
+                let start = self.bytes.len();
+                message.append_to(&mut self.bytes);
+                Waiting::Message { item: closure as usize, bytes: start..self.bytes.len() }
+            }
+            Event::State { closure, state, .. } => {
+                Waiting::State { item: closure as usize, state: state.to_string() }
+            }
+            Event::Ended { state } => {
+                self.ended = Some(state.to_string());
+                return;
+            }
+            Event::Dictionary(dictionary) => {
+                self.dictionary = Some(Arc::clone(dictionary));
+                return;
+            }
+            Event::TimedOut(wait) => Waiting::Note(format!("the server does not answer: {wait:?}")),
+            Event::Malformed(fault) => Waiting::Note(format!("a message cannot be read: {fault}")),
+            Event::DictionaryFailed(failed) => Waiting::Note(format!("there is no dictionary: {failed}")),
+            _ => return,
+        };
+        self.events.push_back(waiting);
+    }
+}

@@ -1,0 +1,379 @@
+//! A role that connects out: a consumer, or a non-interactive provider, on one connection at a time to the first of several servers that
+//! takes it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tapeline_measure::Nanos;
+use tapeline_omm::Dictionary;
+use tapeline_omm::domain::Directory;
+use tapeline_omm::role::{Nowhere, Outbox, consumer, ni_provider};
+use tapeline_wire::rssl::{self, ConnectionId, Negotiated, Reactor, Sender, Waker};
+
+use crate::Error;
+use crate::connection::{JsonSettings, Note, RoleConnection, Side};
+use crate::endpoint::Endpoint;
+
+/// What happened to the connection, as opposed to what the peer said on it.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ConnectionEvent<'a> {
+    /// The connection is open; the role logs in.
+    Connected {
+        /// The server, as the user wrote it.
+        server: &'a str,
+        /// What both ends agreed on.
+        agreed: &'a Negotiated,
+    },
+    /// There is no connection, or none any more. The role decides when to connect again.
+    Disconnected {
+        /// The server, as the user wrote it.
+        server: &'a str,
+        /// Why.
+        reason: &'a str,
+    },
+    /// Something to tell the user about the connection's JSON.
+    Note(Note),
+}
+
+/// What a program does with the connection of its role `R`, beside being the role's application.
+pub trait Dialing<R> {
+    /// Something happened to the connection.
+    fn connection(&mut self, role: &mut R, event: ConnectionEvent<'_>);
+
+    /// The moment to send, with the outbox of the open connection: after each message of the peer's, and once a turn.
+    fn send(&mut self, _role: &mut R, _out: &mut dyn Outbox) {}
+
+    /// Before the connection is closed for good: messages that have not left this process are still with `connection`.
+    fn closing(&mut self, _connection: &RoleConnection, _sender: &Sender<'_>) {}
+}
+
+/// A role that connects out, with an application `A`.
+pub trait Role<A> {
+    /// The services by which JSON names items.
+    fn directory(&self) -> &Directory;
+    /// The connection is open.
+    fn connected(&mut self, now: Nanos, out: &mut dyn Outbox);
+    /// A message of the peer's.
+    fn message(&mut self, now: Nanos, bytes: &[u8], out: &mut dyn Outbox, application: &mut A);
+    /// The connection is lost, or could not be had.
+    fn disconnected(&mut self, now: Nanos, application: &mut A);
+    /// Does what is due; when to be called again at the latest.
+    fn tick(&mut self, now: Nanos, out: &mut dyn Outbox, application: &mut A) -> Option<Nanos>;
+}
+
+macro_rules! role {
+    ($role:path, $application:path) => {
+        impl<A: $application> Role<A> for $role {
+            fn directory(&self) -> &Directory {
+                self.directory()
+            }
+
+            fn connected(&mut self, now: Nanos, out: &mut dyn Outbox) {
+                self.connected(now, out);
+            }
+
+            fn message(&mut self, now: Nanos, bytes: &[u8], out: &mut dyn Outbox, application: &mut A) {
+                self.message(now, bytes, out, application);
+            }
+
+            fn disconnected(&mut self, now: Nanos, application: &mut A) {
+                self.disconnected(now, application);
+            }
+
+            fn tick(&mut self, now: Nanos, out: &mut dyn Outbox, application: &mut A) -> Option<Nanos> {
+                self.tick(now, out, application)
+            }
+        }
+    };
+}
+
+role!(consumer::Consumer, consumer::Application);
+role!(ni_provider::NiProvider, ni_provider::Application);
+
+/// What the role wants of its connection, until that is done.
+#[derive(Debug, Default)]
+struct Wants {
+    connection: bool,
+    disconnection: bool,
+    /// Connections that failed since the last one that was logged in.
+    attempt: u32,
+    /// The directory is new.
+    has_directory: bool,
+    dictionary: Option<Arc<Dictionary>>,
+}
+
+/// An application that notes down what the role wants of the connection before the program hears of it.
+#[derive(Debug)]
+pub struct Driven<'a, A> {
+    application: &'a mut A,
+    wants: &'a mut Wants,
+}
+
+impl<A: consumer::Application> consumer::Application for Driven<'_, A> {
+    #[inline]
+    fn event(&mut self, consumer: &mut consumer::Consumer, out: &mut dyn Outbox, event: consumer::Event<'_>) {
+        use consumer::Event;
+        match &event {
+            Event::Connect { attempt } => (self.wants.connection, self.wants.attempt) = (true, *attempt),
+            Event::Disconnect => self.wants.disconnection = true,
+            Event::Directory(_) => self.wants.has_directory = true,
+            Event::Dictionary(dictionary) => self.wants.dictionary = Some(Arc::clone(dictionary)),
+            _ => {}
+        }
+        self.application.event(consumer, out, event);
+    }
+}
+
+impl<A: ni_provider::Application> ni_provider::Application for Driven<'_, A> {
+    fn event(
+        &mut self,
+        provider: &mut ni_provider::NiProvider,
+        out: &mut dyn Outbox,
+        event: ni_provider::Event<'_>,
+    ) {
+        use ni_provider::Event;
+        match &event {
+            Event::Connect { attempt } => (self.wants.connection, self.wants.attempt) = (true, *attempt),
+            Event::Disconnect => self.wants.disconnection = true,
+            Event::Dictionary(dictionary) => self.wants.dictionary = Some(Arc::clone(dictionary)),
+            _ => {}
+        }
+        self.application.event(provider, out, event);
+    }
+}
+
+/// A role, its servers and its connection.
+#[derive(Debug)]
+pub struct Dialer<R> {
+    role: R,
+    endpoints: Vec<Endpoint>,
+    /// The server that is connected to, or was last.
+    endpoint: usize,
+    reactor: Reactor,
+    open: Open,
+    wants: Wants,
+    dictionary: Arc<Dictionary>,
+    json: JsonSettings,
+    /// Messages in JSON that could not be read, on connections that are over.
+    unreadable: u64,
+}
+
+/// The connection.
+#[derive(Debug, Default)]
+struct Open {
+    id: Option<ConnectionId>,
+    messages: RoleConnection,
+}
+
+impl<R> Dialer<R> {
+    /// For a role that has no connection yet, and servers that are tried one after the other; there is at least one. `dictionary` is what
+    /// JSON names fields by, until the role has downloaded another.
+    ///
+    /// # Errors
+    /// The system refuses what waits for sockets.
+    pub fn new(
+        role: R,
+        endpoints: Vec<Endpoint>,
+        dictionary: Arc<Dictionary>,
+        json: JsonSettings,
+    ) -> Result<Self, Error> {
+        Ok(Self {
+            role,
+            endpoints,
+            endpoint: 0,
+            reactor: Reactor::new(1)?,
+            open: Open::default(),
+            wants: Wants::default(),
+            dictionary,
+            json,
+            unreadable: 0,
+        })
+    }
+
+    /// The role.
+    pub const fn role(&mut self) -> &mut R {
+        &mut self.role
+    }
+
+    /// The server that is connected to, or was tried last, as the user wrote it.
+    #[must_use]
+    pub fn server(&self) -> &str {
+        self.endpoints.get(self.endpoint).map_or("", |endpoint| &endpoint.server)
+    }
+
+    /// Messages in JSON that could not be read so far.
+    #[must_use]
+    pub fn unreadable(&self) -> u64 {
+        self.unreadable + self.open.messages.unreadable()
+    }
+
+    /// What ends [`Self::wait`] from another thread.
+    ///
+    /// # Errors
+    /// The system refuses it.
+    pub fn waker(&self) -> Result<Waker, Error> {
+        Ok(self.reactor.waker()?)
+    }
+
+    /// Waits until something has come, for `timeout` at most.
+    ///
+    /// # Errors
+    /// The system refuses to wait for sockets.
+    pub fn wait(&mut self, timeout: Duration) -> Result<(), Error> {
+        Ok(self.reactor.wait(timeout)?)
+    }
+
+    /// Takes what has come, does what is due, and connects or disconnects as the role wants; when to be called again at the latest.
+    pub fn turn<A>(&mut self, now: Nanos, application: &mut A) -> Option<Nanos>
+    where
+        A: Dialing<R>,
+        for<'d> R: Role<Driven<'d, A>>,
+    {
+        self.receive(now, application);
+        let Self { role, reactor, open, wants, .. } = self;
+        let mut driven = Driven { application, wants };
+        let next = match open.id.and_then(|id| reactor.sender(id)) {
+            Some(mut sender) => {
+                let mut out = open.messages.outbox(&mut sender);
+                let next = role.tick(now, &mut out, &mut driven);
+                driven.application.send(role, &mut out);
+                next
+            }
+            None => role.tick(now, &mut Nowhere, &mut driven),
+        };
+        while let Some(note) = self.open.messages.next_note() {
+            application.connection(&mut self.role, ConnectionEvent::Note(note));
+        }
+        self.disconnect();
+        self.connect(now, application);
+        next
+    }
+
+    /// Calls `act` with the role and the outbox of the connection; [`Nowhere`] where there is none.
+    pub fn act<T>(&mut self, act: impl FnOnce(&mut R, &mut dyn Outbox) -> T) -> T {
+        match self.open.id.and_then(|id| self.reactor.sender(id)) {
+            Some(mut sender) => act(&mut self.role, &mut self.open.messages.outbox(&mut sender)),
+            None => act(&mut self.role, &mut Nowhere),
+        }
+    }
+
+    /// Whether there is an open connection.
+    #[must_use]
+    pub const fn is_connected(&self) -> bool {
+        self.open.id.is_some()
+    }
+
+    /// Sends what waits: whether all of it has left this process.
+    pub fn flush(&mut self) -> bool {
+        let Some(mut sender) = self.open.id.and_then(|id| self.reactor.sender(id)) else { return true };
+        let is_sent = self.open.messages.outbox(&mut sender).send_waiting();
+        sender.flush();
+        is_sent && sender.unsent() == 0
+    }
+
+    /// Closes the connection, where there is one. The role is not told.
+    pub fn close(&mut self) {
+        if let Some(id) = self.open.id {
+            self.reactor.close(id);
+        }
+        self.forget();
+    }
+
+    fn receive<A>(&mut self, now: Nanos, application: &mut A)
+    where
+        A: Dialing<R>,
+        for<'d> R: Role<Driven<'d, A>>,
+    {
+        while let Some((id, event, mut sender)) = self.reactor.next(now) {
+            let Self { role, open, wants, endpoints, endpoint, dictionary, .. } = self;
+            if open.id != Some(id) {
+                continue;
+            }
+            let server = endpoints.get(*endpoint).map_or("", |endpoint| endpoint.server.as_str());
+            match event {
+                rssl::Event::Connected(agreed) => {
+                    application.connection(role, ConnectionEvent::Connected { server, agreed });
+                    open.messages = RoleConnection::new(Side::Client, agreed, dictionary, self.json);
+                    open.messages.set_services(role.directory());
+                    role.connected(now, &mut open.messages.outbox(&mut sender));
+                }
+                rssl::Event::Message(received) => {
+                    let mut driven = Driven { application, wants };
+                    let _ = open.messages.receive(received, &mut sender, |message, out| {
+                        role.message(now, message, out, &mut driven);
+                        driven.application.send(role, out);
+                        Ok::<(), std::convert::Infallible>(())
+                    });
+                    if std::mem::take(&mut wants.has_directory) {
+                        open.messages.set_services(role.directory());
+                    }
+                    if let Some(new) = wants.dictionary.take() {
+                        open.messages.set_dictionary(&new);
+                        *dictionary = new;
+                    }
+                }
+                rssl::Event::Closed(reason) => {
+                    let reason = reason.to_string();
+                    application.closing(&open.messages, &sender);
+                    self.lost(now, &reason, application);
+                }
+                _ => {}
+            }
+            self.disconnect();
+        }
+    }
+
+    fn lost<A>(&mut self, now: Nanos, reason: &str, application: &mut A)
+    where
+        A: Dialing<R>,
+        for<'d> R: Role<Driven<'d, A>>,
+    {
+        self.forget();
+        let server = self.endpoints.get(self.endpoint).map_or("", |endpoint| endpoint.server.as_str());
+        application.connection(&mut self.role, ConnectionEvent::Disconnected { server, reason });
+        self.role.disconnected(now, &mut Driven { application, wants: &mut self.wants });
+    }
+
+    /// Connects, if the role wants it. A server whose name leads nowhere is one that is not there yet.
+    fn connect<A>(&mut self, now: Nanos, application: &mut A)
+    where
+        A: Dialing<R>,
+        for<'d> R: Role<Driven<'d, A>>,
+    {
+        if !std::mem::take(&mut self.wants.connection) {
+            return;
+        }
+        self.endpoint = self.wants.attempt as usize % self.endpoints.len().max(1);
+        let Some(endpoint) = self.endpoints.get(self.endpoint) else { return };
+        let begun = endpoint
+            .resolve()
+            .and_then(|addresses| Ok(self.reactor.connect_to_any(&addresses, &endpoint.settings, now)?));
+        match begun {
+            Ok(id) => self.open.id = Some(id),
+            Err(cause) => self.lost(now, &with_causes(&cause), application),
+        }
+    }
+
+    /// Closes the connection, if the role wants it.
+    fn disconnect(&mut self) {
+        if std::mem::take(&mut self.wants.disconnection) {
+            self.close();
+        }
+    }
+
+    fn forget(&mut self) {
+        self.unreadable += std::mem::take(&mut self.open).messages.unreadable();
+    }
+}
+
+/// An error with its causes, in one line.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(&format!(": {error}"));
+        cause = error.source();
+    }
+    text
+}

@@ -1,0 +1,87 @@
+//! Who logs in.
+
+use std::fmt;
+
+use tapeline_omm::domain::LoginRequest;
+use tapeline_omm::domain::login::{self, LoginAttributes, ROUND_TRIP_WANTED};
+
+/// The longest name of a user that a message key holds, in bytes.
+pub const LONGEST_USER: usize = 255;
+
+/// What a login says. `Debug` does not show the password.
+#[derive(Clone)]
+pub struct Login {
+    user: String,
+    password: Option<String>,
+    application_id: String,
+    position: String,
+    takes_round_trips: bool,
+}
+
+impl Login {
+    /// A user by name, of 1 to [`LONGEST_USER`] bytes: without a password, as application 256 from `127.0.0.1/net`.
+    #[must_use]
+    pub fn user(name: &str) -> Self {
+        Self {
+            user: name.to_owned(),
+            password: None,
+            application_id: "256".to_owned(),
+            position: "127.0.0.1/net".to_owned(),
+            takes_round_trips: true,
+        }
+    }
+
+    /// With a password.
+    #[must_use]
+    pub fn with_password(self, password: Option<String>) -> Self {
+        Self { password, ..self }
+    }
+
+    /// As the application that permissioning systems know by this number.
+    #[must_use]
+    pub fn with_application_id(self, application_id: u16) -> Self {
+        Self { application_id: application_id.to_string(), ..self }
+    }
+
+    /// From this position: an address, and a network or host.
+    #[must_use]
+    pub fn with_position(self, position: &str) -> Self {
+        Self { position: position.to_owned(), ..self }
+    }
+
+    /// Whether the consumer answers the round-trip messages by which a provider measures latency.
+    #[must_use]
+    pub fn with_round_trips(self, takes_round_trips: bool) -> Self {
+        Self { takes_round_trips, ..self }
+    }
+
+    /// The user's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.user
+    }
+
+    /// The login request.
+    #[must_use]
+    pub fn request(&self) -> LoginRequest<'_> {
+        let request = LoginRequest::new(self.user.as_bytes());
+        LoginRequest {
+            name_type: login::USER_NAME,
+            attributes: LoginAttributes {
+                application_id: Some(self.application_id.as_bytes()),
+                application_name: Some(b"tapeline"),
+                position: Some(self.position.as_bytes()),
+                password: self.password.as_ref().map(String::as_bytes),
+                round_trip_latency: self.takes_round_trips.then_some(ROUND_TRIP_WANTED),
+                ..request.attributes
+            },
+            ..request
+        }
+    }
+}
+
+impl fmt::Debug for Login {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Login").field("user", &self.user).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,360 @@
+//! An interactive provider with a loop of its own: it serves items to the consumers that ask for them.
+
+use std::collections::{HashMap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tapeline_measure::{Nanos, monotonic_ns};
+use tapeline_omm::domain::directory::{Info, ServiceState};
+use tapeline_omm::domain::login::{BATCH_CLOSES, BATCH_REQUESTS};
+use tapeline_omm::domain::{Directory, LoginFeatures, ServiceEntry};
+use tapeline_omm::role::provider::{self as role, Application, ItemRequest, StreamHandle};
+use tapeline_omm::role::{Outbox, Sent};
+use tapeline_omm::rwf::{
+    DataState, DataType, Domain, RefreshHeader, StateCode, StatusHeader, StreamState, UpdateType, flags,
+};
+use tapeline_omm::{Dictionary, Fid, Qos, Refused, State, Value};
+use tapeline_wire::rssl::{ConnectionId, Negotiated, Reactor, Sender, Settings};
+
+use crate::Error;
+use crate::connection::{JsonSettings, MOST_MALFORMED, RoleConnection, Side};
+use crate::server::{Connections, Serve};
+use crate::values::{self, LastValues};
+
+/// The number of the service.
+const SERVICE_ID: u16 = 1;
+/// The longest wait between two looks at what is due.
+const LONGEST_WAIT: Duration = Duration::from_millis(100);
+
+/// Something that a consumer of a [`Provider`] did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Request {
+    /// A user has logged in.
+    LoggedIn(String),
+    /// A consumer has asked for an item, which has no values yet: [`Provider::publish`] answers, or [`Provider::close_item`].
+    Opened(String),
+    /// A consumer's connection is over: who it was, and why.
+    Closed {
+        /// The user's name.
+        user: String,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// Serves the items of one service to everybody who connects. The last value of each field is kept, for images.
+///
+/// ```no_run
+/// use std::time::Duration;
+/// use tapeline_client::{Provider, Request};
+/// use tapeline_omm::{Real, fid};
+///
+/// let mut provider = Provider::listen("127.0.0.1:14002".parse().unwrap(), "DIRECT_FEED")?;
+/// loop {
+///     if let Some(Request::Opened(item)) = provider.poll(Duration::from_secs(1))? {
+///         provider.publish(&item, &[(fid::BID, Real::decimal(3991, 2).into())])?;
+///     }
+/// }
+/// # Ok::<(), tapeline_client::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Provider {
+    reactor: Reactor,
+    connections: Connections<Market>,
+    market: Market,
+    address: SocketAddr,
+}
+
+/// What all consumers share.
+#[derive(Debug)]
+struct Market {
+    services: Directory,
+    dictionary: Arc<Dictionary>,
+    items: HashMap<String, LastValues>,
+    requests: VecDeque<Request>,
+}
+
+/// A consumer's connection.
+#[derive(Debug)]
+struct Client {
+    role: role::Provider,
+    messages: RoleConnection,
+    user: String,
+    /// The item of each open stream.
+    streams: HashMap<StreamHandle, String>,
+    /// Streams whose image is to be sent, or sent again because an update found no capacity.
+    owed: VecDeque<StreamHandle>,
+}
+
+impl Provider {
+    /// Listens, and serves prices as items of a service of this name.
+    ///
+    /// # Errors
+    /// The port cannot be had.
+    pub fn listen(address: SocketAddr, service: &str) -> Result<Self, Error> {
+        let settings =
+            Settings { guaranteed_output_buffers: 200, connection_ping_timeout: 60, ..Settings::default() };
+        Self::listen_with(address, service, settings)
+    }
+
+    /// As [`Self::listen`], with other settings of the connections: TLS, compression, buffers.
+    ///
+    /// # Errors
+    /// The port cannot be had.
+    pub fn listen_with(address: SocketAddr, service: &str, settings: Settings) -> Result<Self, Error> {
+        let mut reactor = Reactor::new(1_000)?;
+        let address = reactor.listen(address, &Arc::new(settings))?;
+        let info = Info {
+            name: Some(service.to_owned()),
+            capabilities: Some(vec![Domain::MARKET_PRICE]),
+            dictionaries_provided: Some(vec!["RWFFld".to_owned(), "RWFEnum".to_owned()]),
+            dictionaries_used: Some(vec!["RWFFld".to_owned(), "RWFEnum".to_owned()]),
+            qos: Some(vec![Qos::REALTIME_TICK]),
+            ..Info::default()
+        };
+        let mut services = Directory::new();
+        services.apply(&ServiceEntry::new(SERVICE_ID, info, ServiceState::UP));
+        let market = Market {
+            services,
+            dictionary: Arc::new(Dictionary::builtin().clone()),
+            items: HashMap::new(),
+            requests: VecDeque::new(),
+        };
+        Ok(Self { reactor, connections: Connections::default(), market, address })
+    }
+
+    /// Where it listens: with the port that the system chose, where port 0 was asked for.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Publishes fields of an item: the image for those who wait for it, and an update for those who have it.
+    ///
+    /// # Errors
+    /// Values that no message can hold.
+    pub fn publish(&mut self, item: &str, fields: &[(Fid, Value<'_>)]) -> Result<(), Error> {
+        let fields = values::encode(fields)?;
+        self.market.items.entry(item.to_owned()).or_default().merge(&fields)?;
+        for (id, client) in &mut self.connections.open {
+            if let Some(mut sender) = self.reactor.sender(*id) {
+                client.update(&self.market, &mut sender, item, &fields);
+            }
+        }
+        self.reactor.flush();
+        Ok(())
+    }
+
+    /// Closes an item for all who have it open or wait for it, and says why.
+    pub fn close_item(&mut self, item: &str, why: &str) {
+        self.market.items.remove(item);
+        let now = Nanos(monotonic_ns());
+        let state = State {
+            stream: StreamState::CLOSED,
+            data: DataState::SUSPECT,
+            code: StateCode::NOT_FOUND,
+            text: why.as_bytes(),
+        };
+        let header = StatusHeader { state: Some(state), ..StatusHeader::new(Domain::MARKET_PRICE, 0) };
+        for (id, client) in &mut self.connections.open {
+            let Some(mut sender) = self.reactor.sender(*id) else { continue };
+            let Client { role, messages, streams, .. } = client;
+            let mut out = messages.outbox(&mut sender);
+            streams.retain(|stream, name| {
+                // What finds no capacity stays open, and is closed when it is asked for again.
+                name != item || !matches!(role.status(now, &mut out, *stream, &header), Ok(Sent::Queued))
+            });
+        }
+    }
+
+    /// The next request; waits for `timeout` at most.
+    ///
+    /// # Errors
+    /// The system refuses to wait for sockets.
+    pub fn poll(&mut self, timeout: Duration) -> Result<Option<Request>, Error> {
+        let timeout = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
+        let deadline = Nanos(monotonic_ns().saturating_add(timeout));
+        loop {
+            let now = Nanos(monotonic_ns());
+            let Self { reactor, connections, market, .. } = self;
+            connections.receive(market, reactor, now);
+            connections.tick(market, reactor, now);
+            reactor.flush();
+            if let Some(request) = market.requests.pop_front() {
+                return Ok(Some(request));
+            }
+            if now >= deadline {
+                return Ok(None);
+            }
+            reactor.wait(LONGEST_WAIT.min(Duration::from_nanos(deadline.0 - now.0)))?;
+        }
+    }
+}
+
+impl Serve for Market {
+    type Client = Client;
+
+    fn open(&mut self, agreed: &Negotiated, now: Nanos) -> Client {
+        let json = JsonSettings::default();
+        let mut messages = RoleConnection::new(Side::Server, agreed, &self.dictionary, json);
+        messages.set_services(&self.services);
+        Client {
+            role: role::Provider::new(role::Settings::default(), now),
+            messages,
+            user: String::new(),
+            streams: HashMap::new(),
+            owed: VecDeque::new(),
+        }
+    }
+
+    fn step(
+        &mut self,
+        client: &mut Client,
+        _id: ConnectionId,
+        sender: &mut Sender<'_>,
+        message: Option<&[u8]>,
+        now: Nanos,
+    ) -> Result<(), String> {
+        let Client { role, messages, user, streams, owed } = client;
+        let mut answers = Answers { market: self, user, streams, owed, now };
+        let done = match message {
+            Some(received) => messages
+                .receive(received, sender, |message, out| role.message(now, message, out, &mut answers)),
+            None => role.tick(now, &mut messages.outbox(sender), &mut answers).map(|_| ()),
+        };
+        done.map_err(|over| over.to_string())?;
+        client.send_owed(self, sender);
+        while client.messages.next_note().is_some() {}
+        if client.role.counters().malformed + client.messages.unreadable() >= MOST_MALFORMED {
+            return Err(format!("{MOST_MALFORMED} of its messages could not be read"));
+        }
+        Ok(())
+    }
+
+    fn closed(&mut self, _id: ConnectionId, client: Client, reason: &str) {
+        self.requests.push_back(Request::Closed { user: client.user, reason: reason.to_owned() });
+    }
+}
+
+impl Client {
+    /// Sends an update of an item to each of its streams; the image, where a stream has none yet.
+    fn update(&mut self, market: &Market, sender: &mut Sender<'_>, item: &str, fields: &[u8]) {
+        let Self { role, messages, streams, owed, .. } = self;
+        let mut out = messages.outbox(sender);
+        for stream in streams.iter().filter(|(_, name)| *name == item).map(|(stream, _)| *stream) {
+            if owed.contains(&stream) {
+                continue;
+            }
+            let kind = (UpdateType::UNSPECIFIED, DataType::FIELD_LIST);
+            let sent = role.write_update(&mut out, stream, kind, &mut |room| copy(fields, room));
+            let has_image = role.has_image(stream);
+            if !has_image || matches!(sent, Ok(Sent::Full)) {
+                owed.push_back(stream);
+            }
+        }
+        self.send_owed(market, sender);
+    }
+
+    /// Sends the images that streams wait for, as long as there is capacity.
+    fn send_owed(&mut self, market: &Market, sender: &mut Sender<'_>) {
+        let Self { role, messages, streams, owed, .. } = self;
+        let mut out = messages.outbox(sender);
+        while let Some(stream) = owed.front().copied() {
+            let values = streams.get(&stream).and_then(|item| market.items.get(item));
+            let sent = values.map(|values| {
+                let header = RefreshHeader {
+                    flags: flags::refresh::REFRESH_COMPLETE | flags::refresh::CLEAR_CACHE,
+                    qos: Some(Qos::REALTIME_TICK),
+                    ..RefreshHeader::new(Domain::MARKET_PRICE, 0, State::OPEN_OK, DataType::FIELD_LIST)
+                };
+                role.refresh(&mut out, stream, &header, &mut |room| values.encode(room))
+            });
+            if matches!(sent, Some(Ok(Sent::Full))) {
+                return;
+            }
+            owed.pop_front();
+            // A snapshot's stream is done.
+            if role.stream_id(stream).is_none() {
+                streams.remove(&stream);
+            }
+        }
+    }
+}
+
+/// A consumer's connection, while one of its messages is looked at.
+struct Answers<'a> {
+    market: &'a mut Market,
+    user: &'a mut String,
+    streams: &'a mut HashMap<StreamHandle, String>,
+    owed: &'a mut VecDeque<StreamHandle>,
+    now: Nanos,
+}
+
+impl Application for Answers<'_> {
+    fn event(&mut self, provider: &mut role::Provider, out: &mut dyn Outbox, event: role::Event<'_>) {
+        use role::Event;
+        // What cannot be written, or finds no capacity even in the role's own queue, leaves the stream unanswered.
+        match event {
+            Event::Login { request, is_reissue } => {
+                let features = LoginFeatures {
+                    application_name: Some(b"tapeline"),
+                    position: request.attributes.position,
+                    application_id: request.attributes.application_id,
+                    single_open: Some(1),
+                    allow_suspect_data: Some(1),
+                    support_batch_requests: Some(BATCH_REQUESTS | BATCH_CLOSES),
+                    ..LoginFeatures::default()
+                };
+                if provider.accept_login(self.now, out, &request, features).is_ok() && !is_reissue {
+                    *self.user = String::from_utf8_lossy(request.user).into_owned();
+                    self.market.requests.push_back(Request::LoggedIn(self.user.clone()));
+                }
+            }
+            Event::Directory { stream, .. } => _ = provider.directory(out, stream, &self.market.services),
+            Event::Dictionary { stream, .. } => _ = provider.dictionary(out, stream, &self.market.dictionary),
+            Event::Open { stream, request } => self.open(provider, out, stream, &request),
+            Event::Reissue { stream, request } if request.wants_refresh() && !self.owed.contains(&stream) => {
+                self.owed.push_back(stream);
+            }
+            Event::Closed { stream } => _ = self.streams.remove(&stream),
+            _ => {}
+        }
+    }
+}
+
+impl Answers<'_> {
+    fn open(
+        &mut self,
+        provider: &mut role::Provider,
+        out: &mut dyn Outbox,
+        stream: StreamHandle,
+        request: &ItemRequest<'_>,
+    ) {
+        let is_here = request.key.service_id == Some(SERVICE_ID) && request.domain == Domain::MARKET_PRICE;
+        let name = request.key.name.map(|name| String::from_utf8_lossy(name).into_owned());
+        let Some(name) = name.filter(|_| is_here) else {
+            let state = State {
+                stream: StreamState::CLOSED,
+                data: DataState::SUSPECT,
+                code: StateCode::NOT_FOUND,
+                text: b"There is no such item",
+            };
+            let header = StatusHeader { state: Some(state), ..StatusHeader::new(request.domain, 0) };
+            _ = provider.status(self.now, out, stream, &header);
+            return;
+        };
+        if self.market.items.contains_key(&name) {
+            self.owed.push_back(stream);
+        } else {
+            self.market.requests.push_back(Request::Opened(name.clone()));
+        }
+        self.streams.insert(stream, name);
+    }
+}
+
+fn copy(bytes: &[u8], room: &mut [u8]) -> Result<usize, Refused> {
+    room.get_mut(..bytes.len()).ok_or(Refused::Full)?.copy_from_slice(bytes);
+    Ok(bytes.len())
+}

@@ -1,0 +1,240 @@
+//! A non-interactive provider with a loop of its own: it publishes items to a hub, unasked.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tapeline_measure::{Nanos, monotonic_ns};
+use tapeline_omm::domain::ServiceEntry;
+use tapeline_omm::domain::directory::{Info, ServiceState};
+use tapeline_omm::role::ni_provider::{self, Application, Event, NiProvider, Publish};
+use tapeline_omm::role::watchlist::Handle;
+use tapeline_omm::role::{Outbox, Sent};
+use tapeline_omm::rwf::{DataType, Domain, RefreshHeader, UpdateHeader, UpdateType, flags};
+use tapeline_omm::{Dictionary, Fid, Qos, State, Value};
+
+use crate::Error;
+use crate::connection::JsonSettings;
+use crate::dialer::{ConnectionEvent, Dialer, Dialing};
+use crate::endpoint::Endpoint;
+use crate::login::Login;
+use crate::values::{self, LastValues};
+
+/// The longest image that is sent, in bytes of fields.
+const LONGEST_IMAGE: usize = 64 << 10;
+/// The longest wait between two looks at what is due.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+
+/// Publishes items of one service to a hub. The last value of each field is kept, so that each connection begins with images.
+///
+/// ```no_run
+/// use tapeline_client::{Login, Publisher};
+/// use tapeline_omm::{Real, fid};
+///
+/// let mut publisher = Publisher::connect("localhost:14003", &Login::user("me"), 1, "NI_PUB")?;
+/// publisher.publish("IBM.N", &[(fid::BID, Real::decimal(3991, 2).into())])?;
+/// publisher.flush()?;
+/// # Ok::<(), tapeline_client::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Publisher {
+    dialer: Dialer<NiProvider>,
+    service_id: u16,
+    board: Board,
+}
+
+#[derive(Debug, Default)]
+struct Board {
+    items: Vec<Item>,
+    by_name: HashMap<String, usize>,
+    /// Items whose newest values have not been sent.
+    changed: Vec<usize>,
+    is_connected: bool,
+    ended: Option<String>,
+    reason: Option<String>,
+}
+
+#[derive(Debug)]
+struct Item {
+    handle: Handle,
+    values: LastValues,
+    /// Fields that are to be sent as an update; empty where none are.
+    change: LastValues,
+    is_changed: bool,
+}
+
+impl Publisher {
+    /// A publisher of one service, by its number and name, to a hub such as `localhost:14003`. The connection is made by
+    /// [`Self::publish`] and [`Self::flush`].
+    ///
+    /// # Errors
+    /// A login or service that no message can hold, or the system refuses what waits for sockets.
+    pub fn connect(hub: &str, login: &Login, service_id: u16, service: &str) -> Result<Self, Error> {
+        let info = Info {
+            name: Some(service.to_owned()),
+            capabilities: Some(vec![Domain::MARKET_PRICE]),
+            dictionaries_used: Some(vec!["RWFFld".to_owned(), "RWFEnum".to_owned()]),
+            qos: Some(vec![Qos::REALTIME_TICK]),
+            ..Info::default()
+        };
+        let services = [ServiceEntry::new(service_id, info, ServiceState::UP)];
+        let role = NiProvider::new(ni_provider::Settings::default(), &login.request(), &services)?;
+        let dictionary = Arc::new(Dictionary::builtin().clone());
+        let dialer = Dialer::new(role, vec![Endpoint::plain(hub)], dictionary, JsonSettings::default())?;
+        Ok(Self { dialer, service_id, board: Board::default() })
+    }
+
+    /// Publishes fields of an item: its image, where the hub does not have that yet, else an update. Without a connection, or where the hub
+    /// takes nothing, the newest value of each field waits.
+    ///
+    /// # Errors
+    /// Values that no message can hold; [`Error::Ended`] once the session is over for good.
+    pub fn publish(&mut self, item: &str, fields: &[(Fid, Value<'_>)]) -> Result<(), Error> {
+        let fields = values::encode(fields)?;
+        let place = match self.board.by_name.get(item) {
+            Some(place) => *place,
+            None => self.add(item)?,
+        };
+        if let Some(item) = self.board.items.get_mut(place) {
+            item.values.merge(&fields)?;
+            item.change.merge(&fields)?;
+            if !std::mem::replace(&mut item.is_changed, true) {
+                self.board.changed.push(place);
+            }
+        }
+        self.turn(Duration::ZERO)
+    }
+
+    /// Waits until the hub's connection has taken everything that was published.
+    ///
+    /// # Errors
+    /// [`Error::Ended`] once the session is over for good, or the system refuses to wait for sockets.
+    pub fn flush(&mut self) -> Result<(), Error> {
+        loop {
+            self.turn(Duration::ZERO)?;
+            if self.dialer.role().is_ready() && self.board.changed.is_empty() && self.dialer.flush() {
+                return Ok(());
+            }
+            self.turn(LONGEST_WAIT)?;
+        }
+    }
+
+    /// Whether the hub has let this publisher in.
+    pub fn is_ready(&mut self) -> bool {
+        self.dialer.role().is_ready()
+    }
+
+    /// Why there was no connection, since this was asked last.
+    pub fn disconnected(&mut self) -> Option<String> {
+        self.board.reason.take()
+    }
+
+    /// Does what is due, and waits for `timeout` at most until the hub says something.
+    ///
+    /// # Errors
+    /// [`Error::Ended`] once the session is over for good, or the system refuses to wait for sockets.
+    pub fn turn(&mut self, timeout: Duration) -> Result<(), Error> {
+        let now = Nanos(monotonic_ns());
+        let next = self.dialer.turn(now, &mut self.board);
+        if let Some(why) = self.board.ended.clone() {
+            return Err(Error::Ended(why));
+        }
+        let due = next.map_or(LONGEST_WAIT, |next| Duration::from_nanos(next.0.saturating_sub(now.0)));
+        self.dialer.wait(due.min(timeout))
+    }
+
+    /// Withdraws nothing, logs out and closes the connection.
+    pub fn close(mut self) {
+        let Self { dialer, board, .. } = &mut self;
+        dialer.act(|provider, out| provider.log_out(out, board));
+        dialer.flush();
+        dialer.close();
+    }
+
+    fn add(&mut self, name: &str) -> Result<usize, Error> {
+        let place = self.board.items.len();
+        let role = self.dialer.role();
+        let handle = role.add(self.service_id, Domain::MARKET_PRICE, name.as_bytes(), place as u64)?;
+        let (values, change) = (LastValues::default(), LastValues::default());
+        self.board.items.push(Item { handle, values, change, is_changed: false });
+        self.board.by_name.insert(name.to_owned(), place);
+        Ok(place)
+    }
+}
+
+impl Board {
+    /// Sends the image of an item, or its changed fields.
+    fn send_item(
+        &mut self,
+        provider: &mut NiProvider,
+        out: &mut dyn Outbox,
+        place: usize,
+        is_image: bool,
+    ) -> Sent {
+        let Some(item) = self.items.get_mut(place) else { return Sent::NotOpen };
+        let mut fields = vec![0; LONGEST_IMAGE];
+        let values = if is_image { &item.values } else { &item.change };
+        let Ok(len) = values.encode(&mut fields) else { return Sent::TooLong };
+        let publish = if is_image {
+            Publish::Refresh(RefreshHeader {
+                flags: flags::refresh::REFRESH_COMPLETE | flags::refresh::CLEAR_CACHE,
+                qos: Some(Qos::REALTIME_TICK),
+                ..RefreshHeader::new(Domain::MARKET_PRICE, 0, State::OPEN_OK, DataType::FIELD_LIST)
+            })
+        } else {
+            Publish::Update(UpdateHeader::new(
+                Domain::MARKET_PRICE,
+                0,
+                UpdateType::UNSPECIFIED,
+                DataType::FIELD_LIST,
+            ))
+        };
+        let sent = provider.publish(out, item.handle, &publish, fields.get(..len).unwrap_or_default());
+        let sent = sent.unwrap_or(Sent::TooLong);
+        if sent != Sent::Full && (is_image || sent != Sent::NotOpen) {
+            (item.change, item.is_changed) = (LastValues::default(), false);
+        }
+        sent
+    }
+}
+
+impl Dialing<NiProvider> for Board {
+    fn connection(&mut self, _provider: &mut NiProvider, event: ConnectionEvent<'_>) {
+        match event {
+            ConnectionEvent::Connected { .. } => self.is_connected = true,
+            ConnectionEvent::Disconnected { server, reason } => {
+                (self.is_connected, self.reason) = (false, Some(format!("{server}: {reason}")));
+            }
+            ConnectionEvent::Note(_) => {}
+        }
+    }
+
+    fn send(&mut self, provider: &mut NiProvider, out: &mut dyn Outbox) {
+        let changed = std::mem::take(&mut self.changed);
+        for (at, place) in changed.iter().copied().enumerate() {
+            let Some(item) = self.items.get(place).filter(|item| item.is_changed) else { continue };
+            // Its image, which has the change, is sent when the role asks for it.
+            let is_published = provider.is_published(item.handle);
+            match if is_published { self.send_item(provider, out, place, false) } else { Sent::NotOpen } {
+                Sent::Full => {
+                    self.changed.extend_from_slice(changed.get(at..).unwrap_or_default());
+                    return;
+                }
+                Sent::NotOpen => self.changed.push(place),
+                _ => {}
+            }
+        }
+    }
+}
+
+impl Application for Board {
+    fn event(&mut self, provider: &mut NiProvider, out: &mut dyn Outbox, event: Event<'_>) {
+        match event {
+            Event::ImageWanted { closure, .. } => {
+                let _ = self.send_item(provider, out, closure as usize, true);
+            }
+            Event::Ended { state } => self.ended = Some(state.to_string()),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! Files of elements with attributes, as LSEG's tools and their settings are: read with the line of everything in them.
+
+use std::borrow::Cow;
+use std::path::Path;
+
+use quick_xml::events::{BytesStart, Event};
+use quick_xml::{Reader, XmlVersion};
+
+use crate::Error;
+
+/// What is wrong with a file, and where.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// From 1.
+    pub line: usize,
+    /// What is wrong, and what was expected.
+    pub what: String,
+    /// What to do about it; may be empty.
+    pub hint: String,
+}
+
+impl Fault {
+    /// A fault on a line, from 1; `hint` may be empty.
+    pub fn new(line: usize, what: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { line, what: what.into(), hint: hint.into() }
+    }
+
+    /// The error that names the file too.
+    #[must_use]
+    pub fn in_file(self, file: &str) -> Error {
+        let Self { line, what, hint } = self;
+        Error::Line { file: file.to_owned(), line, what, hint }
+    }
+}
+
+/// The text of a file of at most `most` bytes; `what` is what such a file is.
+///
+/// # Errors
+/// The file cannot be read, or is larger.
+pub fn text(path: &Path, most: u64, what: &'static str) -> Result<String, Error> {
+    let read = |source| Error::Read { path: path.to_owned(), source };
+    let size = std::fs::metadata(path).map_err(read)?.len();
+    if size > most {
+        return Err(Error::TooLarge { path: path.to_owned(), size, what, most });
+    }
+    std::fs::read_to_string(path).map_err(read)
+}
+
+/// What comes next in a file.
+#[derive(Debug)]
+pub enum Tag<'a> {
+    /// An element begins.
+    Open(BytesStart<'a>),
+    /// An element without contents.
+    Empty(BytesStart<'a>),
+    /// The last element that began ends.
+    Close,
+    /// Text that is not blank.
+    Text,
+}
+
+/// The tags of a text one by one.
+#[derive(Debug)]
+pub struct Tags<'a> {
+    reader: Reader<&'a [u8]>,
+    text: &'a [u8],
+    /// How far lines were counted, and to which.
+    at: usize,
+    line: usize,
+}
+
+impl<'a> Tags<'a> {
+    /// At the start of the text.
+    pub fn new(text: &'a str) -> Self {
+        let text = text.trim_start_matches('\u{feff}');
+        Self { reader: Reader::from_str(text), text: text.as_bytes(), at: 0, line: 1 }
+    }
+
+    /// The next one; `None` at the end. Comments and declarations are passed over.
+    ///
+    /// # Errors
+    /// What is no XML, or a document type: it could say what no reader of such files expects.
+    pub fn next_tag(&mut self) -> Result<Option<Tag<'a>>, Fault> {
+        loop {
+            self.count_to(self.reader.buffer_position());
+            let event = self.reader.read_event().map_err(|fault| {
+                self.count_to(self.reader.error_position());
+                Fault::new(self.line, format!("this is no XML: {fault}"), "")
+            })?;
+            return Ok(Some(match event {
+                Event::Start(start) => Tag::Open(start),
+                Event::Empty(start) => Tag::Empty(start),
+                Event::End(_) => Tag::Close,
+                Event::Text(text) if text.trim().is_empty() => continue,
+                Event::Text(_) | Event::CData(_) | Event::GeneralRef(_) => Tag::Text,
+                Event::Comment(_) | Event::Decl(_) | Event::PI(_) => continue,
+                Event::DocType(_) => {
+                    return Err(Fault::new(self.line, "there is a document type", "leave it out"));
+                }
+                Event::Eof => return Ok(None),
+            }));
+        }
+    }
+
+    /// The line on which the last tag begins.
+    pub const fn line(&self) -> usize {
+        self.line
+    }
+
+    fn count_to(&mut self, position: u64) {
+        let position = usize::try_from(position).unwrap_or(usize::MAX).min(self.text.len());
+        let passed = self.text.get(self.at..position).unwrap_or_default();
+        self.line += passed.iter().filter(|byte| **byte == b'\n').count();
+        self.at = self.at.max(position);
+    }
+}
+
+/// The attributes of an element on this line, in their order.
+pub fn attributes<'e>(
+    element: &'e BytesStart<'_>,
+    line: usize,
+) -> impl Iterator<Item = Result<(Cow<'e, str>, Cow<'e, str>), Fault>> {
+    // One that is given twice is the caller's to notice: looking for all of them would take a square of their number.
+    let mut attributes = element.attributes();
+    attributes.with_checks(false);
+    attributes.map(move |attribute| {
+        let fault = |fault: &dyn std::fmt::Display| Fault::new(line, format!("this is no XML: {fault}"), "");
+        let attribute = attribute.map_err(|error| fault(&error))?;
+        let value = attribute.normalized_value(XmlVersion::Implicit1_0).map_err(|error| fault(&error))?;
+        Ok((Cow::Owned(attribute.key.as_ref().to_owned()), value))
+    })
+}
+
+/// Elements within elements at most, and in all: a file of messages has a dozen, and hundreds.
+const MOST_DEEP: usize = 16;
+const MOST_ELEMENTS: usize = 100_000;
+
+/// An element with all that is in it.
+#[derive(Debug)]
+pub struct Element {
+    /// The element's name.
+    pub name: String,
+    /// Where it begins, from 1.
+    pub line: usize,
+    attributes: Vec<(String, String)>,
+    /// The elements in it, in their order.
+    pub children: Vec<Element>,
+}
+
+impl Element {
+    /// The root element of a text. Text between elements is passed over.
+    ///
+    /// # Errors
+    /// What is no XML, or too much of it.
+    pub fn parse(text: &str) -> Result<Self, Fault> {
+        let mut tags = Tags::new(text);
+        let (mut open, mut root): (Vec<Self>, Option<Self>) = (Vec::new(), None);
+        let mut count = 0;
+        while let Some(tag) = tags.next_tag()? {
+            let line = tags.line();
+            let done = match tag {
+                Tag::Open(start) => {
+                    open.push(Self::begin(&start, line)?);
+                    None
+                }
+                Tag::Empty(start) => Some(Self::begin(&start, line)?),
+                Tag::Close => open.pop(),
+                Tag::Text => None,
+            };
+            count += 1;
+            if open.len() > MOST_DEEP {
+                let what = format!("elements are deeper than {MOST_DEEP} within each other");
+                return Err(Fault::new(line, what, ""));
+            }
+            if count > MOST_ELEMENTS {
+                return Err(Fault::new(line, format!("there are more than {MOST_ELEMENTS} elements"), ""));
+            }
+            match (done, open.last_mut()) {
+                (Some(done), Some(parent)) => parent.children.push(done),
+                (Some(done), None) if root.is_none() => root = Some(done),
+                (Some(done), None) => {
+                    return Err(Fault::new(done.line, "there is a second root element", ""));
+                }
+                (None, _) => {}
+            }
+        }
+        if let Some(open) = open.last() {
+            return Err(Fault::new(open.line, format!("the element {} is not closed", open.name), ""));
+        }
+        root.ok_or_else(|| Fault::new(tags.line(), "there is no element", ""))
+    }
+
+    fn begin(start: &BytesStart<'_>, line: usize) -> Result<Self, Fault> {
+        let attributes = attributes(start, line)
+            .map(|attribute| attribute.map(|(name, value)| (name.into_owned(), value.into_owned())))
+            .collect::<Result<_, _>>()?;
+        Ok(Self { name: start.name().as_ref().to_owned(), line, attributes, children: Vec::new() })
+    }
+
+    /// The attribute of this name.
+    pub fn attribute(&self, name: &str) -> Option<&str> {
+        self.attributes.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The attribute of this name, which has to be there.
+    ///
+    /// # Errors
+    /// It is not.
+    pub fn required(&self, name: &str) -> Result<&str, Fault> {
+        self.attribute(name).ok_or_else(|| self.fault(format!("{} has no {name}", self.name), ""))
+    }
+
+    /// The one child, which has to be called so.
+    ///
+    /// # Errors
+    /// There is none, several, or another.
+    pub fn only_child(&self, name: &str) -> Result<&Self, Fault> {
+        match self.children.as_slice() {
+            [child] if child.name == name => Ok(child),
+            [] => Err(self.fault(format!("{} is empty; expected one {name} in it", self.name), "")),
+            [child] => Err(child.unexpected(&self.name, &[name])),
+            [_, second, ..] => {
+                let what = format!("{} has more than one element in it; expected one {name}", self.name);
+                Err(second.fault(what, ""))
+            }
+        }
+    }
+
+    /// That this element is none of those that can be within `parent`.
+    pub fn unexpected(&self, parent: &str, known: &[&str]) -> Fault {
+        let what = format!("{} has no place in {parent}; expected {}", self.name, known.join(" or "));
+        let hint = crate::nearest(&self.name, known).map(|near| format!("there is {near}"));
+        self.fault(what, hint.unwrap_or_default())
+    }
+
+    /// Something wrong on its line.
+    pub fn fault(&self, what: impl Into<String>, hint: impl Into<String>) -> Fault {
+        Fault::new(self.line, what, hint)
+    }
+}
