@@ -749,7 +749,7 @@ impl Server {
 }
 
 /// Has the tickerplant take a message. What it answers to rows that went onward is not sent, but comes back; with the bytes that were
-/// sent.
+/// sent, or written for an answer that turned out too long.
 fn hand_over(
     message: &Message<'_>,
     from: StreamId,
@@ -762,9 +762,12 @@ fn hand_over(
     let before = onward.as_ref().map(|onward| onward.taken());
     let is_kept = before.is_some() && message.kind == MessageKind::Sync;
     let kept = is_kept.then(|| (session, Vec::new()));
+    let written = plant.counters().answer_bytes;
     let mut out = Out { streams, onward, now, kept, sent: 0 };
     plant.receive(session, message, local, &mut out);
     let Out { streams, onward, kept, sent, .. } = out;
+    let written = plant.counters().answer_bytes - written;
+    let sent = sent.max(usize::try_from(written).unwrap_or(usize::MAX));
     let Some((_, answer)) = kept else { return (None, sent) };
     if onward.map(|onward| onward.taken()) == before {
         streams.send(from, &answer);

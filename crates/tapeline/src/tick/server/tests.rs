@@ -112,6 +112,42 @@ fn who_asks_for_much_does_not_hold_up_others() {
     }
 }
 
+/// An answer that turns out too long has cost what was written of it, although an error of a few bytes is sent.
+#[test]
+fn answers_that_are_too_long_do_not_hold_up_others() {
+    let (mut server, _folder) = open("");
+    let names: Vec<_> = (0..NAMES).map(|at| format!("{at:036}")).collect();
+    let subscribe = message(MessageKind::Async, |out| {
+        out.list(3)?;
+        out.string(b".u.sub")?;
+        out.symbol(b"trade")?;
+        out.symbols(names.iter().map(String::as_bytes))
+    });
+    // Six lists of 740 kB: more than the 4 MiB of the longest answer.
+    let mut greedy = Vec::new();
+    for count in 1..=6 {
+        let (mut stream, subscribe) = (connect(&mut server), subscribe.clone());
+        let writing = std::thread::spawn(move || {
+            stream.write_all(&subscribe).unwrap();
+            stream
+        });
+        while server.report().answered < count {
+            server.turn(SHORT_NAP).unwrap();
+        }
+        greedy.push(writing.join().unwrap());
+    }
+    let query = message(MessageKind::Sync, |out| out.string(b".u.w"));
+    greedy[0].write_all(&query.repeat(20)).unwrap();
+    let before = server.report().answered;
+    let mut answered = 0;
+    while answered < 20 {
+        server.turn(SHORT_NAP).unwrap();
+        let now = server.report().answered - before;
+        assert!(now - answered <= 1, "{now} answers after {answered}, in one turn");
+        answered = now;
+    }
+}
+
 /// Nobody waits for the answers: none is made.
 #[test]
 fn queries_without_an_answer_cost_a_turn_nothing() {
