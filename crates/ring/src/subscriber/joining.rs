@@ -154,7 +154,13 @@ fn take_slot(segment: &Segment, memory: &Memory, label: &str) -> Result<(usize, 
     let identity = &table.slots[slot].identity;
     identity.pid.store(process::pid(), Ordering::Relaxed);
     identity.start_ticks.store(process::start_ticks(), Ordering::Relaxed);
-    let ticket = table.members.tickets.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+    let next_ticket = || table.members.tickets.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+    let mut ticket = next_ticket();
+    // The counter may have been written over. A ticket that was given before would make the order to an earlier holder of the slot one to
+    // this subscriber, which would be evicted before it has read a frame.
+    if memory.publisher().orders[slot].word.load(Ordering::Relaxed) >> 2 == ticket {
+        ticket = next_ticket();
+    }
     identity.ticket.store(ticket, Ordering::Relaxed);
     identity.set_label(label);
     Ok((slot, ticket))

@@ -4,9 +4,12 @@
 
 mod program;
 
+use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use proptest::prelude::*;
+use tapeline_ring::{Gated, Name, Options, Poll, PublisherOf, Start, Subscriber};
 
 /// Programs that keep together what must be together to reach far: a step and its bytes.
 fn program() -> impl Strategy<Value = Vec<u8>> {
@@ -60,4 +63,26 @@ fn the_checksum_is_where_the_program_thinks() {
     let with = program::run(&[0, 1, 0x10, 104 - 8, 0, 1]);
     let without = program::run(&[0, 1, 0x00, 104 - 8, 0, 1]);
     assert_eq!((with.worked, with.refused, without.worked, without.refused), (1, 0, 0, 1));
+}
+
+/// Found by fuzzing: somebody sets the counter of tickets back, and the next subscriber of a slot takes the order to evict an earlier one for
+/// its own.
+#[test]
+fn who_joins_where_another_was_evicted_is_not_evicted() {
+    let name = Name::new(&format!("test-attach-ticket-{}", std::process::id())).unwrap();
+    let stall_limit = Duration::from_nanos(1);
+    let options = Options { capacity: 4096, stall_limit, keep: false, ..Options::default() };
+    let mut publisher = PublisherOf::<Gated>::open(&name, &options).unwrap();
+    let stalled = Subscriber::join(&name, Start::Newest).unwrap();
+    while publisher.evicted() == 0 {
+        let _ = publisher.publish(&[0; 500]);
+    }
+    drop(stalled);
+    let file = std::fs::File::options().write(true).open(name.path()).unwrap();
+    let tickets = rustix::param::page_size() + program::PUBLISHER_LINES + 8;
+    file.write_all_at(&0_u64.to_le_bytes(), tickets as u64).unwrap();
+    let mut subscriber = Subscriber::join(&name, Start::Newest).unwrap();
+    publisher.publish(b"after").unwrap();
+    let Poll::Frame(frame) = subscriber.next() else { panic!("no frame, though one was published") };
+    assert_eq!(frame.bytes(), b"after");
 }

@@ -22,7 +22,7 @@ use tapeline_ring::{
 /// Bytes of the header that its checksum covers (`layout.rs`).
 const SUMMED: usize = 152;
 /// Bytes of the control lines (`lines.rs`).
-const PUBLISHER_LINES: usize = 4096;
+pub(crate) const PUBLISHER_LINES: usize = 4096;
 const SUBSCRIBER_LINES: usize = 20480;
 /// Steps of a program, at most.
 const STEPS: usize = 200;
