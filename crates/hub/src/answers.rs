@@ -11,9 +11,9 @@ use tapeline_omm::rwf::{
 use tapeline_plant::Seq;
 use tapeline_plant::demand::{Answer, Demand, ItemName, Ticket};
 
+use crate::connections::{Behind, Connections, SessionId};
 use crate::hub::Hub;
-use crate::interest::Standing;
-use crate::outlets::{Behind, Outlets, SessionId};
+use crate::interest::StreamPhase;
 use crate::session::Session;
 use crate::settings::SlowPolicy;
 
@@ -21,7 +21,7 @@ impl Hub {
     /// The next thing that the sources are to be told. To be asked until there is nothing; what is not asked for waits, each item
     /// once, so that a caller whose own queue is full may leave the rest here.
     pub fn next_demand(&mut self) -> Option<Demand> {
-        let demand = self.market.next_demand()?;
+        let demand = self.shared.next_demand()?;
         self.counters.demands += 1;
         Some(demand)
     }
@@ -29,30 +29,30 @@ impl Hub {
     /// What waits to be told to the sources.
     #[must_use]
     pub fn demands(&self) -> usize {
-        self.market.demands.len()
+        self.shared.demands.len()
     }
 
     /// Posts whose receipts are awaited from the sources.
     #[must_use]
     pub fn awaited_receipts(&self) -> usize {
-        self.market.receipts.len()
+        self.shared.receipts.len()
     }
 
     /// Private streams that go on to sources.
     #[must_use]
     pub fn private_streams(&self) -> usize {
-        self.market.private.len()
+        self.shared.private.len()
     }
 
     /// A source has answered.
-    pub fn answer(&mut self, now: Nanos, answer: Answer, outlets: &mut impl Outlets) {
+    pub fn answer(&mut self, now: Nanos, answer: Answer, connections: &mut impl Connections) {
         self.counters.answers += 1;
-        self.fold_all(now, outlets);
+        self.fold_all(now, connections);
         let is_taken = match answer {
-            Answer::Status { item, message } => self.status_answer(now, &item, &message, outlets),
-            Answer::Private { ticket, message } => self.private_answer(now, ticket, &message, outlets),
-            Answer::Ack { ticket, message } => self.ack(ticket, &message, outlets),
-            Answer::Generic { item, message } => self.generic_answer(now, &item, &message, outlets),
+            Answer::Status { item, message } => self.status_answer(now, &item, &message, connections),
+            Answer::Private { ticket, message } => self.private_answer(now, ticket, &message, connections),
+            Answer::Ack { ticket, message } => self.ack(ticket, &message, connections),
+            Answer::Generic { item, message } => self.generic_answer(now, &item, &message, connections),
             _ => false,
         };
         self.counters.stray_answers += u64::from(!is_taken);
@@ -63,18 +63,18 @@ impl Hub {
         now: Nanos,
         item: &ItemName,
         message: &[u8],
-        outlets: &mut impl Outlets,
+        connections: &mut impl Connections,
     ) -> bool {
-        let Some(place) = self.market.find(item) else { return false };
-        let Some(there) = self.market.interest.get(place).filter(|item| !item.is_of_feeds()) else {
+        let Some(place) = self.shared.find(item) else { return false };
+        let Some(there) = self.shared.interest.get(place).filter(|item| !item.is_of_feeds()) else {
             return false;
         };
         // Answers come beside the ring, and are of a time without an image: where there is one by now, the ring was quicker,
         // and says itself how the item is.
-        if there.has_image || there.streams.iter().any(|open| open.standing == Standing::Current) {
+        if there.has_image || there.streams.iter().any(|open| open.phase == StreamPhase::Current) {
             return false;
         }
-        self.item_status(now, place, Seq(self.next_seq), message, outlets);
+        self.item_status(now, place, Seq(self.next_seq), message, connections);
         true
     }
 
@@ -85,43 +85,43 @@ impl Hub {
         now: Nanos,
         ticket: Ticket,
         message: &[u8],
-        outlets: &mut impl Outlets,
+        connections: &mut impl Connections,
     ) -> bool {
-        let Some((id, stream)) = self.market.private.stream(ticket) else { return false };
+        let Some((id, stream)) = self.shared.private.stream(ticket) else { return false };
         let Some(Some(session)) = self.sessions.get_mut(id.index()) else { return false };
-        let Session { provider, backlog, account } = session;
-        if account.over.is_some() {
+        let Session { provider, backlog, session_state } = session;
+        if session_state.over.is_some() {
             return false;
         }
         let mut sent = Sent::Full;
-        if !account.is_full {
-            let there = outlets
+        if !session_state.is_full {
+            let there = connections
                 .with(id, |out| provider.pass_on(now, &mut Behind::new(backlog, out), stream, message));
             sent = there.unwrap_or(Sent::NotOpen);
         }
         if sent == Sent::Full {
-            account.found_no_room(now);
-            if self.market.rest.has_room(message.len() + LONGEST_KEY) {
+            session_state.found_no_room(now);
+            if self.shared.overflow.has_room(message.len() + LONGEST_KEY) {
                 sent = provider.pass_on(now, backlog.for_all(), stream, message);
-                self.market.rest.count(now, account, backlog);
+                self.shared.overflow.count(now, session_state, backlog);
             }
-            if matches!(account.slow, SlowPolicy::Block { .. }) && !account.holds {
-                account.holds = self.market.hold(id, provider, true);
+            if matches!(session_state.slow, SlowPolicy::Block { .. }) && !session_state.holds {
+                session_state.holds = self.shared.hold(id, provider, true);
             }
         }
         match sent {
             Sent::Queued => {
-                account.counters.answers += 1;
+                session_state.counters.answers += 1;
                 match MessageView::parse(message).map(|message| message.class()) {
-                    Ok(MessageClass::REFRESH) => account.counters.refreshes += 1,
-                    Ok(MessageClass::UPDATE) => account.counters.updates += 1,
-                    Ok(MessageClass::STATUS) => account.counters.statuses += 1,
+                    Ok(MessageClass::REFRESH) => session_state.counters.refreshes += 1,
+                    Ok(MessageClass::UPDATE) => session_state.counters.updates += 1,
+                    Ok(MessageClass::STATUS) => session_state.counters.statuses += 1,
                     _ => {}
                 }
             }
             Sent::NotOpen => {}
             Sent::Full | Sent::TooLong => {
-                self.end_private(now, id, stream, ticket, outlets);
+                self.end_private(now, id, stream, ticket, connections);
                 return true;
             }
         }
@@ -130,10 +130,10 @@ impl Hub {
         let is_last =
             said.is_ok_and(|header| header.state().is_some_and(|state| crate::statuses::is_final(&state)));
         if is_over || is_last {
-            self.market.private.close(id, stream);
+            self.shared.private.close(id, stream);
             if !is_last {
                 // A snapshot is done: the source may not know of it.
-                self.market.demands.last_word(Demand::ClosePrivate { ticket });
+                self.shared.demands.last_word(Demand::ClosePrivate { ticket });
             }
         }
         sent.is_queued()
@@ -146,10 +146,10 @@ impl Hub {
         id: SessionId,
         stream: StreamHandle,
         ticket: Ticket,
-        outlets: &mut impl Outlets,
+        connections: &mut impl Connections,
     ) {
-        self.market.private.close(id, stream);
-        self.market.demands.last_word(Demand::ClosePrivate { ticket });
+        self.shared.private.close(id, stream);
+        self.shared.demands.last_word(Demand::ClosePrivate { ticket });
         let state = State {
             stream: StreamState::CLOSED_RECOVER,
             data: DataState::SUSPECT,
@@ -157,12 +157,12 @@ impl Hub {
             text: b"There was no room for a message of this stream",
         };
         let header = StatusHeader { state: Some(state), ..StatusHeader::new(Domain::MARKET_PRICE, 0) };
-        self.say_last(now, id, stream, &header, outlets);
+        self.say_last(now, id, stream, &header, connections);
     }
 
     /// The receipt of a post, under the client's own number.
-    fn ack(&mut self, ticket: Ticket, message: &[u8], outlets: &mut impl Outlets) -> bool {
-        let Some((id, receipt)) = self.market.receipts.take(ticket) else { return false };
+    fn ack(&mut self, ticket: Ticket, message: &[u8], connections: &mut impl Connections) -> bool {
+        let Some((id, receipt)) = self.shared.receipts.take(ticket) else { return false };
         let Some(Some(session)) = self.sessions.get_mut(id.index()) else { return false };
         let header = MessageView::parse(message).and_then(|message| message.header());
         let nak = match &header {
@@ -173,12 +173,12 @@ impl Hub {
                 text: b"The source's receipt cannot be read",
             }),
         };
-        let Session { provider, backlog, account } = session;
-        if account.over.is_some() {
+        let Session { provider, backlog, session_state } = session;
+        if session_state.over.is_some() {
             return false;
         }
-        account.counters.answers += 1;
-        outlets.with(id, |out| provider.ack(&mut Behind::new(backlog, out), receipt, nak));
+        session_state.counters.answers += 1;
+        connections.with(id, |out| provider.ack(&mut Behind::new(backlog, out), receipt, nak));
         matches!(header, Ok(Header::Ack(_)))
     }
 
@@ -188,32 +188,32 @@ impl Hub {
         now: Nanos,
         item: &ItemName,
         message: &[u8],
-        outlets: &mut impl Outlets,
+        connections: &mut impl Connections,
     ) -> bool {
         let is_generic = MessageView::parse(message).and_then(|message| message.header());
         if !matches!(is_generic, Ok(Header::Generic(_))) {
             return false;
         }
-        let Some(item) = self.market.find(item).and_then(|place| self.market.interest.get(place)) else {
+        let Some(item) = self.shared.find(item).and_then(|place| self.shared.interest.get(place)) else {
             return false;
         };
         for open in &item.streams {
             let Some(Some(session)) = self.sessions.get_mut(open.session.index()) else { continue };
-            let Session { provider, backlog, account } = session;
-            if account.over.is_some() {
+            let Session { provider, backlog, session_state } = session;
+            if session_state.over.is_some() {
                 continue;
             }
-            let sent = if account.is_full {
+            let sent = if session_state.is_full {
                 Sent::Full
             } else {
                 let pass = |out: &mut dyn tapeline_omm::role::Outbox| {
                     provider.pass_on(now, &mut Behind::new(backlog, out), open.stream, message)
                 };
-                outlets.with(open.session, pass).unwrap_or(Sent::NotOpen)
+                connections.with(open.session, pass).unwrap_or(Sent::NotOpen)
             };
             match sent {
-                Sent::Queued => account.counters.answers += 1,
-                _ => account.counters.lost += 1,
+                Sent::Queued => session_state.counters.answers += 1,
+                _ => session_state.counters.lost += 1,
             }
         }
         true

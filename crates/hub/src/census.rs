@@ -2,9 +2,9 @@
 
 use tapeline_nanos::Nanos;
 
+use crate::connections::SessionId;
+use crate::event::SessionCounters;
 use crate::hub::Hub;
-use crate::note::SessionCounters;
-use crate::outlets::SessionId;
 use crate::settings::SlowPolicy;
 
 /// A session at this moment.
@@ -36,18 +36,18 @@ impl Hub {
     pub fn seen(&self) -> impl Iterator<Item = SessionSeen<'_>> {
         self.sessions.iter().zip(0..).filter_map(|(session, number)| {
             let session = session.as_ref()?;
-            let account = &session.account;
+            let session_state = &session.session_state;
             let malformed = session.provider.counters().malformed;
             Some(SessionSeen {
                 session: SessionId(number),
-                user: &account.user,
+                user: &session_state.user,
                 streams: session.provider.open_streams(),
                 queued_messages: session.backlog.len(),
                 queued_bytes: session.backlog.held(),
-                owed: account.owed(),
-                waits_since: session.backlog.oldest().into_iter().chain(account.stuck).min(),
-                slow: account.slow,
-                counters: SessionCounters { malformed, ..account.counters },
+                owed: session_state.owed(),
+                waits_since: session.backlog.oldest().into_iter().chain(session_state.stuck).min(),
+                slow: session_state.slow,
+                counters: SessionCounters { malformed, ..session_state.counters },
             })
         })
     }

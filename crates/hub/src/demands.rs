@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use tapeline_plant::demand::{Demand, Ticket};
 
-use crate::interest::Place;
+use crate::interest::ItemSlot;
 
 /// Demands in their order. What is wanted of items is found out when its turn comes, so that each item waits here once, however
 /// many clients ask; messages are as many as may be.
@@ -25,7 +25,7 @@ pub(crate) struct Demands {
 #[derive(Debug)]
 pub(crate) enum Waiting {
     /// What is wanted of an item now.
-    Item(Place),
+    Item(ItemSlot),
     /// This, as it is.
     Message(Demand),
 }
@@ -47,7 +47,7 @@ impl Demands {
     }
 
     /// There is news of an item, which does not wait here yet.
-    pub(crate) fn item(&mut self, place: Place) {
+    pub(crate) fn item(&mut self, place: ItemSlot) {
         self.waiting.push_back(Waiting::Item(place));
     }
 

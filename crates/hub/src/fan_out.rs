@@ -14,36 +14,36 @@ use tapeline_plant::tick::{self, Kind, Tick};
 use tapeline_plant::{ItemId, Seq};
 
 use crate::backlog::Backlog;
-use crate::desk::copy;
+use crate::connections::{Behind, Connections};
+use crate::event::{End, TooMuch};
 use crate::feeds;
 use crate::hub::Hub;
 use crate::images::Outcome;
-use crate::interest::{MOST_PERMISSION, Named, Open, Place, Standing};
-use crate::note::{End, TooMuch};
-use crate::outlets::{Behind, Outlets};
+use crate::interest::{ItemSlot, MOST_PERMISSION, Named, Open, StreamPhase};
+use crate::request_handler::copy;
 use crate::services;
-use crate::session::{Owed, Session};
+use crate::session::{PendingReply, Session};
 use crate::settings::{Settings, SlowPolicy};
 use crate::statuses::is_final;
 use crate::views::choose;
 
 impl Hub {
     /// Takes the next tick of the plant's ring.
-    pub fn tick(&mut self, now: Nanos, tick: &Tick<'_>, outlets: &mut impl Outlets) {
+    pub fn tick(&mut self, now: Nanos, tick: &Tick<'_>, connections: &mut impl Connections) {
         self.counters.ticks += 1;
         let seq = tick.header.seq.0;
         let missing = seq.saturating_sub(self.next_seq);
         if missing > 0 && self.next_seq > 0 {
-            self.missed(now, missing, outlets);
+            self.missed(now, missing, connections);
         }
         self.next_seq = seq.saturating_add(1);
         if tick.header.kind != Kind::Update || tick.header.flags.contains(tick::Flags::LAST) {
             // What follows looks at images, or takes an item away.
-            self.fold_all(now, outlets);
+            self.fold_all(now, connections);
         }
-        let is_of_feeds = self.market.services.is_of_feeds(tick.header.service);
-        if is_of_feeds && !self.market.is_up {
-            self.bring_up(now, outlets);
+        let is_of_feeds = self.shared.services.is_of_feeds(tick.header.service);
+        if is_of_feeds && !self.shared.is_up {
+            self.bring_up(now, connections);
         }
         if tick.header.item == ItemId(0) {
             self.counters.about_no_item += 1;
@@ -51,9 +51,9 @@ impl Hub {
                 return;
             }
             if !is_of_feeds {
-                self.service_tick(now, tick, outlets);
-            } else if let Some(group) = self.market.feeds.status(tick, !self.anew.takes_image()) {
-                self.tell(now, [ServicePart::Group(group)], outlets);
+                self.service_tick(now, tick, connections);
+            } else if let Some(group) = self.shared.feeds.status(tick, !self.resync.takes_image()) {
+                self.tell(now, [ServicePart::Group(group)], connections);
             }
             return;
         }
@@ -62,30 +62,32 @@ impl Hub {
             return;
         };
         if tick.header.flags.contains(tick::Flags::LAST) {
-            return self.number_ends(now, tick, &message, outlets);
+            return self.number_ends(now, tick, &message, connections);
         }
         if !is_of_feeds && message.header().is_err() {
             // Nobody could read it; what follows the header is looked at where it is folded into an image.
             self.counters.unusable += 1;
             return;
         }
-        let known = self.market.interest.of_number(tick.header.item, message.domain());
-        let Some(place) = known.or_else(|| self.appear(now, tick, message.domain(), outlets)) else { return };
-        let Some(item) = self.market.interest.get_mut(place) else { return };
+        let known = self.shared.interest.of_number(tick.header.item, message.domain());
+        let Some(place) = known.or_else(|| self.appear(now, tick, message.domain(), connections)) else {
+            return;
+        };
+        let Some(item) = self.shared.interest.get_mut(place) else { return };
         if tick.header.channel != tick::POSTED {
             item.channel = tick.header.channel;
         }
         if item.upstream.as_ref().is_some_and(|upstream| !upstream.is_told())
-            && self.market.is_on_demand(place)
+            && self.shared.is_on_demand(place)
         {
             self.counters.unwanted += 1;
-            self.market.interest.forget_if_idle(place);
+            self.shared.interest.forget_if_idle(place);
             return;
         }
         match tick.header.kind {
-            Kind::Update => self.update(now, place, tick, outlets),
-            Kind::Refresh => self.refresh(now, place, tick, &message, outlets),
-            Kind::Status => self.item_status(now, place, tick.header.seq, tick.body, outlets),
+            Kind::Update => self.update(now, place, tick, connections),
+            Kind::Refresh => self.refresh(now, place, tick, &message, connections),
+            Kind::Status => self.item_status(now, place, tick.header.seq, tick.body, connections),
             // What a later version of the plant may say.
             _ => self.counters.unusable += 1,
         }
@@ -93,21 +95,21 @@ impl Hub {
 
     /// The feeds' service is up, as it is with their first tick: clients may ask before that for what is to come.
     #[cold]
-    pub fn bring_up(&mut self, now: Nanos, outlets: &mut impl Outlets) {
-        if self.market.services.feeds().is_some() && !self.market.is_up {
-            self.market.is_up = true;
-            self.tell(now, [ServicePart::State(services::state(true, ""))], outlets);
+    pub fn bring_up(&mut self, now: Nanos, connections: &mut impl Connections) {
+        if self.shared.services.feeds().is_some() && !self.shared.is_up {
+            self.shared.is_up = true;
+            self.tell(now, [ServicePart::State(services::state(true, ""))], connections);
         }
     }
 
     /// Takes what another reader made of ticks that this hub did not see: the state of a feed or of a service, or an item's image
     /// as a refresh. Before the first [`tick`](Self::tick), or after [`begin_anew`](Self::begin_anew), and in any order.
-    pub fn image(&mut self, now: Nanos, tick: &Tick<'_>, outlets: &mut impl Outlets) {
+    pub fn image(&mut self, now: Nanos, tick: &Tick<'_>, connections: &mut impl Connections) {
         // It is of another moment than the ticks: which of them is the next is as before.
         let next_seq = std::mem::take(&mut self.next_seq);
-        self.anew.is_image = true;
-        self.tick(now, tick, outlets);
-        self.anew.is_image = false;
+        self.resync.is_image = true;
+        self.tick(now, tick, connections);
+        self.resync.is_image = false;
         self.next_seq = next_seq;
     }
 
@@ -129,75 +131,75 @@ impl Hub {
         now: Nanos,
         tick: &Tick<'_>,
         domain: Domain,
-        outlets: &mut impl Outlets,
-    ) -> Option<Place> {
+        connections: &mut impl Connections,
+    ) -> Option<ItemSlot> {
         let service = tick.header.service;
-        if self.market.services.get(service).is_none() {
+        if self.shared.services.get(service).is_none() {
             self.counters.not_served += 1;
             return None;
         }
         let named = Named { service, domain, name: tick.name.as_bytes() };
-        let Ok(place) = self.market.interest.appear(tick.header.item, &named) else {
+        let Ok(place) = self.shared.interest.appear(tick.header.item, &named) else {
             self.counters.unusable += 1;
             return None;
         };
-        self.market.note_source(place);
-        if self.market.services.is_of_feeds(service)
-            && let Some(info) = self.market.services.serves(domain)
+        self.shared.note_source(place);
+        if self.shared.services.is_of_feeds(service)
+            && let Some(info) = self.shared.services.serves(domain)
         {
-            self.tell(now, [info], outlets);
+            self.tell(now, [info], connections);
         }
         Some(place)
     }
 
     /// Ticks are missing: no image can be believed any more.
     #[cold]
-    pub(crate) fn missed(&mut self, now: Nanos, missing: u64, outlets: &mut impl Outlets) {
+    pub(crate) fn missed(&mut self, now: Nanos, missing: u64, connections: &mut impl Connections) {
         self.counters.missing = self.counters.missing.saturating_add(missing);
-        self.fold_all(now, outlets);
+        self.fold_all(now, connections);
         // A number that has gone to another item meanwhile would bring that one's updates to those who have this one.
-        self.market.interest.forget_numbers();
-        let groups = self.market.feeds.doubt_all();
-        self.tell(now, groups.into_iter().map(ServicePart::Group), outlets);
-        let changes = self.market.services.doubt(feeds::MISSED);
-        self.announce(now, Seq(self.next_seq), &changes, outlets);
+        self.shared.interest.forget_numbers();
+        let groups = self.shared.feeds.doubt_all();
+        self.tell(now, groups.into_iter().map(ServicePart::Group), connections);
+        let changes = self.shared.services.doubt(feeds::MISSED);
+        self.announce(now, Seq(self.next_seq), &changes, connections);
     }
 
-    fn update(&mut self, now: Nanos, place: Place, tick: &Tick<'_>, outlets: &mut impl Outlets) {
-        if !self.market.unfolded.has_room(tick.body.len()) {
-            self.fold_all(now, outlets);
+    fn update(&mut self, now: Nanos, place: ItemSlot, tick: &Tick<'_>, connections: &mut impl Connections) {
+        if !self.shared.unfolded.has_room(tick.body.len()) {
+            self.fold_all(now, connections);
         }
-        let market = &mut self.market;
-        let Some(item) = market.interest.get_mut(place) else { return };
+        let shared = &mut self.shared;
+        let Some(item) = shared.interest.get_mut(place) else { return };
         if item.is_kept && item.is_of_feeds() {
-            market.unfolded.push(place, tick.header.seq, tick.body);
-        } else if item.is_kept && market.images.apply(item, tick.header.seq, tick.body).is_malformed {
-            return self.unreadable(now, place, outlets);
+            shared.unfolded.push(place, tick.header.seq, tick.body);
+        } else if item.is_kept && shared.images.apply(item, tick.header.seq, tick.body).is_malformed {
+            return self.unreadable(now, place, connections);
         }
         for open in &mut item.streams {
             let Some(Some(session)) = self.sessions.get_mut(open.session.index()) else { continue };
-            if session.account.over.is_some() {
+            if session.session_state.over.is_some() {
                 continue;
             }
-            if open.standing != Standing::Current {
-                match open.standing {
-                    Standing::Owed => session.account.counters.conflated += 1,
-                    Standing::Gap => session.account.counters.dropped += 1,
+            if open.phase != StreamPhase::Current {
+                match open.phase {
+                    StreamPhase::ImageOwed => session.session_state.counters.conflated += 1,
+                    StreamPhase::GapOwed => session.session_state.counters.dropped += 1,
                     _ => {}
                 }
                 continue;
             }
-            let Some(bytes) = market.views.cut(open.view, tick.header.seq, tick.body) else { continue };
+            let Some(bytes) = shared.views.cut(open.view, tick.header.seq, tick.body) else { continue };
             let stream = open.stream;
-            let sent = offer(now, session, open, &market.settings, outlets, |provider, out| {
+            let sent = offer(now, session, open, &shared.settings, connections, |provider, out| {
                 provider.update(out, stream, bytes)
             });
             match sent {
-                Sent::Queued => session.account.counters.updates += 1,
-                Sent::Full if session.account.over.is_some() => self.over.push_back(open.session),
-                Sent::Full => match session.account.slow {
-                    SlowPolicy::DropWithGap { .. } => session.account.counters.dropped += 1,
-                    _ => session.account.counters.conflated += 1,
+                Sent::Queued => session.session_state.counters.updates += 1,
+                Sent::Full if session.session_state.over.is_some() => self.over.push_back(open.session),
+                Sent::Full => match session.session_state.slow {
+                    SlowPolicy::DropWithGap { .. } => session.session_state.counters.dropped += 1,
+                    _ => session.session_state.counters.conflated += 1,
                 },
                 Sent::NotOpen => open.missed = true,
                 Sent::TooLong => {}
@@ -208,10 +210,10 @@ impl Hub {
     fn refresh(
         &mut self,
         now: Nanos,
-        place: Place,
+        place: ItemSlot,
         tick: &Tick<'_>,
         message: &MessageView<'_>,
-        outlets: &mut impl Outlets,
+        connections: &mut impl Connections,
     ) {
         let Ok(Header::Refresh(header)) = message.header() else {
             self.counters.unusable += 1;
@@ -221,15 +223,15 @@ impl Hub {
             self.counters.unusable += 1;
             return;
         }
-        let market = &mut self.market;
-        let Some(item) = market.interest.get_mut(place) else { return };
+        let shared = &mut self.shared;
+        let Some(item) = shared.interest.get_mut(place) else { return };
         let outcome = if item.is_kept {
-            market.images.apply(item, tick.header.seq, tick.body)
+            shared.images.apply(item, tick.header.seq, tick.body)
         } else {
             Outcome::NOT_KEPT
         };
         if outcome.is_malformed {
-            return self.unreadable(now, place, outlets);
+            return self.unreadable(now, place, connections);
         }
         let is_complete = header.flags.has(flags::refresh::REFRESH_COMPLETE);
         item.has_image = outcome.is_whole && is_complete;
@@ -246,22 +248,22 @@ impl Hub {
         let stays =
             header.permission_data.is_none() && header.part.unwrap_or(0) > 0 && item.permission.is_some();
         let changes = !stays && item.permission.as_deref() != Some(permission);
-        let is_asked_again = market.gate.uses_codes && changes;
+        let is_asked_again = shared.gate.uses_codes && changes;
         if changes {
             item.permission = Some(permission.into());
         }
         let begins = outcome.is_passed_by && header.part.unwrap_or(0) == 0;
-        if begins && market.gate.uses_codes {
+        if begins && shared.gate.uses_codes {
             // There will be no image to ask for it.
-            self.take_away_denied(now, place, outlets);
+            self.take_away_denied(now, place, connections);
         }
         // And whoever has an image of before a gap is given the new one, when there is room.
-        let is_asked_again = (self.anew.has_come(place) || is_asked_again) && !outcome.is_passed_by;
-        let market = &mut self.market;
-        let Some(item) = market.interest.get_mut(place) else { return };
+        let is_asked_again = (self.resync.has_come(place) || is_asked_again) && !outcome.is_passed_by;
+        let shared = &mut self.shared;
+        let Some(item) = shared.interest.get_mut(place) else { return };
         let group = feeds::group(item.channel);
         let mut header = header;
-        let doubt = Some(market.feeds.state(item.channel)).filter(|state| state.data == DataState::SUSPECT);
+        let doubt = Some(shared.feeds.state(item.channel)).filter(|state| state.data == DataState::SUSPECT);
         let doubt = doubt.map(OwnedState::from);
         if item.is_of_feeds() {
             (header.group_id, header.qos) = (&group, Some(Qos::REALTIME_TICK));
@@ -278,29 +280,29 @@ impl Hub {
         let (mut ready, mut closed, mut are_left) = (Vec::new(), Vec::new(), false);
         for open in &mut item.streams {
             let Some(Some(session)) = self.sessions.get_mut(open.session.index()) else { continue };
-            if session.account.over.is_some() {
+            if session.session_state.over.is_some() {
                 continue;
             }
-            match open.standing {
-                Standing::Current if is_asked_again => {
+            match open.phase {
+                StreamPhase::Current if is_asked_again => {
                     ready.push((open.session, open.stream));
                     continue;
                 }
-                Standing::Owed | Standing::Gap => continue,
-                Standing::Waits if item.has_image => {
+                StreamPhase::ImageOwed | StreamPhase::GapOwed => continue,
+                StreamPhase::NoImage if item.has_image => {
                     ready.push((open.session, open.stream));
                     continue;
                 }
-                Standing::Waits if begins => open.standing = Standing::Current,
-                Standing::Waits => {
+                StreamPhase::NoImage if begins => open.phase = StreamPhase::Current,
+                StreamPhase::NoImage => {
                     are_left = true;
                     continue;
                 }
-                Standing::Current => {}
+                StreamPhase::Current => {}
             }
-            let fids = market.views.fids(open.view).filter(|_| header.container == DataType::FIELD_LIST);
+            let fids = shared.views.fids(open.view).filter(|_| header.container == DataType::FIELD_LIST);
             let stream = open.stream;
-            let sent = offer(now, session, open, &market.settings, outlets, |provider, out| {
+            let sent = offer(now, session, open, &shared.settings, connections, |provider, out| {
                 let sent = provider.refresh(out, stream, &header, &mut |room| match fids {
                     Some(fids) => choose(message.payload(), fids, room).map(|(len, _)| len),
                     None => copy(message.payload(), room),
@@ -309,37 +311,37 @@ impl Hub {
             });
             match sent {
                 Sent::Queued => {
-                    session.account.counters.refreshes += 1;
+                    session.session_state.counters.refreshes += 1;
                     if session.provider.stream_id(stream).is_none() {
                         closed.push((open.session, stream));
                     }
                 }
-                Sent::Full if session.account.over.is_some() => self.over.push_back(open.session),
+                Sent::Full if session.session_state.over.is_some() => self.over.push_back(open.session),
                 _ => {}
             }
         }
         for (id, stream) in ready {
             let Some(Some(session)) = self.sessions.get_mut(id.index()) else { continue };
-            if let Some(open) = self.market.interest.stream_mut(id, stream) {
-                open.standing = Standing::Owed;
+            if let Some(open) = self.shared.interest.stream_mut(id, stream) {
+                open.phase = StreamPhase::ImageOwed;
             }
-            session.account.owe(&session.provider, stream, Owed::Image);
-            outlets.with(id, |out| self.room(now, id, out));
+            session.session_state.owe(&session.provider, stream, PendingReply::Image);
+            connections.with(id, |out| self.room(now, id, out));
         }
         for (id, stream) in closed {
-            self.market.close(id, stream);
+            self.shared.close(id, stream);
         }
         if are_left && is_complete && outcome.is_passed_by {
             // They came in the middle of an image that is kept nowhere.
-            self.market.await_item(now, place);
-            self.market.ask_again(place);
+            self.shared.await_item(now, place);
+            self.shared.ask_again(place);
         }
         if outcome.is_over_limit {
-            self.say_no_room(now, place, outlets);
+            self.say_no_room(now, place, connections);
         }
         if let Some(state) = last_word {
             let status = StatusHeader { state: Some(state), ..StatusHeader::new(Domain::MARKET_PRICE, 0) };
-            self.last_word(now, place, &status, outlets);
+            self.last_word(now, place, &status, connections);
         }
     }
 }
@@ -351,20 +353,20 @@ fn offer(
     session: &mut Session,
     open: &mut Open,
     settings: &Settings,
-    outlets: &mut impl Outlets,
+    connections: &mut impl Connections,
     mut send: impl FnMut(&mut Provider, &mut dyn Outbox) -> Sent,
 ) -> Sent {
-    let Session { provider, backlog, account } = session;
+    let Session { provider, backlog, session_state } = session;
     let mut sent = Sent::Full;
-    if !account.is_full {
-        let there = outlets.with(open.session, |out| send(provider, &mut Behind::new(backlog, out)));
+    if !session_state.is_full {
+        let there = connections.with(open.session, |out| send(provider, &mut Behind::new(backlog, out)));
         sent = there.unwrap_or(Sent::NotOpen);
     }
     if sent != Sent::Full {
         return sent;
     }
-    account.found_no_room(now);
-    let slow = account.slow;
+    session_state.found_no_room(now);
+    let slow = session_state.slow;
     let full = if slow == SlowPolicy::Conflate {
         TooMuch::Messages(0)
     } else if let Some(age_ms) = age_of_too_old(now, backlog, settings.age_ms(slow)) {
@@ -377,20 +379,20 @@ fn offer(
         TooMuch::Bytes(slow.bytes())
     };
     if sent != Sent::Full {
-        account.counters.queued += u64::from(sent == Sent::Queued);
+        session_state.counters.queued += u64::from(sent == Sent::Queued);
         if matches!(slow, SlowPolicy::Block { .. }) && !std::mem::replace(&mut open.is_behind, true) {
             let is_open = |stream| provider.stream_id(stream).is_some();
-            account.behind.add(open.stream, provider.open_streams(), is_open);
+            session_state.behind.add(open.stream, provider.open_streams(), is_open);
         }
         return sent;
     }
     match slow {
         SlowPolicy::Conflate | SlowPolicy::DropWithGap { .. } => {
             let is_gap = slow != SlowPolicy::Conflate;
-            open.standing = if is_gap { Standing::Gap } else { Standing::Owed };
-            account.owe(provider, open.stream, Owed::Image);
+            open.phase = if is_gap { StreamPhase::GapOwed } else { StreamPhase::ImageOwed };
+            session_state.owe(provider, open.stream, PendingReply::Image);
         }
-        SlowPolicy::Cut { .. } | SlowPolicy::Block { .. } => account.end(End::Slow(full)),
+        SlowPolicy::Cut { .. } | SlowPolicy::Block { .. } => session_state.end(End::Slow(full)),
     }
     sent
 }

@@ -7,8 +7,8 @@ use tapeline_plant::Seq;
 use tapeline_plant::cache::{self, Answer, Applied, Cache, Image, Limits, Memory, View};
 
 use crate::Settings;
-use crate::desk::copy;
 use crate::interest::Item;
+use crate::request_handler::copy;
 
 /// Bytes of a message of an image that has several, as far as its entries allow: such a message goes out in one piece of a
 /// connection (RSSL's usual 6,144 bytes).

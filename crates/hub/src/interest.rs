@@ -19,17 +19,17 @@ use crate::views::ViewId;
 
 /// An item in a domain, by its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place(u32);
+pub(crate) struct ItemSlot(u32);
 
 /// How a stream stands to its item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum StreamPhase {
     /// There is no image yet to be sent.
-    Waits,
+    NoImage,
     /// An image is owed, and sent as soon as there is room: what changes until then will be in it.
-    Owed,
+    ImageOwed,
     /// The same, and the client is to be told before that it missed something.
-    Gap,
+    GapOwed,
     /// The client has the image: updates follow.
     Current,
 }
@@ -40,7 +40,7 @@ pub(crate) struct Open {
     pub(crate) session: SessionId,
     pub(crate) stream: StreamHandle,
     pub(crate) view: ViewId,
-    pub(crate) standing: Standing,
+    pub(crate) phase: StreamPhase,
     /// An update was not sent, because the stream was paused: a client that goes on needs an image.
     pub(crate) missed: bool,
     /// One image is all that is wanted.
@@ -58,12 +58,12 @@ pub(crate) struct Open {
 impl Open {
     /// Whether it knows how its item is. Who wants one image alone knows nothing before that.
     pub(crate) fn has_heard(&self) -> bool {
-        self.standing != Standing::Waits || self.is_told && !self.is_snapshot
+        self.phase != StreamPhase::NoImage || self.is_told && !self.is_snapshot
     }
 
     /// Whether it waits for its item, and knows that nothing came.
     pub(crate) fn waits_told(&self) -> bool {
-        self.standing == Standing::Waits && self.is_told
+        self.phase == StreamPhase::NoImage && self.is_told
     }
 }
 
@@ -143,7 +143,7 @@ pub(crate) struct Named<'n> {
 #[derive(Debug, Clone, Copy)]
 struct Spot {
     stream: StreamHandle,
-    place: Place,
+    place: ItemSlot,
     index: u32,
 }
 
@@ -231,13 +231,13 @@ impl Interest {
     /// The item that a tick is about; `None` where it has not been seen yet. Costs two indexed loads, and one more for each
     /// other domain in which the name is published.
     #[inline]
-    pub(crate) fn of_number(&self, number: ItemId, domain: Domain) -> Option<Place> {
+    pub(crate) fn of_number(&self, number: ItemId, domain: Domain) -> Option<ItemSlot> {
         let mut place = *self.by_number.get(number.0 as usize)?;
         loop {
             // Ends: no two items of a number have the same domain.
             let item = self.items.get(place.checked_sub(1)? as usize)?.as_ref()?;
             if item.domain == domain {
-                return Some(Place(place - 1));
+                return Some(ItemSlot(place - 1));
             }
             place = item.twin;
         }
@@ -248,7 +248,7 @@ impl Interest {
     /// # Errors
     /// There are as many as may be.
     #[cold]
-    pub(crate) fn appear(&mut self, number: ItemId, named: &Named<'_>) -> Result<Place, TooManyItems> {
+    pub(crate) fn appear(&mut self, number: ItemId, named: &Named<'_>) -> Result<ItemSlot, TooManyItems> {
         let at = number.0 as usize;
         let known = self.find(named);
         let is_numbered =
@@ -270,7 +270,7 @@ impl Interest {
     }
 
     /// An item has no number any more.
-    fn unlink(&mut self, place: Place) {
+    fn unlink(&mut self, place: ItemSlot) {
         let Some(item) = self.get_mut(place).filter(|item| item.number != ItemId(0)) else { return };
         let (at, behind) = (item.number.0 as usize, item.twin);
         (item.number, item.twin) = (ItemId(0), 0);
@@ -292,11 +292,11 @@ impl Interest {
 
     /// A number is another item's from here on: the items that had it.
     #[cold]
-    pub(crate) fn end_number(&mut self, number: ItemId) -> Vec<Place> {
+    pub(crate) fn end_number(&mut self, number: ItemId) -> Vec<ItemSlot> {
         let mut places = Vec::new();
         while let Some(place) = self.by_number.get(number.0 as usize).and_then(|first| first.checked_sub(1)) {
-            self.unlink(Place(place));
-            places.push(Place(place));
+            self.unlink(ItemSlot(place));
+            places.push(ItemSlot(place));
         }
         places
     }
@@ -306,27 +306,27 @@ impl Interest {
     #[cold]
     pub(crate) fn forget_numbers(&mut self) {
         for place in 0..self.items.len() as u32 {
-            if self.get(Place(place)).is_some_and(|item| !item.is_of_feeds()) {
-                self.unlink(Place(place));
+            if self.get(ItemSlot(place)).is_some_and(|item| !item.is_of_feeds()) {
+                self.unlink(ItemSlot(place));
             }
         }
     }
 
     /// The item of a name.
-    pub(crate) fn find(&self, named: &Named<'_>) -> Option<Place> {
+    pub(crate) fn find(&self, named: &Named<'_>) -> Option<ItemSlot> {
         let is_it = |place: &u32| {
-            self.get(Place(*place)).is_some_and(|item| {
+            self.get(ItemSlot(*place)).is_some_and(|item| {
                 item.service == named.service && item.domain == named.domain && *item.name == *named.name
             })
         };
-        self.by_name.find(self.hasher.hash_one(named), is_it).copied().map(Place)
+        self.by_name.find(self.hasher.hash_one(named), is_it).copied().map(ItemSlot)
     }
 
     /// The item of a name, made now if there is none.
     ///
     /// # Errors
     /// There are as many as may be.
-    pub(crate) fn take(&mut self, named: &Named<'_>) -> Result<Place, TooManyItems> {
+    pub(crate) fn take(&mut self, named: &Named<'_>) -> Result<ItemSlot, TooManyItems> {
         match self.find(named) {
             Some(place) => Ok(place),
             None if self.unnumbered >= self.most => Err(TooManyItems),
@@ -334,7 +334,7 @@ impl Interest {
         }
     }
 
-    fn add(&mut self, named: &Named<'_>) -> Place {
+    fn add(&mut self, named: &Named<'_>) -> ItemSlot {
         let item = Item {
             service: named.service,
             domain: named.domain,
@@ -367,7 +367,7 @@ impl Interest {
             let item = items.get(*place as usize).and_then(Option::as_ref);
             item.map_or(0, |item| hasher.hash_one(item.named()))
         });
-        Place(place)
+        ItemSlot(place)
     }
 
     /// Items that are there.
@@ -376,22 +376,22 @@ impl Interest {
     }
 
     /// Every item with its place.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (Place, &Item)> {
-        (0..).map(Place).zip(&self.items).filter_map(|(place, item)| Some((place, item.as_ref()?)))
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (ItemSlot, &Item)> {
+        (0..).map(ItemSlot).zip(&self.items).filter_map(|(place, item)| Some((place, item.as_ref()?)))
     }
 
     #[inline]
-    pub(crate) fn get(&self, place: Place) -> Option<&Item> {
+    pub(crate) fn get(&self, place: ItemSlot) -> Option<&Item> {
         self.items.get(place.0 as usize)?.as_ref()
     }
 
     #[inline]
-    pub(crate) fn get_mut(&mut self, place: Place) -> Option<&mut Item> {
+    pub(crate) fn get_mut(&mut self, place: ItemSlot) -> Option<&mut Item> {
         self.items.get_mut(place.0 as usize)?.as_mut()
     }
 
     /// An item is open on a stream from now on.
-    pub(crate) fn open(&mut self, place: Place, open: Open) {
+    pub(crate) fn open(&mut self, place: ItemSlot, open: Open) {
         let (session, stream) = (open.session.index(), open.stream);
         let Some(item) = self.get_mut(place) else { return };
         // Cannot cut: a connection has less than 2^32 streams, and the numbers of sessions are small.
@@ -413,7 +413,7 @@ impl Interest {
     }
 
     /// Whether a session has an item open on `most` streams, or more. Costs a look at each of the item's streams where both have as many.
-    pub(crate) fn is_open_on(&self, most: usize, place: Place, session: SessionId) -> bool {
+    pub(crate) fn is_open_on(&self, most: usize, place: ItemSlot, session: SessionId) -> bool {
         let Some(item) = self.get(place) else { return false };
         self.open_streams(session) >= most
             && item.streams.len() >= most
@@ -439,7 +439,7 @@ impl Interest {
     }
 
     /// A stream is open no longer: its item's place, and what it had. The item may be gone with it.
-    pub(crate) fn close(&mut self, session: SessionId, stream: StreamHandle) -> Option<(Place, Open)> {
+    pub(crate) fn close(&mut self, session: SessionId, stream: StreamHandle) -> Option<(ItemSlot, Open)> {
         let Spot { place, index, .. } = self.spots.get_mut(session.index())?.take(stream)?;
         let item = self.items.get_mut(place.0 as usize)?.as_mut()?;
         let closed = item.streams.swap_remove(index as usize);
@@ -458,7 +458,7 @@ impl Interest {
     }
 
     /// An item of which nothing is known and which nobody wants is gone.
-    pub(crate) fn forget_if_idle(&mut self, place: Place) {
+    pub(crate) fn forget_if_idle(&mut self, place: ItemSlot) {
         if self.get(place).is_some_and(Item::is_forgotten) {
             self.forget(place);
         }
@@ -481,10 +481,10 @@ impl Interest {
     }
 
     /// The item and the stream at a place among a session's streams, where its client is to be told the item's state.
-    pub(crate) fn restated_at(&self, session: SessionId, at: usize) -> Option<(Place, StreamHandle)> {
+    pub(crate) fn restated_at(&self, session: SessionId, at: usize) -> Option<(ItemSlot, StreamHandle)> {
         let Spot { stream, place, index } = (*self.spots.get(session.index())?.spots.get(at)?)?;
         let open = self.get(place)?.streams.get(index as usize)?;
-        (open.is_restated && open.standing == Standing::Current).then_some((place, stream))
+        (open.is_restated && open.phase == StreamPhase::Current).then_some((place, stream))
     }
 
     /// The client of that stream has been told.
@@ -497,7 +497,7 @@ impl Interest {
     }
 
     /// The place of a stream's item.
-    pub(crate) fn place_of(&self, session: SessionId, stream: StreamHandle) -> Option<Place> {
+    pub(crate) fn place_of(&self, session: SessionId, stream: StreamHandle) -> Option<ItemSlot> {
         Some(self.spot(session, stream)?.place)
     }
 
@@ -505,7 +505,7 @@ impl Interest {
         self.spots.get(session.index())?.get(stream)
     }
 
-    fn forget(&mut self, place: Place) {
+    fn forget(&mut self, place: ItemSlot) {
         self.unlink(place);
         let Some(item) = self.items.get_mut(place.0 as usize).and_then(Option::take) else { return };
         self.unnumbered -= 1;

@@ -10,51 +10,51 @@
 //! [`Hub::answer`].
 //!
 //! It does no I/O, reads no clock, and is bounded: [`Hub`] takes one thing at a time (a session begins or ends, a message of
-//! a session, a tick, room to send again, time), sends through [`Outlets`], and leaves as data what others are to do
-//! ([`Note`]s to be written down, sessions that are [over](Hub::next_over)). What is allowed and what happens at a limit is
+//! a session, a tick, room to send again, time), sends through [`Connections`], and leaves as data what others are to do
+//! ([`HubEvent`]s to be written down, sessions that are [over](Hub::next_over)). What is allowed and what happens at a limit is
 //! in [`Settings`].
 
 #![forbid(unsafe_code)]
 
 pub mod access;
-mod ahead;
-mod anew;
 mod answers;
 mod backlog;
 mod census;
+mod connections;
 mod demands;
-mod desk;
+mod event;
 mod fan_out;
 mod feeds;
-mod holding;
 mod hub;
 mod images;
 mod interest;
+mod lagging_streams;
 mod login;
-mod market;
 mod memory;
-mod note;
-mod outlets;
+mod notify;
+mod overflow_budget;
 mod parts;
 mod posts;
+mod prefetch;
 mod private;
-mod rest;
+mod request_handler;
 mod restating;
-mod say;
+mod resync;
 mod services;
 mod session;
 mod settings;
+mod shared_state;
 mod statuses;
 mod unfolded;
 mod upstream;
 mod views;
 
 pub use access::{Access, Check, CheckNumber, Peer, Verdict};
-pub use ahead::Coming;
 pub use census::SessionSeen;
+pub use connections::{Connections, SessionId};
+pub use event::{AccessCounters, Counters, End, HubEvent, SessionCounters, TooMuch, Who};
 pub use hub::Hub;
 pub use memory::MemoryBound;
-pub use note::{AccessCounters, Counters, End, Note, SessionCounters, TooMuch, Who};
-pub use outlets::{Outlets, SessionId};
+pub use prefetch::Coming;
 pub use settings::{Late, Service, Settings, SlowPolicy, Unknown};
 pub use tapeline_plant::sources::Posts;

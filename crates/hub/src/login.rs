@@ -10,17 +10,17 @@ use tapeline_omm::rwf::{Header, MessageView, StateCode, StreamState, flags};
 use tapeline_plant::demand::Demand;
 
 use crate::access::{Action, Admission, Decision, NOT_ENTITLED, OPEN, Outcome, Pending, Wanted, name_of};
-use crate::desk::Desk;
+use crate::event::{HubEvent, Who};
 use crate::interest::Named;
-use crate::note::{Note, Who};
-use crate::session::{Owed, Refusal};
+use crate::request_handler::RequestHandler;
+use crate::session::{PendingReply, Refusal};
 
 /// Bytes of a login's attributes that the answer repeats at most, each: what a client says of itself is short.
 const LONGEST_ATTRIBUTE: usize = 1024;
 /// A login request without what is to be checked: its name and what it says of itself.
 const LONGEST_REQUEST: usize = 8 << 10;
 
-impl Desk<'_> {
+impl RequestHandler<'_> {
     /// A client logs in, or renews its login.
     pub(crate) fn login(
         &mut self,
@@ -30,14 +30,16 @@ impl Desk<'_> {
         is_reissue: bool,
     ) {
         let user = String::from_utf8_lossy(name_of(request)).into_owned();
-        match self.market.gate.ask(self.now, self.id, &self.account.pass, request, is_reissue) {
+        match self.shared.gate.ask(self.now, self.id, &self.session_state.pass, request, is_reissue) {
             Admission::Granted if is_reissue => self.renewed(provider, out, request),
             Admission::Granted => self.let_in(provider, out, request, Outcome { user, result: Ok(None) }),
             Admission::Refused(refusal) => self.keep_out(provider, out, request, user, refusal),
             Admission::Pending(number) => match kept(request) {
-                Some(request) => self.account.pass.pending = Some(Pending { number, request, is_reissue }),
+                Some(request) => {
+                    self.session_state.pass.pending = Some(Pending { number, request, is_reissue })
+                }
                 None => {
-                    self.market.gate.withdraw(number);
+                    self.shared.gate.withdraw(number);
                     self.keep_out(provider, out, request, user, TOO_LONG);
                 }
             },
@@ -46,8 +48,8 @@ impl Desk<'_> {
 
     /// Does what was decided elsewhere: a login was checked, or others may see other things than before.
     pub(crate) fn attend(&mut self, provider: &mut Provider, out: &mut dyn Outbox) {
-        if let Some(outcome) = self.account.pass.outcome.take()
-            && let Some(pending) = self.account.pass.pending.take()
+        if let Some(outcome) = self.session_state.pass.outcome.take()
+            && let Some(pending) = self.session_state.pass.pending.take()
             && let Ok(message) = MessageView::parse(&pending.request)
             && let Ok(Header::Request(header)) = message.header()
             && let Ok(request) = LoginRequest::read(&header)
@@ -59,11 +61,11 @@ impl Desk<'_> {
                 }
                 (Ok(_), false) => self.let_in(provider, out, &request, outcome),
                 // A token stands for its user, and a session is one user's to the end.
-                (Ok(_), true) if outcome.user != self.account.user => {
+                (Ok(_), true) if outcome.user != self.session_state.user => {
                     self.keep_out(provider, out, &request, outcome.user, ANOTHER_USER);
                 }
                 (Ok(token), true) => {
-                    if let Some(rights) = &mut self.account.pass.rights {
+                    if let Some(rights) = &mut self.session_state.pass.rights {
                         rights.token = *token;
                     }
                     self.renewed(provider, out, &request);
@@ -81,24 +83,29 @@ impl Desk<'_> {
         outcome: Outcome,
     ) {
         let Outcome { user, result } = outcome;
-        let entered = result.and_then(|token| self.market.gate.enter(self.id, &user, token));
+        let entered = result.and_then(|token| self.shared.gate.enter(self.id, &user, token));
         let rights = match entered {
             Ok(rights) => rights,
             Err(refusal) => return self.keep_out(provider, out, request, user, refusal),
         };
-        self.account.user = user;
-        self.account.pass.rights = Some(rights);
+        self.session_state.user = user;
+        self.session_state.pass.rights = Some(rights);
         // As LSEG's consumers have it: recovery by the provider implies streams that are suspect meanwhile.
         let attributes = &request.attributes;
-        self.account.refuses_suspect =
+        self.session_state.refuses_suspect =
             attributes.single_open == Some(0) && attributes.allow_suspect_data == Some(0);
         if !self.accept(provider, out, request) {
             return;
         }
-        let user = self.account.user.clone();
+        let user = self.session_state.user.clone();
         let who = Box::new(Who::of(request));
-        self.market.gate.counters.logins += 1;
-        self.notes.push_back(Note::Login { session: self.id, peer: self.account.pass.peer, user, who });
+        self.shared.gate.counters.logins += 1;
+        self.notes.push_back(HubEvent::Login {
+            session: self.id,
+            peer: self.session_state.pass.peer,
+            user,
+            who,
+        });
     }
 
     fn keep_out(
@@ -109,9 +116,9 @@ impl Desk<'_> {
         user: String,
         refusal: Refusal,
     ) {
-        self.market.gate.counters.refused += 1;
-        let (session, peer, why) = (self.id, self.account.pass.peer, refusal.text);
-        self.notes.push_back(Note::Refused { session, peer, user, who: Box::new(Who::of(request)), why });
+        self.shared.gate.counters.refused += 1;
+        let (session, peer, why) = (self.id, self.session_state.pass.peer, refusal.text);
+        self.notes.push_back(HubEvent::Refused { session, peer, user, who: Box::new(Who::of(request)), why });
         let _ = provider.login_status(out, refusal.state());
     }
 
@@ -125,7 +132,7 @@ impl Desk<'_> {
             single_open: attributes.single_open.or(Some(1)),
             allow_suspect_data: attributes.allow_suspect_data.or(Some(1)),
             support_batch_requests: Some(login::BATCH_REQUESTS | login::BATCH_REISSUES | login::BATCH_CLOSES),
-            support_omm_post: Some(self.market.services.take_posts().into()),
+            support_omm_post: Some(self.shared.services.take_posts().into()),
             support_optimized_pause_resume: Some(1),
             support_pause_resume: Some(1),
             support_standby: Some(1),
@@ -146,8 +153,8 @@ impl Desk<'_> {
             return;
         }
         let is_paused = request.flags.has(flags::request::PAUSE);
-        if std::mem::replace(&mut self.account.is_paused, is_paused) && !is_paused {
-            for stream in self.market.interest.streams_of(self.id) {
+        if std::mem::replace(&mut self.session_state.is_paused, is_paused) && !is_paused {
+            for stream in self.shared.interest.streams_of(self.id) {
                 self.owe_image(provider, stream, |open| open.missed);
             }
         }
@@ -156,35 +163,35 @@ impl Desk<'_> {
     /// Where the rules are not those of the session's login any more: what it may not see now is closed, and who may not
     /// be in now has to go.
     fn review(&mut self, provider: &mut Provider, out: &mut dyn Outbox) {
-        let Some(rights) = &self.account.pass.rights else { return };
-        if self.market.gate.is_current(&rights.access) {
+        let Some(rights) = &self.session_state.pass.rights else { return };
+        if self.shared.gate.is_current(&rights.access) {
             return;
         }
-        match self.market.gate.renew(&self.account.user, rights.token) {
-            Ok(rights) => self.account.pass.rights = Some(rights),
+        match self.shared.gate.renew(&self.session_state.user, rights.token) {
+            Ok(rights) => self.session_state.pass.rights = Some(rights),
             Err(refusal) => {
-                self.account.pass.rights = None;
-                self.market.gate.forget(self.id, &self.account.user);
-                let user = self.account.user.clone();
-                let (session, peer, why) = (self.id, self.account.pass.peer, refusal.text);
-                self.notes.push_back(Note::Refused { session, peer, user, who: Box::default(), why });
+                self.session_state.pass.rights = None;
+                self.shared.gate.forget(self.id, &self.session_state.user);
+                let user = self.session_state.user.clone();
+                let (session, peer, why) = (self.id, self.session_state.pass.peer, refusal.text);
+                self.notes.push_back(HubEvent::Refused { session, peer, user, who: Box::default(), why });
                 let _ = provider.login_status(out, refusal.state());
                 return;
             }
         }
-        for stream in self.market.interest.streams_of(self.id) {
+        for stream in self.shared.interest.streams_of(self.id) {
             if let Some(refusal) = self.refusal_of(stream) {
                 self.take_away(provider, stream, refusal);
             }
         }
-        for stream in self.market.private.of(self.id) {
+        for stream in self.shared.private.of(self.id) {
             if self.may_see_private(provider, stream) {
                 continue;
             }
-            if let Some(ticket) = self.market.private.close(self.id, stream) {
-                self.market.demands.last_word(Demand::ClosePrivate { ticket });
+            if let Some(ticket) = self.shared.private.close(self.id, stream) {
+                self.shared.demands.last_word(Demand::ClosePrivate { ticket });
             }
-            self.account.owe(provider, stream, Owed::Closed(NOT_ENTITLED));
+            self.session_state.owe(provider, stream, PendingReply::Closed(NOT_ENTITLED));
         }
     }
 
@@ -201,51 +208,51 @@ impl Desk<'_> {
 
     /// A stream's item is its client's to see no longer.
     pub(crate) fn take_away(&mut self, provider: &Provider, stream: StreamHandle, refusal: Refusal) {
-        if let Some((item, _)) = self.market.interest.of_stream(self.id, stream) {
+        if let Some((item, _)) = self.shared.interest.of_stream(self.id, stream) {
             let (service, domain, name) = (item.service, item.domain, item.name.clone());
             self.denied(&Named { service, domain, name: &name }, refusal.text);
         }
-        self.market.close(self.id, stream);
-        self.account.owe(provider, stream, Owed::Closed(refusal));
+        self.shared.close(self.id, stream);
+        self.session_state.owe(provider, stream, PendingReply::Closed(refusal));
     }
 
     /// Why a stream is to be closed, by what is known of its item now.
     pub(crate) fn refusal_of(&self, stream: StreamHandle) -> Option<Refusal> {
-        let (item, _) = self.market.interest.of_stream(self.id, stream)?;
+        let (item, _) = self.shared.interest.of_stream(self.id, stream)?;
         let decision = self.decide(&item.named(), item.permission.as_deref())?;
         (decision == Decision::Decided(Action::Deny)).then_some(NOT_ENTITLED)
     }
 
     /// Why a stream gets no image, where that depends on what the image brought.
     pub(crate) fn denied_by_code(&self, stream: StreamHandle) -> Option<Refusal> {
-        if self.market.gate.uses_codes { self.refusal_of(stream) } else { None }
+        if self.shared.gate.uses_codes { self.refusal_of(stream) } else { None }
     }
 
     /// What the rules say of an item; `None` of a session that is not logged in.
     fn decide(&self, named: &Named<'_>, permission: Option<&[u8]>) -> Option<Decision> {
-        let rights = self.account.pass.rights.as_ref()?;
+        let rights = self.session_state.pass.rights.as_ref()?;
         if rights.access.is_open() {
             return Some(Decision::Decided(OPEN));
         }
         let Named { service, domain, name } = *named;
-        let service = self.market.services.get(service).map_or("", |service| &service.name);
+        let service = self.shared.services.get(service).map_or("", |service| &service.name);
         let codes = rights.access.codes_of(service, name, permission);
         Some(rights.decide(&Wanted { service, domain, name, codes }))
     }
 
     /// What the rules say of an item, by what is known of it.
     fn decide_by_name(&self, named: &Named<'_>) -> Option<Decision> {
-        let item = self.market.interest.find(named).and_then(|place| self.market.interest.get(place));
+        let item = self.shared.interest.find(named).and_then(|place| self.shared.interest.get(place));
         self.decide(named, item.and_then(|item| item.permission.as_deref()))
     }
 
     /// Why an item is not opened for this client; `None` if it is, or if only its image will tell.
     pub(crate) fn refuses(&mut self, named: &Named<'_>) -> Option<Refusal> {
-        let rights = self.account.pass.rights.as_ref()?;
+        let rights = self.session_state.pass.rights.as_ref()?;
         if let Some(most) = rights.max_streams {
-            let sessions = self.market.gate.sessions_of(&self.account.user);
+            let sessions = self.shared.gate.sessions_of(&self.session_state.user);
             let open = sessions.iter().map(|session| {
-                self.market.interest.open_streams(*session) + self.market.private.open_streams(*session)
+                self.shared.interest.open_streams(*session) + self.shared.private.open_streams(*session)
             });
             // Looks no further than it has to: a user can have many sessions.
             let mut sum = 0;
@@ -278,7 +285,7 @@ impl Desk<'_> {
 
     /// Whether rules say what this client may do.
     pub(crate) fn is_ruled(&self) -> bool {
-        self.account.pass.rights.as_ref().is_none_or(|rights| !rights.access.is_open())
+        self.session_state.pass.rights.as_ref().is_none_or(|rights| !rights.access.is_open())
     }
 
     /// Whether this client may post to an item.
@@ -295,17 +302,17 @@ impl Desk<'_> {
 
     /// Somebody was kept from an item.
     fn denied(&mut self, named: &Named<'_>, why: &'static str) {
-        self.market.gate.counters.denied += 1;
+        self.shared.gate.counters.denied += 1;
         // Logins and ends are not pushed out by a client that asks for what it may not see, again and again.
         if self.notes.len() >= MOST_DENIALS {
-            self.market.gate.counters.denied_unsaid += 1;
+            self.shared.gate.counters.denied_unsaid += 1;
             return;
         }
-        let service = self.market.services.get(named.service);
-        self.notes.push_back(Note::Denied {
+        let service = self.shared.services.get(named.service);
+        self.notes.push_back(HubEvent::Denied {
             session: self.id,
-            peer: self.account.pass.peer,
-            user: self.account.user.clone(),
+            peer: self.session_state.pass.peer,
+            user: self.session_state.user.clone(),
             service: service.map_or_else(String::new, |service| service.name.clone()),
             domain: named.domain,
             name: String::from_utf8_lossy(named.name).into_owned(),

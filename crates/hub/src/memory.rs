@@ -3,7 +3,7 @@
 use tapeline_omm::role::provider::{StreamHandle, stream_bytes};
 
 use crate::interest::{MOST_PERMISSION, STREAM};
-use crate::session::{Owed, Session};
+use crate::session::{PendingReply, Session};
 use crate::settings::Settings;
 use crate::views::{LONGEST, MOST_FIDS};
 
@@ -69,7 +69,7 @@ impl Settings {
     pub fn memory_bound(&self, sessions: usize) -> MemoryBound {
         // A stream: the role's, the item's (a list of one has room for four), the session's tables, four answers that it is
         // owed where it is closed and opened again without a pause.
-        let stream = stream_bytes() + STREAM + 8 * size_of::<(StreamHandle, Owed)>();
+        let stream = stream_bytes() + STREAM + 8 * size_of::<(StreamHandle, PendingReply)>();
         // What roles owe counts for as much again: short messages take more than they count for.
         let owed = self.session.owed_bytes.saturating_mul(2);
         let waits = self.slow.bytes();

@@ -13,11 +13,11 @@ use tapeline_plant::sources::Posts;
 
 use crate::SessionId;
 use crate::demands::Full;
-use crate::desk::{Desk, copy};
 use crate::interest::Named;
 use crate::login::{NO_POSTS, item_of};
-use crate::market::{item_name, name_of};
 use crate::parts;
+use crate::request_handler::{RequestHandler, copy};
+use crate::shared_state::{item_name, name_of};
 
 /// Posts whose receipts are awaited from the sources.
 #[derive(Debug)]
@@ -67,7 +67,7 @@ const fn refuse(code: NakCode, text: &'static str) -> Refused {
 
 const BUSY: Refused = refuse(NakCode::NO_RESOURCES, "Too many messages wait for the source of this service");
 
-impl Desk<'_> {
+impl RequestHandler<'_> {
     /// A post: to the source of its service, or refused.
     pub(crate) fn post(
         &mut self,
@@ -78,9 +78,9 @@ impl Desk<'_> {
         receipt: Option<Receipt>,
     ) {
         match self.pass_post_on(provider, stream, post, receipt) {
-            Ok(is_whole) => self.account.counters.posts += u64::from(is_whole),
+            Ok(is_whole) => self.session_state.counters.posts += u64::from(is_whole),
             Err(why) => {
-                self.account.counters.declined += 1;
+                self.session_state.counters.declined += 1;
                 if let Some(receipt) = receipt {
                     let _ = provider.ack(out, receipt, Some(why));
                 }
@@ -97,7 +97,7 @@ impl Desk<'_> {
         receipt: Option<Receipt>,
     ) -> Result<bool, Refused> {
         let filled = self.filled(header, message);
-        if let Some(ticket) = stream.and_then(|stream| self.market.private.ticket(self.id, stream)) {
+        if let Some(ticket) = stream.and_then(|stream| self.shared.private.ticket(self.id, stream)) {
             let item = stream.and_then(|stream| item_of(provider, stream));
             if !item.as_ref().map_or(!self.is_ruled(), |item| self.may_post(item)) {
                 return Err(refuse(NakCode::ACCESS_DENIED, NO_POSTS));
@@ -111,12 +111,12 @@ impl Desk<'_> {
                 return Err(refuse(NakCode::INVALID_CONTENT, text));
             }
             let demand = Demand::Private { ticket, message: filled };
-            return self.market.demands.message(demand).map(|()| true).map_err(|Full| BUSY);
+            return self.shared.demands.message(demand).map(|()| true).map_err(|Full| BUSY);
         }
         let mut parts = self.gather(stream, header, filled)?.into_iter();
         let Some(first) = parts.next() else { return Ok(false) };
         let (service, item) = self.target_of(stream, &first)?;
-        let Some(known) = self.market.services.get(service) else {
+        let Some(known) = self.shared.services.get(service) else {
             return Err(refuse(NakCode::SOURCE_UNKNOWN, "There is no such service"));
         };
         if known.posts == Posts::Refuse {
@@ -127,14 +127,14 @@ impl Desk<'_> {
         if !self.may_post(&Named { service, domain, name }) {
             return Err(refuse(NakCode::ACCESS_DENIED, NO_POSTS));
         }
-        if receipt.is_some() && self.market.receipts.is_full() {
+        if receipt.is_some() && self.shared.receipts.is_full() {
             return Err(refuse(NakCode::NO_RESOURCES, "Too many posts wait for their receipts"));
         }
-        let ticket = receipt.map(|_| self.market.demands.ticket());
+        let ticket = receipt.map(|_| self.shared.demands.ticket());
         let demand = Demand::Post { ticket, service, item, message: first, more: parts.collect() };
-        self.market.demands.message(demand).map_err(|Full| BUSY)?;
+        self.shared.demands.message(demand).map_err(|Full| BUSY)?;
         if let (Some(ticket), Some(receipt)) = (ticket, receipt) {
-            self.market.receipts.wait(ticket, self.id, receipt);
+            self.shared.receipts.wait(ticket, self.id, receipt);
         }
         Ok(true)
     }
@@ -146,9 +146,9 @@ impl Desk<'_> {
         header: &PostHeader<'_>,
         part: Box<[u8]>,
     ) -> Result<Vec<Box<[u8]>>, Refused> {
-        let (parts, demands) = (&mut self.account.parts, &mut self.market.demands);
+        let (parts, demands) = (&mut self.session_state.parts, &mut self.shared.demands);
         let kept = parts.bytes();
-        let most = (self.market.settings.demand_bytes / SHARE).min(kept + demands.room());
+        let most = (self.shared.settings.demand_bytes / SHARE).min(kept + demands.room());
         let taken = parts.take(self.now, stream, header, part, most);
         demands.keep(kept, parts.bytes());
         taken.map_err(|why| match why {
@@ -184,7 +184,7 @@ impl Desk<'_> {
     ) -> Result<(u16, Option<ItemName>), Refused> {
         if let Some(stream) = stream {
             let (item, _) = self
-                .market
+                .shared
                 .interest
                 .of_stream(self.id, stream)
                 .ok_or(refuse(NakCode::NOT_OPEN, "This stream has no item"))?;
@@ -209,8 +209,8 @@ impl Desk<'_> {
     fn filled(&self, header: &PostHeader<'_>, message: &MessageView<'_>) -> Box<[u8]> {
         let said = header.post_user_info;
         // Sessions are counted from 1; whoever sees 2^32 of them can tell them apart by when they came.
-        let own = self.account.serial as u32;
-        let address = self.account.pass.peer.address.map(|address| address.ip().to_canonical());
+        let own = self.session_state.serial as u32;
+        let address = self.session_state.pass.peer.address.map(|address| address.ip().to_canonical());
         let post_user_info = PostUserInfo {
             address: match address {
                 Some(IpAddr::V4(address)) => address.to_bits(),
@@ -232,19 +232,19 @@ impl Desk<'_> {
     pub(crate) fn generic(&mut self, stream: Option<StreamHandle>, message: &MessageView<'_>) {
         let taken = stream.and_then(|stream| {
             let message = message.to_bytes();
-            let demand = match self.market.private.ticket(self.id, stream) {
+            let demand = match self.shared.private.ticket(self.id, stream) {
                 Some(ticket) => Demand::Private { ticket, message },
                 None => {
-                    let (item, _) = self.market.interest.of_stream(self.id, stream)?;
+                    let (item, _) = self.shared.interest.of_stream(self.id, stream)?;
                     if item.is_of_feeds() {
                         return None;
                     }
                     Demand::Generic { item: name_of(item)?, message }
                 }
             };
-            self.market.demands.message(demand).ok()
+            self.shared.demands.message(demand).ok()
         });
-        let counters = &mut self.account.counters;
+        let counters = &mut self.session_state.counters;
         *(if taken.is_some() { &mut counters.generic } else { &mut counters.declined }) += 1;
     }
 }

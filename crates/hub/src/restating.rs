@@ -12,9 +12,9 @@ use tapeline_nanos::Nanos;
 use tapeline_omm::role::Sent;
 use tapeline_omm::rwf::{Domain, StatusHeader};
 
+use crate::connections::{Connections, SessionId};
 use crate::hub::Hub;
-use crate::interest::{Place, Standing};
-use crate::outlets::{Outlets, SessionId};
+use crate::interest::{ItemSlot, StreamPhase};
 use crate::session::Session;
 
 /// Statuses that all sessions together are told in one turn of 10 ms: 50,000 a second, about 5 % of a core.
@@ -30,20 +30,20 @@ struct Budget {
 
 impl Hub {
     /// Marks the streams of an item on which the client hears of states item by item.
-    pub(crate) fn mark_restated(&mut self, place: Place) {
-        let Some(item) = self.market.interest.get_mut(place) else { return };
+    pub(crate) fn mark_restated(&mut self, place: ItemSlot) {
+        let Some(item) = self.shared.interest.get_mut(place) else { return };
         for open in &mut item.streams {
             let Some(Some(session)) = self.sessions.get_mut(open.session.index()) else { continue };
-            if session.account.pass.peer.is_json && open.standing == Standing::Current {
+            if session.session_state.pass.peer.is_json && open.phase == StreamPhase::Current {
                 open.is_restated = true;
-                session.account.restates = Some(0);
+                session.session_state.restates = Some(0);
             }
         }
     }
 
     /// Tells marked streams how their items are, as many as one turn allows. The session that the budget ended with is the last of
     /// the next turn.
-    pub(crate) fn restate(&mut self, now: Nanos, outlets: &mut impl Outlets) {
+    pub(crate) fn restate(&mut self, now: Nanos, connections: &mut impl Connections) {
         let mut budget = Budget { told: MOST_TOLD, seen: MOST_SEEN };
         let sessions = self.sessions.len();
         for _ in 0..sessions {
@@ -51,43 +51,50 @@ impl Hub {
                 return;
             }
             self.restating = (self.restating + 1) % sessions;
-            self.restate_one(now, SessionId(self.restating as u32), &mut budget, outlets);
+            self.restate_one(now, SessionId(self.restating as u32), &mut budget, connections);
         }
     }
 
-    fn restate_one(&mut self, now: Nanos, id: SessionId, budget: &mut Budget, outlets: &mut impl Outlets) {
-        let Some(Some(Session { provider, backlog, account })) = self.sessions.get_mut(id.index()) else {
+    fn restate_one(
+        &mut self,
+        now: Nanos,
+        id: SessionId,
+        budget: &mut Budget,
+        connections: &mut impl Connections,
+    ) {
+        let Some(Some(Session { provider, backlog, session_state })) = self.sessions.get_mut(id.index())
+        else {
             return;
         };
-        let Some(mut at) = account.restates else { return };
-        if account.over.is_some() || account.is_full || !backlog.is_empty() {
+        let Some(mut at) = session_state.restates else { return };
+        if session_state.over.is_some() || session_state.is_full || !backlog.is_empty() {
             return;
         }
-        let market = &mut self.market;
-        let places = market.interest.stream_places(id);
-        let done = outlets.with(id, |out| {
+        let shared = &mut self.shared;
+        let places = shared.interest.stream_places(id);
+        let done = connections.with(id, |out| {
             let least = out.left() / 2;
             while at < places {
                 if budget.told == 0 || budget.seen == 0 || out.left() < least {
                     return;
                 }
                 budget.seen -= 1;
-                if let Some((place, stream)) = market.interest.restated_at(id, at)
-                    && let Some(state) = market.state(place)
+                if let Some((place, stream)) = shared.interest.restated_at(id, at)
+                    && let Some(state) = shared.state(place)
                 {
                     let header =
                         StatusHeader { state: Some(state), ..StatusHeader::new(Domain::MARKET_PRICE, 0) };
                     budget.told -= 1;
                     match provider.status(now, out, stream, &header) {
                         Ok(Sent::Full) => return,
-                        Ok(Sent::Queued) => account.counters.statuses += 1,
+                        Ok(Sent::Queued) => session_state.counters.statuses += 1,
                         _ => {}
                     }
                 }
-                market.interest.unmark_restated(id, at);
+                shared.interest.unmark_restated(id, at);
                 at += 1;
             }
         });
-        account.restates = (done.is_some() && at < places).then_some(at);
+        session_state.restates = (done.is_some() && at < places).then_some(at);
     }
 }

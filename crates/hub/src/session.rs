@@ -10,8 +10,8 @@ use tapeline_omm::rwf::StateCode;
 
 use crate::access::Pass;
 use crate::backlog::Backlog;
-use crate::holding::Behindhand;
-use crate::note::{End, SessionCounters, TooMuch};
+use crate::event::{End, SessionCounters, TooMuch};
+use crate::lagging_streams::LaggingStreams;
 use crate::parts::Parts;
 use crate::settings::{Settings, SlowPolicy};
 
@@ -21,12 +21,12 @@ pub(crate) struct Session {
     pub(crate) provider: Provider,
     /// Updates that wait behind what the connection holds.
     pub(crate) backlog: Backlog,
-    pub(crate) account: Account,
+    pub(crate) session_state: SessionState,
 }
 
 /// All of a session but its role and what waits.
 #[derive(Debug, Default)]
-pub(crate) struct Account {
+pub(crate) struct SessionState {
     /// No other session before or after has it: a place among the sessions is used again.
     pub(crate) serial: u64,
     /// When its client connected.
@@ -36,7 +36,7 @@ pub(crate) struct Account {
     /// The last round trip, ns; 0 before there is one.
     pub(crate) round_trip_ns: u64,
     /// Answers to its streams that there was no room for.
-    owed: VecDeque<(StreamHandle, Owed)>,
+    owed: VecDeque<(StreamHandle, PendingReply)>,
     /// There was no room when something was sent last: nothing is tried before there is news.
     pub(crate) is_full: bool,
     /// Since when it has taken nothing.
@@ -53,14 +53,14 @@ pub(crate) struct Account {
     /// The sources of its own streams have been asked to pause.
     pub(crate) holds: bool,
     /// Streams whose updates had to wait, since nothing waited last.
-    pub(crate) behind: Behindhand,
+    pub(crate) behind: LaggingStreams,
     /// Posts of which not all parts have come.
     pub(crate) parts: Parts,
     pub(crate) counters: SessionCounters,
     /// Its open streams, as counted among all.
     pub(crate) streams: usize,
     /// What waits for it and no policy leaves out, as counted among all, bytes.
-    pub(crate) rest: usize,
+    pub(crate) overflow: usize,
     /// Since when there has been some of that.
     pub(crate) rests: Option<Nanos>,
     /// The place among its streams from which on there may be some that are to be told their items' states.
@@ -71,7 +71,7 @@ pub(crate) struct Account {
 
 /// What a stream is owed.
 #[derive(Debug, Clone)]
-pub(crate) enum Owed {
+pub(crate) enum PendingReply {
     /// The image of its item.
     Image,
     /// The last word.
@@ -99,13 +99,15 @@ impl Session {
         Self {
             provider: Provider::new(settings.session.clone(), now),
             backlog: Backlog::new(settings.slow.bytes(), settings.image_bytes),
-            account: Account { since: now, slow: settings.slow, ..Account::default() },
+            session_state: SessionState { since: now, slow: settings.slow, ..SessionState::default() },
         }
     }
 
     /// Whether its client has sent no login yet.
     pub(crate) fn is_stranger(&self) -> bool {
-        !self.provider.is_logged_in() && self.account.pass.pending.is_none() && self.account.over.is_none()
+        !self.provider.is_logged_in()
+            && self.session_state.pass.pending.is_none()
+            && self.session_state.over.is_none()
     }
 
     /// What waits has waited for too long: under this policy the session is over, or its updates are dropped. `lost`: a
@@ -113,30 +115,32 @@ impl Session {
     pub(crate) fn too_old(
         &mut self,
         age_ms: u64,
-        mut lost: impl FnMut(&mut Account, &Provider, StreamHandle),
+        mut lost: impl FnMut(&mut SessionState, &Provider, StreamHandle),
     ) {
-        let Self { provider, backlog, account } = self;
-        match account.slow {
+        let Self { provider, backlog, session_state } = self;
+        match session_state.slow {
             SlowPolicy::Conflate => {}
-            SlowPolicy::Cut { .. } | SlowPolicy::Block { .. } => account.end(End::Slow(TooMuch::Age(age_ms))),
+            SlowPolicy::Cut { .. } | SlowPolicy::Block { .. } => {
+                session_state.end(End::Slow(TooMuch::Age(age_ms)))
+            }
             SlowPolicy::DropWithGap { .. } => {
                 let before = backlog.len();
-                backlog.drop_updates(|stream| lost(account, provider, stream));
-                account.counters.dropped += (before - backlog.len()) as u64;
+                backlog.drop_updates(|stream| lost(session_state, provider, stream));
+                session_state.counters.dropped += (before - backlog.len()) as u64;
             }
         }
     }
 
     /// Whether something waits for room.
     pub(crate) fn is_behind(&self) -> bool {
-        self.account.is_full || !self.backlog.is_empty() || !self.account.owed.is_empty()
+        self.session_state.is_full || !self.backlog.is_empty() || !self.session_state.owed.is_empty()
     }
 }
 
-impl Account {
+impl SessionState {
     /// A stream is owed something. One stream is owed two things at most, so that there are no more than twice the streams
     /// that a client has open, and some that it closed meanwhile.
-    pub(crate) fn owe(&mut self, provider: &Provider, stream: StreamHandle, owed: Owed) {
+    pub(crate) fn owe(&mut self, provider: &Provider, stream: StreamHandle, owed: PendingReply) {
         if self.owed.len() >= 4 * provider.open_streams() + MOST_STALE {
             self.owed.retain(|(stream, _)| provider.stream_id(*stream).is_some());
         }
@@ -144,7 +148,7 @@ impl Account {
     }
 
     /// What is owed first.
-    pub(crate) fn first_owed(&self) -> Option<(StreamHandle, Owed)> {
+    pub(crate) fn first_owed(&self) -> Option<(StreamHandle, PendingReply)> {
         self.owed.front().cloned()
     }
 

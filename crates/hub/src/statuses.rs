@@ -8,11 +8,11 @@ use tapeline_omm::rwf::{DataState, Domain, Header, MessageView, StateCode, Statu
 use tapeline_plant::Seq;
 use tapeline_plant::tick::Tick;
 
-use crate::desk::Desk;
+use crate::connections::{Behind, Connections, SessionId};
 use crate::feeds;
 use crate::hub::Hub;
-use crate::interest::{Item, MOST_PERMISSION, Named, Open, Place, Standing};
-use crate::outlets::{Behind, Outlets, SessionId};
+use crate::interest::{Item, ItemSlot, MOST_PERMISSION, Named, Open, StreamPhase};
+use crate::request_handler::RequestHandler;
 use crate::session::Session;
 
 /// Which items of a service a change is for.
@@ -24,7 +24,7 @@ enum Of<'a> {
 
 impl Hub {
     /// A tick that is about no item of a provider's service: what the service says of itself.
-    pub(crate) fn service_tick(&mut self, now: Nanos, tick: &Tick<'_>, outlets: &mut impl Outlets) {
+    pub(crate) fn service_tick(&mut self, now: Nanos, tick: &Tick<'_>, connections: &mut impl Connections) {
         let service = tick.header.service;
         let Ok(message) = MessageView::parse(tick.body) else {
             self.counters.unusable += 1;
@@ -39,12 +39,12 @@ impl Hub {
         };
         let mut changes = Vec::new();
         for entry in entries {
-            match entry.ok().and_then(|entry| self.market.services.admit(service, entry)) {
+            match entry.ok().and_then(|entry| self.shared.services.admit(service, entry)) {
                 Some(change) => changes.push(change),
                 None => self.counters.unusable += 1,
             }
         }
-        self.announce(now, tick.header.seq, &changes, outlets);
+        self.announce(now, tick.header.seq, &changes, connections);
     }
 
     /// Tells every client of a change of the feeds' service.
@@ -52,11 +52,11 @@ impl Hub {
         &mut self,
         now: Nanos,
         parts: impl IntoIterator<Item = ServicePart>,
-        outlets: &mut impl Outlets,
+        connections: &mut impl Connections,
     ) {
-        let Some(service) = self.market.services.feeds() else { return };
+        let Some(service) = self.shared.services.feeds() else { return };
         let changes: Vec<_> = parts.into_iter().map(|part| ServiceEntry::change(service, part)).collect();
-        self.announce(now, Seq(self.next_seq), &changes, outlets);
+        self.announce(now, Seq(self.next_seq), &changes, connections);
     }
 
     /// Takes over changes of services, tells every client, and does to items and streams what they mean.
@@ -65,31 +65,31 @@ impl Hub {
         now: Nanos,
         seq: Seq,
         changes: &[ServiceEntry],
-        outlets: &mut impl Outlets,
+        connections: &mut impl Connections,
     ) {
         for change in changes {
-            self.market.services.apply(change);
+            self.shared.services.apply(change);
         }
         for (session, number) in self.sessions.iter_mut().zip(0..) {
-            let Some(Session { provider, backlog, account }) = session else { continue };
-            if account.over.is_some() {
+            let Some(Session { provider, backlog, session_state }) = session else { continue };
+            if session_state.over.is_some() {
                 continue;
             }
             let id = SessionId(number);
             // What there is no room for the role owes, and cuts who does not take even that: see its next step.
-            outlets.with(id, |out| provider.directory_changed(&mut Behind::new(backlog, out), changes));
+            connections.with(id, |out| provider.directory_changed(&mut Behind::new(backlog, out), changes));
         }
         for change in changes {
             for (_, part) in &change.parts {
                 match part {
                     ServicePart::State(state) => {
                         if let Some(status) = &state.status {
-                            self.spread(now, seq, change, Of::All, status, outlets);
+                            self.spread(now, seq, change, Of::All, status, connections);
                         }
                     }
                     ServicePart::Group(Group { group: Some(group), merged_to_group, status }) => {
                         if let Some(status) = status {
-                            self.spread(now, seq, change, Of::Group(group), status, outlets);
+                            self.spread(now, seq, change, Of::Group(group), status, connections);
                         }
                         if let Some(merged) = merged_to_group {
                             self.merge(seq, change.id, group, merged);
@@ -110,15 +110,15 @@ impl Hub {
         change: &ServiceEntry,
         of: Of<'_>,
         status: &OwnedState,
-        outlets: &mut impl Outlets,
+        connections: &mut impl Connections,
     ) {
         let is_suspect = status.data == DataState::SUSPECT;
         let is_over = is_final(&status.view());
-        let is_of_feeds = self.market.services.is_of_feeds(change.id);
+        let is_of_feeds = self.shared.services.is_of_feeds(change.id);
         let is_refused =
-            is_suspect && self.sessions.iter().flatten().any(|there| there.account.refuses_suspect);
+            is_suspect && self.sessions.iter().flatten().any(|there| there.session_state.refuses_suspect);
         let is_restated =
-            self.sessions.iter().flatten().any(|there| there.account.pass.peer.is_json && !is_over);
+            self.sessions.iter().flatten().any(|there| there.session_state.pass.peer.is_json && !is_over);
         if is_of_feeds && !is_refused && !is_restated {
             return;
         }
@@ -128,15 +128,15 @@ impl Hub {
         let len = header.encode(&mut bytes).unwrap_or(0);
         if is_over && !is_of_feeds && matches!(of, Of::Group(_)) {
             // Of an item without an image the group is known to the roles alone, which have closed its streams.
-            let items = self.market.interest.iter();
+            let items = self.shared.interest.iter();
             let unkept = items.filter(|(_, item)| item.service == change.id && !item.has_image);
-            let unkept: Vec<Place> = unkept.map(|(place, _)| place).collect();
+            let unkept: Vec<ItemSlot> = unkept.map(|(place, _)| place).collect();
             unkept.into_iter().for_each(|place| self.forget_closed(place));
         }
         for place in self.items_of(change.id, of) {
-            let Some(item) = self.market.interest.get_mut(place) else { continue };
+            let Some(item) = self.shared.interest.get_mut(place) else { continue };
             if !is_of_feeds {
-                self.market.images.apply(item, seq, bytes.get(..len).unwrap_or_default());
+                self.shared.images.apply(item, seq, bytes.get(..len).unwrap_or_default());
                 if is_over {
                     self.source_closed(place);
                     self.forget_closed(place);
@@ -144,7 +144,7 @@ impl Hub {
                 }
             }
             if is_refused {
-                self.refuse_suspect(now, place, status, outlets);
+                self.refuse_suspect(now, place, status, connections);
             }
             if is_restated {
                 self.mark_restated(place);
@@ -158,22 +158,22 @@ impl Hub {
         let mut bytes = vec![0; 512];
         let Ok(len) = header.encode(&mut bytes) else { return };
         for place in self.items_of(service, Of::Group(group)) {
-            if let Some(item) = self.market.interest.get_mut(place) {
-                self.market.images.apply(item, seq, bytes.get(..len).unwrap_or_default());
+            if let Some(item) = self.shared.interest.get_mut(place) {
+                self.shared.images.apply(item, seq, bytes.get(..len).unwrap_or_default());
             }
         }
     }
 
     /// The items that a change is for: it is rare, and costs a look at each item there is.
-    fn items_of(&self, service: u16, of: Of<'_>) -> Vec<Place> {
+    fn items_of(&self, service: u16, of: Of<'_>) -> Vec<ItemSlot> {
         let is_meant = |item: &Item| match of {
             Of::All => true,
             Of::Group(group) if item.is_of_feeds() => feeds::group(item.channel) == *group,
             Of::Group(group) => {
-                item.has_image && self.market.images.label(item).is_some_and(|label| label.group == group)
+                item.has_image && self.shared.images.label(item).is_some_and(|label| label.group == group)
             }
         };
-        let items = self.market.interest.iter().filter(|(_, item)| item.service == service && is_meant(item));
+        let items = self.shared.interest.iter().filter(|(_, item)| item.service == service && is_meant(item));
         items.map(|(place, _)| place).collect()
     }
 
@@ -181,10 +181,10 @@ impl Hub {
     pub(crate) fn item_status(
         &mut self,
         now: Nanos,
-        place: Place,
+        place: ItemSlot,
         seq: Seq,
         message: &[u8],
-        outlets: &mut impl Outlets,
+        connections: &mut impl Connections,
     ) {
         let header = MessageView::parse(message).and_then(|message| message.header());
         let Ok(Header::Status(header)) = header else {
@@ -195,17 +195,17 @@ impl Hub {
             self.counters.unusable += 1;
             return;
         }
-        let Some(item) = self.market.interest.get_mut(place) else { return };
+        let Some(item) = self.shared.interest.get_mut(place) else { return };
         let is_over = header.state.is_some_and(|state| is_final(&state));
         if header.state.is_some() {
-            for open in item.streams.iter_mut().filter(|open| open.standing == Standing::Waits) {
+            for open in item.streams.iter_mut().filter(|open| open.phase == StreamPhase::NoImage) {
                 open.is_told = true;
             }
         }
         if is_over || item.streams.iter().all(Open::has_heard) {
             item.due = Nanos(0);
         }
-        self.market.images.apply(item, seq, message);
+        self.shared.images.apply(item, seq, message);
         let is_other = header.permission_data.is_some_and(|data| item.permission.as_deref() != Some(data));
         if is_other {
             item.permission = header.permission_data.map(Into::into);
@@ -213,32 +213,38 @@ impl Hub {
         if header.flags.has(tapeline_omm::rwf::flags::status::CLEAR_CACHE) {
             item.has_image = false;
         }
-        if is_other && self.market.gate.uses_codes {
-            self.take_away_denied(now, place, outlets);
+        if is_other && self.shared.gate.uses_codes {
+            self.take_away_denied(now, place, connections);
         }
         if is_over {
-            return self.last_word(now, place, &header, outlets);
+            return self.last_word(now, place, &header, connections);
         }
-        self.say_to_all(now, place, &header, |_, _| true, outlets);
+        self.say_to_all(now, place, &header, |_, _| true, connections);
         if let Some(state) = header.state.filter(|state| state.data == DataState::SUSPECT)
-            && self.sessions.iter().flatten().any(|there| there.account.refuses_suspect)
+            && self.sessions.iter().flatten().any(|there| there.session_state.refuses_suspect)
         {
-            self.refuse_suspect(now, place, &OwnedState::from(state), outlets);
+            self.refuse_suspect(now, place, &OwnedState::from(state), connections);
         }
     }
 
     /// Closes an item for those who may not see it any more, by the codes that it has now.
-    pub(crate) fn take_away_denied(&mut self, now: Nanos, place: Place, outlets: &mut impl Outlets) {
-        let Some(item) = self.market.interest.get(place) else { return };
+    pub(crate) fn take_away_denied(
+        &mut self,
+        now: Nanos,
+        place: ItemSlot,
+        connections: &mut impl Connections,
+    ) {
+        let Some(item) = self.shared.interest.get(place) else { return };
         let streams: Vec<_> = item.streams.iter().map(|open| (open.session, open.stream)).collect();
         for (id, stream) in streams {
-            let Some(Some(Session { provider, account, .. })) = self.sessions.get_mut(id.index()) else {
+            let Some(Some(Session { provider, session_state, .. })) = self.sessions.get_mut(id.index())
+            else {
                 continue;
             };
-            let mut desk = Desk::new(id, now, &mut self.market, account, &mut self.notes);
+            let mut desk = RequestHandler::new(id, now, &mut self.shared, session_state, &mut self.notes);
             if let Some(refusal) = desk.refusal_of(stream) {
                 desk.take_away(provider, stream, refusal);
-                outlets.with(id, |out| self.room(now, id, out));
+                connections.with(id, |out| self.room(now, id, out));
             }
         }
     }
@@ -247,11 +253,11 @@ impl Hub {
     pub(crate) fn last_word(
         &mut self,
         now: Nanos,
-        place: Place,
+        place: ItemSlot,
         header: &StatusHeader<'_>,
-        outlets: &mut impl Outlets,
+        connections: &mut impl Connections,
     ) {
-        self.say_to_all(now, place, header, |_, _| true, outlets);
+        self.say_to_all(now, place, header, |_, _| true, connections);
         self.source_closed(place);
     }
 
@@ -262,30 +268,30 @@ impl Hub {
         now: Nanos,
         tick: &Tick<'_>,
         message: &MessageView<'_>,
-        outlets: &mut impl Outlets,
+        connections: &mut impl Connections,
     ) {
-        let mut places = self.market.interest.end_number(tick.header.item);
+        let mut places = self.shared.interest.end_number(tick.header.item);
         if places.is_empty() {
             // Its number was forgotten with all others, and it has not been named since.
             let (service, name) = (tick.header.service, tick.name.as_bytes());
             let named = |domain| Named { service, domain: Domain(domain), name };
-            places.extend((0..=u8::MAX).filter_map(|domain| self.market.interest.find(&named(domain))));
+            places.extend((0..=u8::MAX).filter_map(|domain| self.shared.interest.find(&named(domain))));
         }
         for place in places {
-            let Some(item) = self.market.interest.get(place) else { continue };
+            let Some(item) = self.shared.interest.get(place) else { continue };
             // Who has asked meanwhile, and waits, is in the plant's next answer.
-            if item.streams.iter().all(|open| open.standing == Standing::Waits) {
-                self.market.forget_image(place);
-                self.market.interest.forget_if_idle(place);
+            if item.streams.iter().all(|open| open.phase == StreamPhase::NoImage) {
+                self.shared.forget_image(place);
+                self.shared.interest.forget_if_idle(place);
             } else if let Ok(Header::Status(header)) = message.header() {
-                self.last_word(now, place, &header, outlets);
+                self.last_word(now, place, &header, connections);
             }
         }
     }
 
     /// A message of an item cannot be read: it goes to nobody, and what they have may be wrong.
     #[cold]
-    pub(crate) fn unreadable(&mut self, now: Nanos, place: Place, outlets: &mut impl Outlets) {
+    pub(crate) fn unreadable(&mut self, now: Nanos, place: ItemSlot, connections: &mut impl Connections) {
         self.counters.unusable += 1;
         let state = State {
             stream: StreamState::OPEN,
@@ -294,22 +300,22 @@ impl Hub {
             text: b"A message of this item's source cannot be read",
         };
         let header = StatusHeader { state: Some(state), ..StatusHeader::new(Domain::MARKET_PRICE, 0) };
-        self.say_to_all(now, place, &header, |_, _| true, outlets);
+        self.say_to_all(now, place, &header, |_, _| true, connections);
     }
 
     /// The source has closed an item: it is as if it had never been.
-    fn source_closed(&mut self, place: Place) {
-        self.market.forget_image(place);
-        if let Some(upstream) = self.market.interest.get_mut(place).and_then(|item| item.upstream.as_mut()) {
+    fn source_closed(&mut self, place: ItemSlot) {
+        self.shared.forget_image(place);
+        if let Some(upstream) = self.shared.interest.get_mut(place).and_then(|item| item.upstream.as_mut()) {
             upstream.is_over = true;
         }
-        self.market.tell_source(place);
-        self.market.interest.forget_if_idle(place);
+        self.shared.tell_source(place);
+        self.shared.interest.forget_if_idle(place);
     }
 
     /// Streams of an item that the sessions' roles have closed are gone.
-    fn forget_closed(&mut self, place: Place) {
-        let Some(item) = self.market.interest.get(place) else { return };
+    fn forget_closed(&mut self, place: ItemSlot) {
+        let Some(item) = self.shared.interest.get(place) else { return };
         let is_closed = |session: SessionId, stream| {
             let there = self.sessions.get(session.index()).and_then(Option::as_ref);
             there.is_none_or(|there| there.provider.stream_id(stream).is_none())
@@ -321,15 +327,21 @@ impl Hub {
             .filter(|(session, stream)| is_closed(*session, *stream))
             .collect();
         for (session, stream) in closed {
-            self.market.close(session, stream);
+            self.shared.close(session, stream);
         }
     }
 
     /// Clients that would rather ask again than have suspect data are told to.
-    fn refuse_suspect(&mut self, now: Nanos, place: Place, status: &OwnedState, outlets: &mut impl Outlets) {
+    fn refuse_suspect(
+        &mut self,
+        now: Nanos,
+        place: ItemSlot,
+        status: &OwnedState,
+        connections: &mut impl Connections,
+    ) {
         let state = State { stream: StreamState::CLOSED_RECOVER, ..status.view() };
         let header = StatusHeader { state: Some(state), ..StatusHeader::new(Domain::MARKET_PRICE, 0) };
-        self.say_to_all(now, place, &header, |session, _| session.account.refuses_suspect, outlets);
+        self.say_to_all(now, place, &header, |session, _| session.session_state.refuses_suspect, connections);
     }
 }
 

@@ -9,11 +9,11 @@
 use tapeline_nanos::Nanos;
 use tapeline_plant::{ItemId, Seq};
 
+use crate::connections::Connections;
 use crate::hub::Hub;
 use crate::images::Images;
-use crate::interest::{Interest, Place};
-use crate::market::Market;
-use crate::outlets::Outlets;
+use crate::interest::{Interest, ItemSlot};
+use crate::shared_state::SharedState;
 
 /// Updates that wait at most: what they need is still in the processor's second cache when their turn comes.
 const MOST: usize = 512;
@@ -30,12 +30,12 @@ pub(crate) struct Unfolded {
     /// The first so many of them are folded.
     folded: usize,
     /// Items of which an update could not be read, with the numbers that they had then.
-    unreadable: Vec<(Place, ItemId)>,
+    unreadable: Vec<(ItemSlot, ItemId)>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Update {
-    place: Place,
+    place: ItemSlot,
     seq: Seq,
     /// Where its message ends; it begins where the one before ends.
     end: usize,
@@ -78,7 +78,7 @@ impl Unfolded {
 
     /// Takes one, for which there [is room](Self::has_room).
     #[inline]
-    pub(crate) fn push(&mut self, place: Place, seq: Seq, message: &[u8]) {
+    pub(crate) fn push(&mut self, place: ItemSlot, seq: Seq, message: &[u8]) {
         self.bytes.extend_from_slice(message);
         self.updates.push(Update { place, seq, end: self.bytes.len() });
     }
@@ -110,7 +110,7 @@ impl Unfolded {
     }
 }
 
-impl Market {
+impl SharedState {
     /// Brings all images up to what clients have been sent. Costs a look where they are.
     #[inline]
     pub(crate) fn fold(&mut self) {
@@ -124,33 +124,33 @@ impl Hub {
     /// Updates that clients have been sent, and that are in no image yet.
     #[must_use]
     pub const fn unfolded(&self) -> usize {
-        self.market.unfolded.len()
+        self.shared.unfolded.len()
     }
 
     /// Folds a few of them into the images. To be called when those are on their way and nothing more urgent is there: what waits is
     /// bounded, and folded in any case before an image is looked at.
-    pub fn fold(&mut self, now: Nanos, outlets: &mut impl Outlets) {
-        if self.market.unfolded.len() > 0 {
-            self.market.unfolded.fold(&mut self.market.interest, &mut self.market.images);
+    pub fn fold(&mut self, now: Nanos, connections: &mut impl Connections) {
+        if self.shared.unfolded.len() > 0 {
+            self.shared.unfolded.fold(&mut self.shared.interest, &mut self.shared.images);
         }
-        self.say_unreadable(now, outlets);
+        self.say_unreadable(now, connections);
     }
 
     /// Folds all of them.
     #[inline]
-    pub(crate) fn fold_all(&mut self, now: Nanos, outlets: &mut impl Outlets) {
-        if self.market.unfolded.len() > 0 {
-            self.market.fold();
+    pub(crate) fn fold_all(&mut self, now: Nanos, connections: &mut impl Connections) {
+        if self.shared.unfolded.len() > 0 {
+            self.shared.fold();
         }
-        self.say_unreadable(now, outlets);
+        self.say_unreadable(now, connections);
     }
 
     #[inline]
-    fn say_unreadable(&mut self, now: Nanos, outlets: &mut impl Outlets) {
-        while let Some((place, number)) = self.market.unfolded.unreadable.pop() {
+    fn say_unreadable(&mut self, now: Nanos, connections: &mut impl Connections) {
+        while let Some((place, number)) = self.shared.unfolded.unreadable.pop() {
             // Another item may have its place.
-            if self.market.interest.get(place).is_some_and(|item| item.number == number) {
-                self.unreadable(now, place, outlets);
+            if self.shared.interest.get(place).is_some_and(|item| item.number == number) {
+                self.unreadable(now, place, connections);
             }
         }
     }

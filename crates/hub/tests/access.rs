@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use exchange::{Client, Exchange, bid, close, item, message, quote, request};
 use tapeline_hub::access::{Action, Code, Coded, LoginPolicy, Pattern, Proof, Rule, TokenHash, User, Users};
-use tapeline_hub::{Access, Check, End, Note, Peer, Service, SessionId, Settings, Verdict};
+use tapeline_hub::{Access, Check, End, HubEvent, Peer, Service, SessionId, Settings, Verdict};
 use tapeline_omm::State;
 use tapeline_omm::domain::{LoginRequest, login};
 use tapeline_omm::rwf::{
@@ -182,7 +182,7 @@ fn a_password_lets_in_and_until_then_nothing_is_answered() {
     exchange.read_all(&mut client);
     assert_eq!(client.folded(6), Some(quote(3, 2)));
     let notes = exchange.notes();
-    let Some(Note::Login { user, who, .. }) = notes.first() else { panic!("{notes:?}") };
+    let Some(HubEvent::Login { user, who, .. }) = notes.first() else { panic!("{notes:?}") };
     assert_eq!((&**user, &*who.position), ("alice", "192.0.2.1/net"));
     assert!(!format!("{notes:?} {:?}", exchange.hub).contains("horse"));
 }
@@ -206,7 +206,8 @@ fn what_is_wrong_is_not_told() {
         assert_eq!(over(&mut exchange), [client.session]);
     }
     assert_eq!(texts.len(), 1, "one answer for all");
-    let refused = exchange.notes().into_iter().filter(|note| matches!(note, Note::Refused { .. })).count();
+    let refused =
+        exchange.notes().into_iter().filter(|note| matches!(note, HubEvent::Refused { .. })).count();
     assert_eq!((refused, exchange.hub.access_counters().refused), (4, 4));
 }
 
@@ -398,7 +399,7 @@ fn a_token_stands_for_its_user_and_is_renewed_by_another_of_the_same() {
     exchange.say(&client, &token_request(b"a1", tapeline_omm::rwf::Flags::NONE));
     check_all(&mut exchange);
     assert_eq!(state(&mut exchange, &mut client, 1), IN);
-    let Some(Note::Login { user, .. }) = exchange.notes().pop() else { panic!() };
+    let Some(HubEvent::Login { user, .. }) = exchange.notes().pop() else { panic!() };
     assert_eq!(user, "alice");
     exchange.say(&client, &token_request(b"a2", flags::request::NO_REFRESH));
     assert_eq!(check_all(&mut exchange), 1);
@@ -481,7 +482,7 @@ fn who_never_logs_in_gives_way() {
         .notes()
         .into_iter()
         .filter_map(|note| match note {
-            Note::Gone { end, .. } => Some(end),
+            HubEvent::Gone { end, .. } => Some(end),
             _ => None,
         })
         .collect();
@@ -536,7 +537,7 @@ fn the_first_rule_that_fits_decides_and_who_fits_none_sees_nothing() {
         .notes()
         .into_iter()
         .filter_map(|note| match note {
-            Note::Denied { user, name, .. } => Some((user, name)),
+            HubEvent::Denied { user, name, .. } => Some((user, name)),
             _ => None,
         })
         .collect();
@@ -663,7 +664,7 @@ fn a_user_who_is_taken_from_the_list_is_logged_out() {
     exchange.read_all(bob);
     assert_eq!(bob.folded(5), Some(quote(5, 2)));
     let said = exchange.notes().into_iter().find_map(|note| match note {
-        Note::Refused { user, why, .. } if why.contains("any more") => Some(user),
+        HubEvent::Refused { user, why, .. } if why.contains("any more") => Some(user),
         _ => None,
     });
     assert_eq!(said.as_deref(), Some("alice"));

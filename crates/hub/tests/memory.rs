@@ -2,7 +2,7 @@
 use crate::exchange;
 
 use exchange::{Client, Exchange, bid, close, item, item_of, item_view, message, quote};
-use tapeline_hub::{End, MemoryBound, Note, Service, Settings, SlowPolicy, TooMuch, Unknown};
+use tapeline_hub::{End, HubEvent, MemoryBound, Service, Settings, SlowPolicy, TooMuch, Unknown};
 use tapeline_omm::State;
 use tapeline_omm::role::provider;
 use tapeline_omm::rwf::{
@@ -275,10 +275,10 @@ fn who_reads_a_little_now_and_then_keeps_no_room_from_others_for_long() {
     let ends: Vec<End> = exchange
         .notes()
         .into_iter()
-        .filter_map(|note| if let Note::Gone { end, .. } = note { Some(end) } else { None })
+        .filter_map(|note| if let HubEvent::Gone { end, .. } = note { Some(end) } else { None })
         .collect();
     assert!(
-        !ends.is_empty() && ends.iter().all(|end| *end == End::Slow(TooMuch::Rest(stuck_ms))),
+        !ends.is_empty() && ends.iter().all(|end| *end == End::Slow(TooMuch::OverflowBudget(stuck_ms))),
         "{ends:?}"
     );
 }

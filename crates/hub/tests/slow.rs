@@ -2,7 +2,7 @@
 use crate::exchange;
 
 use exchange::{Client, Exchange, bid, item, item_of, message, quote, request};
-use tapeline_hub::{End, Note, Service, SessionCounters, Settings, SlowPolicy, TooMuch};
+use tapeline_hub::{End, HubEvent, Service, SessionCounters, Settings, SlowPolicy, TooMuch};
 use tapeline_omm::rwf::{
     DataState, DataType, Domain, Flags, Header, Key, MessageClass, MessageView, Priority, RefreshHeader,
     StateCode, StreamState, UpdateHeader, UpdateType, flags,
@@ -40,7 +40,7 @@ fn assert_whole(exchange: &mut Exchange, good: &mut Client, last: i64) {
 /// Why a client is gone, and what it did.
 fn gone(exchange: &mut Exchange) -> Option<(End, SessionCounters)> {
     exchange.notes().into_iter().find_map(|note| match note {
-        Note::Gone { end, counters, .. } => Some((end, counters)),
+        HubEvent::Gone { end, counters, .. } => Some((end, counters)),
         _ => None,
     })
 }

@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 
 use exchange::{Client, Exchange, bid, close, item, item_of, message, quote, request};
 use tapeline_hub::access::{Access, Action, Pattern, Rule};
-use tapeline_hub::{Late, Note, Peer, Posts, Service, Settings};
+use tapeline_hub::{HubEvent, Late, Peer, Posts, Service, Settings};
 use tapeline_nanos::Nanos;
 use tapeline_omm::State;
 use tapeline_omm::domain::{LoginRequest, RoundTrip, login};
@@ -140,7 +140,7 @@ fn a_private_stream_goes_to_the_source_and_its_answers_to_one_client() {
     // What it asked for and was sent counts like that of any other stream.
     exchange.leave(&mine);
     let counters = exchange.notes().into_iter().find_map(|note| match note {
-        Note::Gone { counters, .. } => Some(counters),
+        HubEvent::Gone { counters, .. } => Some(counters),
         _ => None,
     });
     let counters = counters.unwrap();

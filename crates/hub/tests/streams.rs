@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use exchange::{Client, Exchange, Values, bid, close, item, item_view, quote, request};
 use proptest::prelude::*;
-use tapeline_hub::{End, Note, Settings, SlowPolicy, TooMuch, Unknown};
+use tapeline_hub::{End, HubEvent, Settings, SlowPolicy, TooMuch, Unknown};
 use tapeline_omm::domain::standby::{ConnectionStatus, ServerType};
 use tapeline_omm::domain::{LOGIN_STREAM, List, RequestPayload, View};
 use tapeline_omm::fid;
@@ -318,7 +318,7 @@ fn who_is_too_slow_for_every_update_is_cut_and_nobody_else() {
         assert_eq!(bids, (1..=1000).collect::<Vec<_>>());
     }
     let gone = exchange.notes().into_iter().find_map(|note| match note {
-        Note::Gone { session, end, .. } => Some((session, end)),
+        HubEvent::Gone { session, end, .. } => Some((session, end)),
         _ => None,
     });
     assert_eq!(gone, Some((slow.session, End::Slow(TooMuch::Messages(100)))));

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tapeline_hub::{
-    Access, End as Ending, Hub, Note, Outlets, Peer, Service, SessionCounters, SessionId, Settings, Unknown,
+    Access, Connections, End as Ending, Hub, HubEvent, Peer, Service, SessionCounters, SessionId, Settings,
+    Unknown,
 };
 use tapeline_measure::Nanos;
 use tapeline_omm::role::{Outbox, provider};
@@ -109,7 +110,7 @@ struct Ways<'a> {
     rules: Rules,
 }
 
-impl Outlets for Ways<'_> {
+impl Connections for Ways<'_> {
     fn with<R>(&mut self, session: SessionId, send: impl FnOnce(&mut dyn Outbox) -> R) -> Option<R> {
         let door = self.doors.0.get_mut(session.index())?.as_mut()?;
         let guest = match door.guest {
@@ -441,8 +442,8 @@ impl HubSide {
         door.end.flush(room.now, room.network);
         room.network.close(door.end.link, Side::Server);
         let mut reason = None;
-        while let Some(note) = self.hub.next_note() {
-            if let Note::Gone { session: over, end, counters, .. } = note
+        while let Some(note) = self.hub.next_event() {
+            if let HubEvent::Gone { session: over, end, counters, .. } = note
                 && over == session
             {
                 room.trace.say(room.now, Who::Hub, "ends session", number as u64, || {

@@ -14,7 +14,7 @@ use super::check::{Check, CheckNumber, Checks, Proof, Secret, Verdict};
 use super::rights::Rights;
 use super::{Access, LoginPolicy, Pass, TokenHash};
 use crate::SessionId;
-use crate::note::AccessCounters;
+use crate::event::AccessCounters;
 use crate::session::Refusal;
 
 /// A longer password or token is nobody's, bytes: no client makes the hub keep much.

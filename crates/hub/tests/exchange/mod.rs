@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use tapeline_hub::{End, Hub, Note, Outlets, Peer, SessionId, Settings};
+use tapeline_hub::{Connections, End, Hub, HubEvent, Peer, SessionId, Settings};
 use tapeline_nanos::Nanos;
 use tapeline_omm::domain::directory::{self, ServiceState};
 use tapeline_omm::domain::{LoginRequest, RequestPayload, ServiceEntry, ServicePart, View};
@@ -58,7 +58,7 @@ impl Time for Noon {
 #[derive(Default)]
 pub(crate) struct Queues(Vec<Option<Queue>>, pub(crate) BTreeMap<SessionId, u64>);
 
-impl Outlets for Queues {
+impl Connections for Queues {
     fn with<R>(&mut self, session: SessionId, send: impl FnOnce(&mut dyn Outbox) -> R) -> Option<R> {
         *self.1.entry(session).or_default() += 1;
         Some(send(self.0.get_mut(session.index())?.as_mut()?))
@@ -303,8 +303,8 @@ impl Exchange {
         self.hub.close(client.session, End::Connection("it went".to_owned()));
     }
 
-    pub(crate) fn notes(&mut self) -> Vec<Note> {
-        std::iter::from_fn(|| self.hub.next_note()).collect()
+    pub(crate) fn notes(&mut self) -> Vec<HubEvent> {
+        std::iter::from_fn(|| self.hub.next_event()).collect()
     }
 
     /// A client takes so many messages, or all that there are.

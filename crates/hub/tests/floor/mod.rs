@@ -4,7 +4,7 @@
 
 use std::hint::black_box;
 
-use tapeline_hub::{Coming, Hub, Outlets, Service, SessionId, Settings};
+use tapeline_hub::{Coming, Connections, Hub, Service, SessionId, Settings};
 use tapeline_nanos::Nanos;
 use tapeline_omm::domain::directory::{self, Group};
 use tapeline_omm::domain::{List, LoginRequest, OwnedState, RequestPayload, ServiceEntry, ServicePart, View};
@@ -31,7 +31,7 @@ const FIELDS: i16 = 70;
 const CHANGED: i16 = 13;
 
 /// One connection for all: the place where messages are written, over and over.
-pub(crate) struct Connections {
+pub(crate) struct Links {
     room: [u8; 4096],
     /// Bytes that were sent.
     pub(crate) sent: u64,
@@ -39,7 +39,7 @@ pub(crate) struct Connections {
     pub(crate) is_full: bool,
 }
 
-impl Outlets for Connections {
+impl Connections for Links {
     fn with<R>(&mut self, _: SessionId, send: impl FnOnce(&mut dyn Outbox) -> R) -> Option<R> {
         Some(send(self))
     }
@@ -49,7 +49,7 @@ impl Outlets for Connections {
     }
 }
 
-impl Outbox for Connections {
+impl Outbox for Links {
     fn most(&self) -> usize {
         self.room.len()
     }
@@ -93,7 +93,7 @@ impl Time for Noon {
 /// A hub at work.
 pub(crate) struct Floor {
     pub(crate) hub: Hub,
-    pub(crate) connections: Connections,
+    pub(crate) connections: Links,
     sequencer: Sequencer<Ticks>,
     /// The first update.
     first: usize,
@@ -107,7 +107,7 @@ impl Floor {
     pub(crate) fn new(clients: usize, items: usize, view: Option<&[i16]>, updates: usize) -> Self {
         let mut floor = Self {
             hub: Hub::new(Settings::default()),
-            connections: Connections { room: [0; 4096], sent: 0, is_full: false },
+            connections: Links { room: [0; 4096], sent: 0, is_full: false },
             sequencer: Sequencer::new(SERVICE, Items::new(items), Ticks::default()),
             first: items,
             last: None,

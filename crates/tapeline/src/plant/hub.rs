@@ -1,10 +1,10 @@
 //! The plant's hub: one more reader of its ring, on a thread of its own, and the connections of its clients.
 
 mod audit;
+mod authenticator;
 mod catching_up;
+mod connections;
 pub(super) mod counting;
-mod doors;
-mod entrance;
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -23,10 +23,10 @@ use tapeline_plant::tick::Tick;
 use tapeline_ring::{Name, Seat, Start, Subscriber, Wait};
 use tapeline_wire::rssl::Reactor;
 
+use self::authenticator::Authenticator;
 use self::catching_up::{CatchingUp, Turn};
+use self::connections::{ClientConnections, PARTING_NS};
 use self::counting::{HubFigures, Telling};
-use self::doors::{Doors, PARTING_NS};
-use self::entrance::Entrance;
 use super::config::hub::HubConfig;
 use super::counting::Teller;
 use super::cursor::{self, Read, RingCursor};
@@ -172,7 +172,7 @@ impl RunningHub {
         let address = reactor.listen(config.address, &config.transport).map_err(|error| {
             failure::of_port(format!("the hub cannot listen at {}", config.address), "[hub]", error)
         })?;
-        let entrance = Entrance::start(&config.access)?;
+        let authenticator = Authenticator::start(&config.access)?;
         let (ring, which) = sync_channel(1);
         let (tell, joined) = sync_channel(1);
         let thread = std::thread::Builder::new()
@@ -201,7 +201,7 @@ impl RunningHub {
                     // What is not known here may be there.
                     config.settings.unknown = Unknown::Wait;
                 }
-                let (entrances, telling) = ((sources, entrance), Telling::new(teller));
+                let (entrances, telling) = ((sources, authenticator), Telling::new(teller));
                 let mut program = Program::new(config, reactor, place, entrances, telling, stop)?;
                 if let Some(after) = after {
                     // A place that is lost before the first tick was read is one behind a gap.
@@ -249,8 +249,8 @@ impl RunningHub {
 /// All of it.
 struct Program {
     hub: Hub,
-    doors: Doors,
-    entrance: Entrance,
+    connections: ClientConnections,
+    authenticator: Authenticator,
     place: RingCursor,
     clock: Clock,
     sources: Option<Demanding>,
@@ -270,7 +270,7 @@ impl Program {
         config: HubConfig,
         reactor: Reactor,
         place: RingCursor,
-        (sources, entrance): (Option<Demanding>, Entrance),
+        (sources, authenticator): (Option<Demanding>, Authenticator),
         telling: Telling,
         stop: Option<Stop>,
     ) -> anyhow::Result<Self> {
@@ -278,12 +278,12 @@ impl Program {
         let dictionary = config.settings.dictionary.clone();
         let hub = Hub::new(config.settings);
         let sentry = Sentry::begin("hub-sentry", reactor.lookout()?)?;
-        let doors = Doors::new(reactor, dictionary, hub.directory().clone());
+        let connections = ClientConnections::new(reactor, dictionary, hub.directory().clone());
         let (housekept, spin, held, late) = (clock.now(), config.spin, None, None);
         Ok(Self {
             hub,
-            doors,
-            entrance,
+            connections,
+            authenticator,
             place,
             clock,
             sources,
@@ -301,8 +301,8 @@ impl Program {
     fn catch_up(&mut self, late: Option<CatchingUp>) -> anyhow::Result<()> {
         let Some(mut late) = late else { return Ok(()) };
         let Some(stop) = &self.stop else { return Ok(()) };
-        let (place, hub, doors) = (&mut self.place, &mut self.hub, &mut self.doors);
-        late.finish(place, hub, doors, (&self.clock, stop))?;
+        let (place, hub, connections) = (&mut self.place, &mut self.hub, &mut self.connections);
+        late.finish(place, hub, connections, (&self.clock, stop))?;
         if let Some(images) = late.images() {
             anstream::eprintln!("the plant has given the images of {} items", thousands(images as u64));
         }
@@ -318,7 +318,7 @@ impl Program {
             let (taken, has_ended) = self.take_ticks(self.clock.now(), LARGE_BATCH)?;
             if has_ended || is_over && taken == 0 {
                 // What comes is known to come: who waits for requests would wait for ever otherwise.
-                self.hub.bring_up(self.clock.now(), &mut self.doors);
+                self.hub.bring_up(self.clock.now(), &mut self.connections);
                 return Ok(());
             }
             if taken == 0 {
@@ -333,16 +333,16 @@ impl Program {
         loop {
             let now = self.clock.now();
             self.telling.sent(now);
-            self.telling.turn(now, &self.hub, &mut self.doors);
+            self.telling.turn(now, &self.hub, &mut self.connections);
             let most = if full < FULL_BATCHES { BATCH } else { LARGE_BATCH };
             let (taken, is_over) = self.take_ticks(now, most)?;
             full = if taken == most { full + 1 } else { 0 };
-            let is_busy = self.doors.serve(&mut self.hub, now)? | self.hear_sources(now);
+            let is_busy = self.connections.serve(&mut self.hub, now)? | self.hear_sources(now);
             self.fold(now);
-            self.hub.turn(now, &mut self.doors);
+            self.hub.turn(now, &mut self.connections);
             self.ask_sources();
-            self.doors.close_those_over(&mut self.hub, now);
-            self.entrance.turn(now, &mut self.hub, &mut self.doors)?;
+            self.connections.close_those_over(&mut self.hub, now);
+            self.authenticator.turn(now, &mut self.hub, &mut self.connections)?;
             if is_over || self.stop.as_ref().is_some_and(Stop::requested) {
                 return Ok(());
             }
@@ -354,7 +354,7 @@ impl Program {
             if now.since(self.housekept) >= HOUSEKEEPING_NS {
                 self.housekept = now;
                 self.clock.recalibrate();
-                if let Some(cause) = self.doors.accept_error() {
+                if let Some(cause) = self.connections.accept_error() {
                     let said = format_args!("warning: the hub can let nobody in: {cause}");
                     peer_log::say(now, Kind::Accept, said);
                 }
@@ -362,7 +362,8 @@ impl Program {
                 is_alive = self.place.subscriber.publisher_alive()?;
             }
             if taken == 0 && !is_busy && !self.spin {
-                let is_answered = self.sources.is_some() || self.entrance.is_busy() || self.late.is_some();
+                let is_answered =
+                    self.sources.is_some() || self.authenticator.is_busy() || self.late.is_some();
                 let sleep = if is_answered { SHORT_SLEEP } else { LONGEST_SLEEP };
                 if self.place.is_held {
                     // The ring has something, so that it would not wait.
@@ -377,10 +378,10 @@ impl Program {
 
     /// Brings the images up to what is on its way to the clients, as long as nothing comes that they wait for.
     fn fold(&mut self, now: Nanos) {
-        let Self { hub, doors, place, .. } = self;
+        let Self { hub, connections, place, .. } = self;
         let has_ticks = || place.subscriber.has_next();
         while hub.unfolded() > MOST_UNFOLDED || hub.unfolded() > 0 && !has_ticks() {
-            hub.fold(now, doors);
+            hub.fold(now, connections);
         }
     }
 
@@ -390,7 +391,7 @@ impl Program {
         let mut is_busy = false;
         for answer in sources.answers.try_iter().take(ANSWERS) {
             is_busy = true;
-            self.hub.answer(now, answer, &mut self.doors);
+            self.hub.answer(now, answer, &mut self.connections);
         }
         is_busy
     }
@@ -436,11 +437,11 @@ impl Program {
                     if taken == 0 {
                         self.telling.taken(&tick.header, self.clock.now());
                     }
-                    self.hub.tick(now, &tick, &mut self.doors);
+                    self.hub.tick(now, &tick, &mut self.connections);
                 }
                 Read::Again => {}
                 Read::Tick(tick) | Read::Behind(tick) => {
-                    self.hub.begin_anew(now, tick.header.seq, &mut self.doors);
+                    self.hub.begin_anew(now, tick.header.seq, &mut self.connections);
                     let late = CatchingUp::behind(&tick);
                     self.late = Some(self.ask_for_images(late));
                     return Ok((taken + 1, false));
@@ -467,7 +468,7 @@ impl Program {
     /// Takes images that the plant keeps, and then the ticks behind them: how many there were, or about.
     fn take_images(&mut self, now: Nanos) -> anyhow::Result<usize> {
         let Some(late) = &mut self.late else { return Ok(0) };
-        match late.turn(now, &mut self.place, &mut self.hub, &mut self.doors) {
+        match late.turn(now, &mut self.place, &mut self.hub, &mut self.connections) {
             Ok(Turn::Busy) => return Ok(1),
             Ok(Turn::Nothing) => return Ok(0),
             Ok(Turn::Done) => {}
@@ -491,7 +492,7 @@ impl Program {
                 "the plant has given the images of {images} items again, and they are as its feeds say"
             );
         }
-        self.hub.end_anew(now, images.is_some(), &mut self.doors);
+        self.hub.end_anew(now, images.is_some(), &mut self.connections);
         Ok(1)
     }
 
@@ -501,14 +502,14 @@ impl Program {
         // Nobody is held up by this reader any more.
         let RingCursor { subscriber, rejoined, .. } = self.place;
         drop(subscriber);
-        self.hub.stop("The plant has ended", &mut self.doors);
+        self.hub.stop("The plant has ended", &mut self.connections);
         let mut flushed: Option<Nanos> = None;
         loop {
             let now = self.clock.now();
-            let served = self.doors.serve(&mut self.hub, now);
-            self.hub.turn(now, &mut self.doors);
-            self.doors.close_those_over(&mut self.hub, now);
-            if !(self.hub.is_settled() && self.doors.are_flushed()) {
+            let served = self.connections.serve(&mut self.hub, now);
+            self.hub.turn(now, &mut self.connections);
+            self.connections.close_those_over(&mut self.hub, now);
+            if !(self.hub.is_settled() && self.connections.are_flushed()) {
                 flushed = None;
             } else if flushed.is_none() {
                 flushed = Some(now);
@@ -530,9 +531,9 @@ impl Program {
             dropped: seen.counters.dropped,
         });
         let clients = clients.collect();
-        self.doors.close_all(&mut self.hub);
-        self.telling.tell(self.clock.now(), &self.hub, &mut self.doors, true);
-        self.entrance.end(self.clock.now(), &mut self.hub, &mut self.doors);
+        self.connections.close_all(&mut self.hub);
+        self.telling.tell(self.clock.now(), &self.hub, &mut self.connections, true);
+        self.authenticator.end(self.clock.now(), &mut self.hub, &mut self.connections);
         let counters = *self.hub.counters();
         let SessionCounters { requests, refused, refreshes, updates, conflated, dropped, .. } = counters.past;
         HubReport {
@@ -550,7 +551,7 @@ impl Program {
             rejoined,
             missing: counters.missing,
             stuck: counters.stuck,
-            never_opened: self.doors.never_opened(),
+            never_opened: self.connections.never_opened(),
         }
     }
 }

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use serde::Serialize;
-use tapeline_hub::{Note, Peer, Who};
+use tapeline_hub::{HubEvent, Peer, Who};
 use tapeline_measure::Nanos;
 
 use crate::failure::Hinted;
@@ -74,7 +74,7 @@ impl Audit {
     }
 
     /// Writes something down, sooner or later, or counts it as lost.
-    pub(super) fn note(&self, now: Nanos, note: &Note) {
+    pub(super) fn note(&self, now: Nanos, note: &HubEvent) {
         let line = if self.is_json {
             json(now, note)
         } else {
@@ -291,23 +291,23 @@ impl<'a> Line<'a> {
     }
 }
 
-fn json(now: Nanos, note: &Note) -> Option<String> {
+fn json(now: Nanos, note: &HubEvent) -> Option<String> {
     let line = match note {
-        Note::Login { session, peer, user, who } => {
+        HubEvent::Login { session, peer, user, who } => {
             Line::of(now, "login", session.index(), peer, user).said(who)
         }
-        Note::Refused { session, peer, user, who, why } => Line {
+        HubEvent::Refused { session, peer, user, who, why } => Line {
             why: Some((*why).to_owned()),
             ..Line::of(now, "login refused", session.index(), peer, user).said(who)
         },
-        Note::Denied { session, peer, user, service, domain, name, why } => Line {
+        HubEvent::Denied { session, peer, user, service, domain, name, why } => Line {
             service,
             domain: Some(domain.to_string()),
             item: Some(name),
             why: Some((*why).to_owned()),
             ..Line::of(now, "denied", session.index(), peer, user)
         },
-        Note::Gone { session, peer, user, end, counters } => Line {
+        HubEvent::Gone { session, peer, user, end, counters } => Line {
             why: Some(end.to_string()),
             requests: Some(counters.requests),
             refused: Some(counters.refused),
@@ -323,12 +323,12 @@ fn json(now: Nanos, note: &Note) -> Option<String> {
 }
 
 /// For people, with the kind that it is counted with.
-fn talk(note: &Note) -> Option<(Kind, String)> {
+fn talk(note: &HubEvent) -> Option<(Kind, String)> {
     Some(match note {
-        Note::Login { session, user, .. } => {
+        HubEvent::Login { session, user, .. } => {
             (Kind::Login, format!("hub: session {} login {}", session.index(), user.escape_debug()))
         }
-        Note::Gone { session, user, end, counters, .. } => {
+        HubEvent::Gone { session, user, end, counters, .. } => {
             let line = format!(
                 "hub: session {} gone {}: {end}; {} requests, {} refreshes, {} updates, {} conflated, {} dropped",
                 session.index(),
@@ -341,11 +341,11 @@ fn talk(note: &Note) -> Option<(Kind, String)> {
             );
             (Kind::Gone, line)
         }
-        Note::Refused { session, user, why, .. } => (
+        HubEvent::Refused { session, user, why, .. } => (
             Kind::Refused,
             format!("hub: session {} refused {}: {why}", session.index(), user.escape_debug()),
         ),
-        Note::Denied { session, user, name, why, .. } => {
+        HubEvent::Denied { session, user, name, why, .. } => {
             let (user, name) = (user.escape_debug(), name.escape_debug());
             (Kind::Denied, format!("hub: session {} denied {user}: {name}: {why}", session.index()))
         }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use tapeline_hub::{Hub, Outlets};
+use tapeline_hub::{Connections, Hub};
 use tapeline_measure::{Clock, Nanos};
 use tapeline_omm::rwf::{Domain, MessageView};
 use tapeline_plant::tick::{Flags, Tick};
@@ -127,14 +127,14 @@ impl CatchingUp {
         &mut self,
         place: &mut RingCursor,
         hub: &mut Hub,
-        outlets: &mut impl Outlets,
+        connections: &mut impl Connections,
         (clock, stop): (&Clock, &Stop),
     ) -> anyhow::Result<()> {
         loop {
             if stop.requested() {
                 return Ok(());
             }
-            match self.turn(clock.now(), place, hub, outlets)? {
+            match self.turn(clock.now(), place, hub, connections)? {
                 Turn::Busy => {}
                 Turn::Nothing => _ = place.subscriber.wait(Wait::Park, NAP),
                 Turn::Done => return Ok(()),
@@ -152,7 +152,7 @@ impl CatchingUp {
         now: Nanos,
         place: &mut RingCursor,
         hub: &mut Hub,
-        outlets: &mut impl Outlets,
+        connections: &mut impl Connections,
     ) -> anyhow::Result<Turn> {
         // The plant is not to wait for this.
         let taken = self.held.take(place, self.asked.is_none())?;
@@ -163,7 +163,7 @@ impl CatchingUp {
             // Who keeps images ends as well.
             self.give_up();
         }
-        let Some(asked) = &mut self.asked else { return self.replay(now, hub, outlets) };
+        let Some(asked) = &mut self.asked else { return self.replay(now, hub, connections) };
         for came in 0..IMAGES {
             match asked.next()? {
                 Came::Tick(tick) => {
@@ -172,7 +172,7 @@ impl CatchingUp {
                         return Ok(Turn::Nothing);
                     }
                     self.known.note(&tick);
-                    hub.image(now, &tick, outlets);
+                    hub.image(now, &tick, connections);
                     self.heard = Some(now);
                 }
                 Came::Nothing if came > 0 => return Ok(Turn::Busy),
@@ -194,14 +194,19 @@ impl CatchingUp {
     }
 
     /// Gives the hub ticks that wait, without those that are in images.
-    fn replay(&mut self, now: Nanos, hub: &mut Hub, outlets: &mut impl Outlets) -> anyhow::Result<Turn> {
+    fn replay(
+        &mut self,
+        now: Nanos,
+        hub: &mut Hub,
+        connections: &mut impl Connections,
+    ) -> anyhow::Result<Turn> {
         for _ in 0..REPLAYED {
             let Some(frame) = self.held.next() else { return Ok(Turn::Done) };
             let tick = Tick::parse(frame)?;
             if self.known.has(&tick) {
                 hub.pass(tick.header.seq);
             } else {
-                hub.tick(now, &tick, outlets);
+                hub.tick(now, &tick, connections);
             }
         }
         self.held.give_back();

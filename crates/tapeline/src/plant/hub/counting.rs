@@ -9,7 +9,7 @@ use tapeline_plant::cache::Memory;
 use tapeline_plant::tick;
 
 use super::super::counting::{Teller, per_second};
-use super::doors::Doors;
+use super::connections::ClientConnections;
 use crate::stat::snapshot::{self, Cache, Hop, Latency, Rates, Totals};
 
 /// How often the hub tells.
@@ -103,19 +103,19 @@ impl Telling {
     }
 
     /// Tells, once a second.
-    pub(super) fn turn(&mut self, now: Nanos, hub: &Hub, doors: &mut Doors) {
+    pub(super) fn turn(&mut self, now: Nanos, hub: &Hub, connections: &mut ClientConnections) {
         if now.since(self.told) >= EVERY_NS {
-            self.tell(now, hub, doors, false);
+            self.tell(now, hub, connections, false);
         }
     }
 
     /// Tells at once; `ended`: for the last time.
-    pub(super) fn tell(&mut self, now: Nanos, hub: &Hub, doors: &mut Doors, ended: bool) {
+    pub(super) fn tell(&mut self, now: Nanos, hub: &Hub, connections: &mut ClientConnections, ended: bool) {
         self.told = now;
         let HubFigures { sessions, services, open, .. } = &mut self.teller.figures;
         *open = 0;
         for seen in hub.seen() {
-            let Some(connected) = doors.connected(seen.session) else { continue };
+            let Some(connected) = connections.connected(seen.session) else { continue };
             if sessions.len() <= *open {
                 sessions.push(SessionFigures::default());
             }

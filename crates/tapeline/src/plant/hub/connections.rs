@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tapeline_client::connection::MOST_MALFORMED;
 use tapeline_client::connection::{JsonSettings, RoleConnection, SharedTexts, Side};
-use tapeline_hub::{End, Hub, Outlets, Peer, SessionId};
+use tapeline_hub::{Connections, End, Hub, Peer, SessionId};
 use tapeline_measure::Nanos;
 use tapeline_omm::Dictionary;
 use tapeline_omm::domain::Directory;
@@ -32,9 +32,9 @@ pub(super) const PARTING_NS: u64 = 100_000_000;
 
 /// All connections, each under the number of its session.
 #[derive(Debug)]
-pub(super) struct Doors {
+pub(super) struct ClientConnections {
     reactor: Reactor,
-    doors: Vec<Option<Door>>,
+    connections: Vec<Option<ClientConnection>>,
     sessions: HashMap<ConnectionId, SessionId>,
     /// Whose session is over, and from when on they are to be closed: in the order of that.
     parting: VecDeque<(Nanos, ConnectionId)>,
@@ -51,34 +51,34 @@ pub(super) struct Doors {
 }
 
 #[derive(Debug)]
-struct Door {
+struct ClientConnection {
     connection: ConnectionId,
     room: RoleConnection,
     since: Nanos,
 }
 
-impl Outlets for Doors {
+impl Connections for ClientConnections {
     #[inline]
     fn with<R>(&mut self, session: SessionId, send: impl FnOnce(&mut dyn Outbox) -> R) -> Option<R> {
-        let door = self.doors.get_mut(session.index())?.as_mut()?;
-        let mut sender = self.reactor.sender(door.connection)?;
-        Some(send(&mut door.room.outbox(&mut sender)))
+        let connection = self.connections.get_mut(session.index())?.as_mut()?;
+        let mut sender = self.reactor.sender(connection.connection)?;
+        Some(send(&mut connection.room.outbox(&mut sender)))
     }
 
     fn is_flushed(&mut self, session: SessionId) -> bool {
-        let Some(Some(door)) = self.doors.get_mut(session.index()) else { return true };
-        is_flushed(&mut self.reactor, door)
+        let Some(Some(connection)) = self.connections.get_mut(session.index()) else { return true };
+        is_flushed(&mut self.reactor, connection)
     }
 }
 
-impl Doors {
+impl ClientConnections {
     /// On what listens already.
     pub(super) fn new(reactor: Reactor, dictionary: Arc<Dictionary>, services: Directory) -> Self {
         let mut json = JsonSettings::default();
         json.default_service = services.services().map(|service| service.id).next();
         Self {
             reactor,
-            doors: Vec::new(),
+            connections: Vec::new(),
             sessions: HashMap::new(),
             parting: VecDeque::new(),
             parted: HashSet::new(),
@@ -121,14 +121,15 @@ impl Doors {
                 };
                 let session = hub.open_from(now, peer);
                 room.share_texts(&self.texts);
-                if self.doors.len() <= session.index() {
-                    self.doors.resize_with(session.index() + 1, || None);
+                if self.connections.len() <= session.index() {
+                    self.connections.resize_with(session.index() + 1, || None);
                 }
                 // A client that has logged in by a cookie sends no message for it.
                 if let Some((login, mut sender)) = login.zip(self.reactor.sender(id)) {
                     hub.message(now, session, &login, &mut room.outbox(&mut sender));
                 }
-                self.doors[session.index()] = Some(Door { connection: id, room, since: now });
+                self.connections[session.index()] =
+                    Some(ClientConnection { connection: id, room, since: now });
                 self.sessions.insert(id, session);
                 self.close_those_over(hub, now);
                 continue;
@@ -142,23 +143,23 @@ impl Doors {
                 }
                 continue;
             };
-            let Some(Some(door)) = self.doors.get_mut(session.index()) else { continue };
+            let Some(Some(connection)) = self.connections.get_mut(session.index()) else { continue };
             match event {
                 Event::Message(received) => {
-                    let _ = door.room.receive(received, &mut sender, |message, out| {
+                    let _ = connection.room.receive(received, &mut sender, |message, out| {
                         hub.message(now, session, message, out);
                         Ok::<(), std::convert::Infallible>(())
                     });
-                    while let Some(note) = door.room.next_note() {
+                    while let Some(note) = connection.room.next_event() {
                         peer_log::say(now, Kind::Unreadable, format_args!("hub: {note}"));
                     }
                     // Those in RWF the hub counts itself.
-                    if door.room.unreadable() >= MOST_MALFORMED {
+                    if connection.room.unreadable() >= MOST_MALFORMED {
                         hub.end(session, End::Malformed(MOST_MALFORMED));
                     }
                 }
                 Event::Room => {
-                    hub.room(now, session, &mut door.room.outbox(&mut sender));
+                    hub.room(now, session, &mut connection.room.outbox(&mut sender));
                 }
                 Event::Closed(reason) => {
                     let end = End::Connection(reason.to_string());
@@ -210,7 +211,7 @@ impl Doors {
 
     /// What is known of a session's connection.
     pub(super) fn connected(&mut self, session: SessionId) -> Option<Connected> {
-        let Door { connection, since, .. } = self.doors.get(session.index())?.as_ref()?;
+        let ClientConnection { connection, since, .. } = self.connections.get(session.index())?.as_ref()?;
         let reactor = &mut self.reactor;
         let is_tls = reactor.tls_version(*connection).is_some();
         let transport = match (reactor.negotiated(*connection)?.websocket, is_tls) {
@@ -236,8 +237,8 @@ impl Doors {
     /// Whether everything has left this process.
     pub(super) fn are_flushed(&mut self) -> bool {
         self.reactor.flush();
-        let Self { reactor, doors, .. } = self;
-        doors.iter_mut().flatten().all(|door| is_flushed(reactor, door))
+        let Self { reactor, connections, .. } = self;
+        connections.iter_mut().flatten().all(|connection| is_flushed(reactor, connection))
     }
 
     fn close(&mut self, session: SessionId) {
@@ -247,17 +248,17 @@ impl Doors {
     }
 
     fn forget(&mut self, session: SessionId) -> Option<ConnectionId> {
-        let door = self.doors.get_mut(session.index())?.take()?;
-        self.sessions.remove(&door.connection);
-        Some(door.connection)
+        let connection = self.connections.get_mut(session.index())?.take()?;
+        self.sessions.remove(&connection.connection);
+        Some(connection.connection)
     }
 }
 
 /// Whether everything of one connection has left this process.
-fn is_flushed(reactor: &mut Reactor, door: &mut Door) -> bool {
+fn is_flushed(reactor: &mut Reactor, connection: &mut ClientConnection) -> bool {
     reactor
-        .sender(door.connection)
-        .is_none_or(|mut sender| door.room.outbox(&mut sender).send_waiting() && sender.unsent() == 0)
+        .sender(connection.connection)
+        .is_none_or(|mut sender| connection.room.outbox(&mut sender).send_waiting() && sender.unsent() == 0)
 }
 
 /// Connections that were over before there was a session: anybody can make as many as a network carries.

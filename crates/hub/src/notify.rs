@@ -9,11 +9,11 @@ use tapeline_omm::role::Sent;
 use tapeline_omm::role::provider::StreamHandle;
 use tapeline_omm::rwf::{DataState, Domain, StateCode, StatusHeader, StreamState};
 
+use crate::connections::{Behind, Connections, SessionId};
+use crate::event::{End, TooMuch};
 use crate::hub::Hub;
-use crate::interest::{Open, Place, Standing};
-use crate::note::{End, TooMuch};
-use crate::outlets::{Behind, Outlets, SessionId};
-use crate::session::{Owed, Session};
+use crate::interest::{ItemSlot, Open, StreamPhase};
+use crate::session::{PendingReply, Session};
 use crate::settings::{Late, SlowPolicy};
 use crate::statuses::is_final;
 
@@ -23,63 +23,63 @@ impl Hub {
     pub(crate) fn say_to_all(
         &mut self,
         now: Nanos,
-        place: Place,
+        place: ItemSlot,
         header: &StatusHeader<'_>,
         is_meant: impl Fn(&Session, &Open) -> bool,
-        outlets: &mut impl Outlets,
+        connections: &mut impl Connections,
     ) {
         let is_over = header.state.is_some_and(|state| is_final(&state));
-        let market = &mut self.market;
-        let Some(item) = market.interest.get_mut(place) else { return };
+        let shared = &mut self.shared;
+        let Some(item) = shared.interest.get_mut(place) else { return };
         let mut owned: Option<Arc<OwnedState>> = None;
         let mut closed = Vec::new();
         for open in &mut item.streams {
             let Some(Some(session)) = self.sessions.get_mut(open.session.index()) else { continue };
-            if session.account.over.is_some() || !is_meant(session, open) {
+            if session.session_state.over.is_some() || !is_meant(session, open) {
                 continue;
             }
             if is_over {
                 closed.push((open.session, open.stream));
-            } else if matches!(open.standing, Standing::Owed | Standing::Gap) {
+            } else if matches!(open.phase, StreamPhase::ImageOwed | StreamPhase::GapOwed) {
                 continue;
             }
-            let Session { provider, backlog, account } = session;
+            let Session { provider, backlog, session_state } = session;
             let mut sent = Sent::Full;
             // Behind what is owed already, so that the last word is the last.
-            if !account.is_full && account.owes_nothing() {
-                let there = outlets.with(open.session, |out| {
+            if !session_state.is_full && session_state.owes_nothing() {
+                let there = connections.with(open.session, |out| {
                     provider.status(now, &mut Behind::new(backlog, out), open.stream, header)
                 });
                 sent = there.and_then(Result::ok).unwrap_or(Sent::NotOpen);
             }
             match sent {
-                Sent::Queued => account.counters.statuses += 1,
+                Sent::Queued => session_state.counters.statuses += 1,
                 Sent::Full => {
-                    account.found_no_room(now);
-                    if open.standing != Standing::Current || is_over {
+                    session_state.found_no_room(now);
+                    if open.phase != StreamPhase::Current || is_over {
                         if let Some(state) = header.state {
                             let state = owned.get_or_insert_with(|| Arc::new(OwnedState::from(state)));
-                            account.owe(provider, open.stream, Owed::State(Arc::clone(state)));
+                            session_state.owe(provider, open.stream, PendingReply::State(Arc::clone(state)));
                         }
                         continue;
                     }
                     // In its place among the updates; or in the image that is there for them.
-                    let slow = account.slow;
+                    let slow = session_state.slow;
                     if slow != SlowPolicy::Conflate {
-                        let has_room = market.rest.has_room(LONGEST_STATUS);
+                        let has_room = shared.overflow.has_room(LONGEST_STATUS);
                         let room = if has_room { backlog.for_all() } else { &mut *backlog };
                         sent = provider.status(now, room, open.stream, header).unwrap_or(Sent::TooLong);
-                        market.rest.count(now, account, backlog);
+                        shared.overflow.count(now, session_state, backlog);
                     }
                     match slow {
-                        _ if sent.is_queued() => account.counters.statuses += 1,
+                        _ if sent.is_queued() => session_state.counters.statuses += 1,
                         SlowPolicy::Conflate | SlowPolicy::DropWithGap { .. } => {
                             let is_gap = slow != SlowPolicy::Conflate;
-                            open.standing = if is_gap { Standing::Gap } else { Standing::Owed };
-                            account.owe(provider, open.stream, Owed::Image);
+                            open.phase = if is_gap { StreamPhase::GapOwed } else { StreamPhase::ImageOwed };
+                            session_state.owe(provider, open.stream, PendingReply::Image);
                         }
                         SlowPolicy::Cut { .. } | SlowPolicy::Block { .. } => {
-                            account.end(End::Slow(TooMuch::Bytes(slow.bytes())));
+                            session_state.end(End::Slow(TooMuch::Bytes(slow.bytes())));
                             self.over.push_back(open.session);
                         }
                     }
@@ -88,7 +88,7 @@ impl Hub {
             }
         }
         for (session, stream) in closed {
-            self.market.close(session, stream);
+            self.shared.close(session, stream);
         }
     }
 
@@ -99,27 +99,27 @@ impl Hub {
         id: SessionId,
         stream: StreamHandle,
         header: &StatusHeader<'_>,
-        outlets: &mut impl Outlets,
+        connections: &mut impl Connections,
     ) {
         let Some(Some(session)) = self.sessions.get_mut(id.index()) else { return };
-        let Session { provider, backlog, account } = session;
+        let Session { provider, backlog, session_state } = session;
         let mut sent = Ok(Sent::Full);
-        if !account.is_full {
-            let there =
-                outlets.with(id, |out| provider.status(now, &mut Behind::new(backlog, out), stream, header));
+        if !session_state.is_full {
+            let there = connections
+                .with(id, |out| provider.status(now, &mut Behind::new(backlog, out), stream, header));
             sent = there.unwrap_or(Ok(Sent::NotOpen));
         }
         if sent == Ok(Sent::Full)
             && let Some(state) = header.state
         {
-            account.found_no_room(now);
-            account.owe(provider, stream, Owed::State(Arc::new(OwnedState::from(state))));
+            session_state.found_no_room(now);
+            session_state.owe(provider, stream, PendingReply::State(Arc::new(OwnedState::from(state))));
         }
     }
 
     /// The cache has no room for the image of an item: whoever waits for it would wait for good.
     #[cold]
-    pub(crate) fn say_no_room(&mut self, now: Nanos, place: Place, outlets: &mut impl Outlets) {
+    pub(crate) fn say_no_room(&mut self, now: Nanos, place: ItemSlot, connections: &mut impl Connections) {
         let state = State {
             stream: StreamState::CLOSED,
             data: DataState::SUSPECT,
@@ -127,13 +127,13 @@ impl Hub {
             text: b"There is no room for the image of this item",
         };
         let header = StatusHeader { state: Some(state), ..StatusHeader::new(Domain::MARKET_PRICE, 0) };
-        let waits = |_: &Session, open: &Open| open.standing == Standing::Waits;
-        self.say_to_all(now, place, &header, waits, outlets);
+        let waits = |_: &Session, open: &Open| open.phase == StreamPhase::NoImage;
+        self.say_to_all(now, place, &header, waits, connections);
     }
 
     /// Items that have not appeared in time: who waits for them hears of it.
-    pub(crate) fn tell_of_late(&mut self, now: Nanos, outlets: &mut impl Outlets) {
-        while let Some((place, service)) = self.market.next_late(now) {
+    pub(crate) fn tell_of_late(&mut self, now: Nanos, connections: &mut impl Connections) {
+        while let Some((place, service)) = self.shared.next_late(now) {
             self.counters.late += 1;
             let state = |stream| State {
                 stream,
@@ -149,16 +149,16 @@ impl Hub {
             // Without a cache others have their image already, and go on.
             let waits = |_: &Session, open: &Open| !open.has_heard();
             match service.late {
-                Late::Recover => self.say_to_all(now, place, &header(recover), waits, outlets),
+                Late::Recover => self.say_to_all(now, place, &header(recover), waits, connections),
                 Late::Suspect => {
                     let ends = |session: &Session, open: &Open| open.is_snapshot && waits(session, open);
-                    self.say_to_all(now, place, &header(recover), ends, outlets);
-                    self.say_to_all(now, place, &header(StreamState::OPEN), waits, outlets);
-                    self.market.close_in_time(now, place);
+                    self.say_to_all(now, place, &header(recover), ends, connections);
+                    self.say_to_all(now, place, &header(StreamState::OPEN), waits, connections);
+                    self.shared.close_in_time(now, place);
                 }
             }
         }
-        while let Some(place) = self.market.next_to_close(now) {
+        while let Some(place) = self.shared.next_to_close(now) {
             let state = State {
                 stream: StreamState::CLOSED_RECOVER,
                 data: DataState::SUSPECT,
@@ -166,7 +166,7 @@ impl Hub {
                 text: b"Nothing has come of this item for as long as a request may wait; ask again to go on waiting",
             };
             let header = StatusHeader { state: Some(state), ..StatusHeader::new(Domain::MARKET_PRICE, 0) };
-            self.say_to_all(now, place, &header, |_, open| open.waits_told(), outlets);
+            self.say_to_all(now, place, &header, |_, open| open.waits_told(), connections);
         }
     }
 }

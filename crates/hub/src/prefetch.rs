@@ -39,27 +39,27 @@ impl Hub {
     /// Prepares for the next ticks, the first few of which are looked at: how many to [take](Self::tick) before this is called again.
     /// Changes nothing but what the processor has at hand, and what is said of a tick that then is another one does no harm.
     pub fn expect(&mut self, ticks: impl Iterator<Item = Coming>) -> usize {
-        let Self { market, sessions, expected, .. } = self;
+        let Self { shared, sessions, expected, .. } = self;
         let mut count = 0;
         expected.clear();
         for tick in ticks.take(MOST_EXPECTED) {
             count += 1;
-            expected.extend(tick.domain.and_then(|domain| market.interest.of_number(tick.item, domain)));
+            expected.extend(tick.domain.and_then(|domain| shared.interest.of_number(tick.item, domain)));
         }
         if expected.len() < FEWEST_EXPECTED {
             return count.max(1);
         }
         for place in &*expected {
-            black_box(market.interest.get(*place).map(|item| (item.number, item.streams.len())));
+            black_box(shared.interest.get(*place).map(|item| (item.number, item.streams.len())));
         }
-        let items = || expected.iter().filter_map(|place| market.interest.get(*place));
+        let items = || expected.iter().filter_map(|place| shared.interest.get(*place));
         // Images of the feeds' items are fetched when they are folded into.
         let is_folded = |item: &&Item| !item.is_of_feeds();
         for item in items() {
-            black_box(item.streams.first().map(|open| open.standing));
+            black_box(item.streams.first().map(|open| open.phase));
         }
-        items().filter(is_folded).for_each(|item| market.images.cache().expect(item.slot));
-        items().filter(is_folded).for_each(|item| market.images.cache().expect_image(item.slot));
+        items().filter(is_folded).for_each(|item| shared.images.cache().expect(item.slot));
+        items().filter(is_folded).for_each(|item| shared.images.cache().expect_image(item.slot));
         for item in items() {
             for open in item.streams.iter().take(STREAMS) {
                 if let Some(Some(session)) = sessions.get(open.session.index()) {

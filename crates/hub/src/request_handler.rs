@@ -15,41 +15,41 @@ use tapeline_plant::demand::Demand;
 
 use crate::backlog::Backlog;
 use crate::demands::Full;
-use crate::interest::{Item, Named, Open, Standing};
-use crate::market::Market;
-use crate::note::{End, Note, TooMuch};
-use crate::session::{Account, Owed, Refusal};
+use crate::event::{End, HubEvent, TooMuch};
+use crate::interest::{Item, Named, Open, StreamPhase};
+use crate::session::{PendingReply, Refusal, SessionState};
+use crate::shared_state::SharedState;
 use crate::statuses::is_final;
 use crate::views::{MOST_FIDS, ViewId};
 use crate::{SessionId, Unknown};
 
 /// A client, while something of its is looked at.
-pub(crate) struct Desk<'a> {
+pub(crate) struct RequestHandler<'a> {
     pub(crate) id: SessionId,
     pub(crate) now: Nanos,
-    pub(crate) market: &'a mut Market,
-    pub(crate) account: &'a mut Account,
-    pub(crate) notes: &'a mut VecDeque<Note>,
+    pub(crate) shared: &'a mut SharedState,
+    pub(crate) session_state: &'a mut SessionState,
+    pub(crate) notes: &'a mut VecDeque<HubEvent>,
     /// The view of the message that is looked at, which counts as one user: worked out once, however many items it names.
     view: Option<ViewId>,
 }
 
-impl Application for Desk<'_> {
+impl Application for RequestHandler<'_> {
     fn event(&mut self, provider: &mut Provider, out: &mut dyn Outbox, event: Event<'_>) {
         match event {
             Event::Login { request, is_reissue } => self.login(provider, out, &request, is_reissue),
             Event::Directory { stream, .. } => {
                 // A service whose parts came in a message each has room in one.
-                let _ = provider.directory(out, stream, self.market.services.directory());
+                let _ = provider.directory(out, stream, self.shared.services.directory());
             }
             Event::Dictionary { stream, .. } => {
-                let _ = provider.dictionary(out, stream, &self.market.settings.dictionary);
+                let _ = provider.dictionary(out, stream, &self.shared.settings.dictionary);
             }
             Event::Open { stream, request } => self.open(provider, stream, &request),
             Event::Reissue { stream, request } => self.reissue(provider, stream, &request),
-            Event::Closed { stream } => match self.market.private.close(self.id, stream) {
-                Some(ticket) => self.market.demands.last_word(Demand::ClosePrivate { ticket }),
-                None => self.market.close(self.id, stream),
+            Event::Closed { stream } => match self.shared.private.close(self.id, stream) {
+                Some(ticket) => self.shared.demands.last_word(Demand::ClosePrivate { ticket }),
+                None => self.shared.close(self.id, stream),
             },
             Event::Post { stream, header, message, receipt } => {
                 self.post(provider, out, stream, (&header, &message), receipt);
@@ -57,37 +57,37 @@ impl Application for Desk<'_> {
             Event::Generic { stream, message, .. } => self.generic(stream, &message),
             Event::Standing { takes_over: true } => self.take_over(provider),
             Event::RoundTrip { ns } => {
-                self.account.round_trip_ns = ns;
-                self.account.counters.round_trips += 1;
+                self.session_state.round_trip_ns = ns;
+                self.session_state.counters.round_trips += 1;
             }
             _ => {}
         }
     }
 }
 
-impl<'a> Desk<'a> {
+impl<'a> RequestHandler<'a> {
     pub(crate) const fn new(
         id: SessionId,
         now: Nanos,
-        market: &'a mut Market,
-        account: &'a mut Account,
-        notes: &'a mut VecDeque<Note>,
+        shared: &'a mut SharedState,
+        session_state: &'a mut SessionState,
+        notes: &'a mut VecDeque<HubEvent>,
     ) -> Self {
-        Self { id, now, market, account, notes, view: None }
+        Self { id, now, shared, session_state, notes, view: None }
     }
 }
 
-impl Desk<'_> {
+impl RequestHandler<'_> {
     /// The message has been looked at.
     pub(crate) fn done(&mut self) {
         if let Some(view) = self.view.take() {
-            self.market.views.release(view);
+            self.shared.views.release(view);
         }
     }
 
     /// The view of a request, which has one user more.
     fn view_of(&mut self, request: &ItemRequest<'_>) -> ViewId {
-        let views = &mut self.market.views;
+        let views = &mut self.shared.views;
         let view =
             *self.view.get_or_insert_with(|| wanted(request).map_or(ViewId::ALL, |fids| views.take(fids)));
         views.share(view);
@@ -95,28 +95,32 @@ impl Desk<'_> {
     }
 
     fn open(&mut self, provider: &Provider, stream: StreamHandle, request: &ItemRequest<'_>) {
-        self.account.counters.requests += 1;
+        self.session_state.counters.requests += 1;
         match self.admit(stream, request) {
-            Ok(Some(owed)) => self.account.owe(provider, stream, owed),
+            Ok(Some(owed)) => self.session_state.owe(provider, stream, owed),
             Ok(None) => {}
             Err(refusal) => {
-                self.account.counters.refused += 1;
-                self.account.owe(provider, stream, Owed::Closed(refusal));
+                self.session_state.counters.refused += 1;
+                self.session_state.owe(provider, stream, PendingReply::Closed(refusal));
             }
         }
     }
 
     /// Enters a request among those who have its item open: what its stream is owed then.
-    fn admit(&mut self, stream: StreamHandle, request: &ItemRequest<'_>) -> Result<Option<Owed>, Refusal> {
-        let market = &mut *self.market;
+    fn admit(
+        &mut self,
+        stream: StreamHandle,
+        request: &ItemRequest<'_>,
+    ) -> Result<Option<PendingReply>, Refusal> {
+        let shared = &mut *self.shared;
         let name = request.key.name.unwrap_or_default();
-        let Some(service) = request.key.service_id.and_then(|id| market.services.get(id)) else {
+        let Some(service) = request.key.service_id.and_then(|id| shared.services.get(id)) else {
             return Err(Refusal::closed(StateCode::SOURCE_UNKNOWN, "There is no such service"));
         };
         let named = Named { service: service.id, domain: request.domain, name };
         let (is_of_feeds, can_wait) =
-            (market.services.is_of_feeds(service.id), service.unknown == Unknown::Wait);
-        let is_down = if is_of_feeds { !market.is_up } else { !market.services.is_up(service.id) };
+            (shared.services.is_of_feeds(service.id), service.unknown == Unknown::Wait);
+        let is_down = if is_of_feeds { !shared.is_up } else { !shared.services.is_up(service.id) };
         if request.is_private() && !is_of_feeds {
             return self.open_private(stream, &named, request).map(|()| None);
         }
@@ -126,12 +130,12 @@ impl Desk<'_> {
         if let Some(refusal) = self.refuses(&named) {
             return Err(refusal);
         }
-        let market = &mut *self.market;
-        if market.streams >= market.settings.max_streams {
+        let shared = &mut *self.shared;
+        if shared.streams >= shared.settings.max_streams {
             return Err(Refusal::closed(StateCode::TOO_MANY_ITEMS, "As many items are open as may be"));
         }
-        let found = market.interest.find(&named);
-        let known = found.and_then(|place| market.interest.get(place));
+        let found = shared.interest.find(&named);
+        let known = found.and_then(|place| shared.interest.get(place));
         let has_image = known.is_some_and(|item| item.has_image);
         if is_down && (is_of_feeds || !has_image && !can_wait) {
             return Err(Refusal::recover(StateCode::NONE, "The service is down"));
@@ -145,28 +149,28 @@ impl Desk<'_> {
             // Nothing on the ring has such a name.
             return Err(Refusal::closed(StateCode::NOT_FOUND, "The name of this item is not text"));
         }
-        let Ok(place) = found.map_or_else(|| market.interest.take(&named), Ok) else {
+        let Ok(place) = found.map_or_else(|| shared.interest.take(&named), Ok) else {
             return Err(Refusal::closed(StateCode::TOO_MANY_ITEMS, "There are too many items"));
         };
-        if market.interest.is_open_on(market.settings.max_streams_of_item, place, self.id) {
+        if shared.interest.is_open_on(shared.settings.max_streams_of_item, place, self.id) {
             let text = "You have this item open on as many streams as may be";
             return Err(Refusal::closed(StateCode::TOO_MANY_ITEMS, text));
         }
-        market.note_source(place);
+        shared.note_source(place);
         let view = self.view_of(request);
-        let market = &mut *self.market;
-        (market.streams, self.account.streams) = (market.streams + 1, self.account.streams + 1);
+        let shared = &mut *self.shared;
+        (shared.streams, self.session_state.streams) = (shared.streams + 1, self.session_state.streams + 1);
         // One whose source was held back for another client is old: a new one is asked for.
-        let has_image = has_image && !market.interest.get(place).is_some_and(Item::is_old);
-        let standing = if has_image { Standing::Owed } else { Standing::Waits };
+        let has_image = has_image && !shared.interest.get(place).is_some_and(Item::is_old);
+        let phase = if has_image { StreamPhase::ImageOwed } else { StreamPhase::NoImage };
         let priority = request.priority.unwrap_or(USUAL);
-        market.interest.open(
+        shared.interest.open(
             place,
             Open {
                 session: self.id,
                 stream,
                 view,
-                standing,
+                phase,
                 missed: false,
                 is_snapshot: !request.is_streaming(),
                 is_behind: false,
@@ -175,20 +179,20 @@ impl Desk<'_> {
                 priority,
             },
         );
-        market.tell_source(place);
+        shared.tell_source(place);
         if has_image {
-            let is_suspect = market.is_suspect(place);
-            return match is_suspect && self.account.refuses_suspect {
+            let is_suspect = shared.is_suspect(place);
+            return match is_suspect && self.session_state.refuses_suspect {
                 true => {
-                    market.close(self.id, stream);
+                    shared.close(self.id, stream);
                     Err(Refusal::recover(StateCode::NONE, "The data of this item is suspect"))
                 }
-                false => Ok(Some(Owed::Image)),
+                false => Ok(Some(PendingReply::Image)),
             };
         }
-        market.await_item(self.now, place);
-        market.ask_again(place);
-        Ok((!self.account.refuses_suspect).then_some(Owed::Pending))
+        shared.await_item(self.now, place);
+        shared.ask_again(place);
+        Ok((!self.session_state.refuses_suspect).then_some(PendingReply::Pending))
     }
 
     /// A stream of the client's own goes on to the source.
@@ -201,45 +205,45 @@ impl Desk<'_> {
         if let Some(refusal) = self.refuses_for_certain(named) {
             return Err(refusal);
         }
-        let market = &mut *self.market;
+        let shared = &mut *self.shared;
         let too_many = Refusal::recover(StateCode::NO_RESOURCES, "There are too many private streams");
-        if market.private.is_full() {
+        if shared.private.is_full() {
             return Err(too_many);
         }
-        let ticket = market.demands.ticket();
+        let ticket = shared.demands.ticket();
         let demand = Demand::OpenPrivate { ticket, request: encoded(request) };
-        market.demands.message(demand).map_err(|Full| too_many)?;
-        market.private.open(ticket, self.id, stream);
+        shared.demands.message(demand).map_err(|Full| too_many)?;
+        shared.private.open(ticket, self.id, stream);
         Ok(())
     }
 
     fn reissue(&mut self, provider: &Provider, stream: StreamHandle, request: &ItemRequest<'_>) {
-        let market = &mut *self.market;
-        if let Some(ticket) = market.private.ticket(self.id, stream) {
+        let shared = &mut *self.shared;
+        if let Some(ticket) = shared.private.ticket(self.id, stream) {
             let message = encoded(request);
-            if market.demands.message(Demand::Private { ticket, message }) == Err(Full) {
-                self.account.counters.declined += 1;
+            if shared.demands.message(Demand::Private { ticket, message }) == Err(Full) {
+                self.session_state.counters.declined += 1;
             }
             return;
         }
         if let Some(priority) = request.priority {
-            market.change_priority(self.id, stream, priority);
+            shared.change_priority(self.id, stream, priority);
         }
         let view = self.view_of(request);
-        let market = &mut *self.market;
-        let Some(open) = market.interest.stream_mut(self.id, stream) else {
-            market.views.release(view);
+        let shared = &mut *self.shared;
+        let Some(open) = shared.interest.stream_mut(self.id, stream) else {
+            shared.views.release(view);
             return;
         };
         let before = std::mem::replace(&mut open.view, view);
-        market.views.release(before);
+        shared.views.release(before);
         let goes_on = !request.is_pause();
         self.owe_image(provider, stream, |open| request.wants_refresh() || goes_on && open.missed);
     }
 
     /// This hub is its client's active server again, for some services or for all: what has no data there gets its image.
     fn take_over(&mut self, provider: &Provider) {
-        for stream in self.market.interest.streams_of(self.id) {
+        for stream in self.shared.interest.streams_of(self.id) {
             if !provider.has_image(stream) && !provider.stands_by(stream) {
                 self.owe_image(provider, stream, |_| true);
             }
@@ -253,12 +257,12 @@ impl Desk<'_> {
         stream: StreamHandle,
         is_wanted: impl Fn(&Open) -> bool,
     ) {
-        if let Some(open) = self.market.interest.stream_mut(self.id, stream)
-            && open.standing == Standing::Current
+        if let Some(open) = self.shared.interest.stream_mut(self.id, stream)
+            && open.phase == StreamPhase::Current
             && is_wanted(open)
         {
-            open.standing = Standing::Owed;
-            self.account.owe(provider, stream, Owed::Image);
+            open.phase = StreamPhase::ImageOwed;
+            self.session_state.owe(provider, stream, PendingReply::Image);
         }
     }
 
@@ -270,42 +274,45 @@ impl Desk<'_> {
         out: &mut dyn Outbox,
         backlog: &mut Backlog,
     ) -> bool {
-        while let Some((stream, owed)) = self.account.first_owed() {
-            let refusal = if matches!(owed, Owed::Image) { self.denied_by_code(stream) } else { None };
+        while let Some((stream, owed)) = self.session_state.first_owed() {
+            let refusal =
+                if matches!(owed, PendingReply::Image) { self.denied_by_code(stream) } else { None };
             if let Some(refusal) = refusal {
                 self.take_away(provider, stream, refusal);
-                self.account.settled();
+                self.session_state.settled();
                 continue;
             }
-            if matches!(owed, Owed::Image)
-                && self.market.is_in_parts(self.id, stream)
-                && !self.market.rest.admits(self.id, self.account)
+            if matches!(owed, PendingReply::Image)
+                && self.shared.is_in_parts(self.id, stream)
+                && !self.shared.overflow.admits(self.id, self.session_state)
             {
                 // It is not the client that is slow.
-                self.account.stuck = None;
+                self.session_state.stuck = None;
                 return true;
             }
             let sent = match owed {
-                Owed::Image => match self.say_gap(provider, out, stream) {
+                PendingReply::Image => match self.say_gap(provider, out, stream) {
                     Sent::Full => Sent::Full,
                     _ => self.give_image(provider, out, backlog, stream),
                 },
-                Owed::Closed(refusal) => self.say(provider, out, stream, refusal.state()),
+                PendingReply::Closed(refusal) => self.say(provider, out, stream, refusal.state()),
                 // What waited in the backlog may have been the image.
-                Owed::Pending if !self.waits(stream) => Sent::NotOpen,
-                Owed::Pending => self.say(provider, out, stream, PENDING),
+                PendingReply::Pending if !self.waits(stream) => Sent::NotOpen,
+                PendingReply::Pending => self.say(provider, out, stream, PENDING),
                 // The same, and it says how it is.
-                Owed::State(state) if !is_final(&state.view()) && !self.waits(stream) => Sent::NotOpen,
-                Owed::State(state) => self.say(provider, out, stream, state.view()),
+                PendingReply::State(state) if !is_final(&state.view()) && !self.waits(stream) => {
+                    Sent::NotOpen
+                }
+                PendingReply::State(state) => self.say(provider, out, stream, state.view()),
             };
             if sent == Sent::Full {
-                self.account.found_no_room(self.now);
+                self.session_state.found_no_room(self.now);
                 return false;
             }
-            self.account.settled();
+            self.session_state.settled();
             if !backlog.is_empty() {
                 // Of an image that was long: what comes next comes behind it.
-                self.account.found_no_room(self.now);
+                self.session_state.found_no_room(self.now);
                 return false;
             }
         }
@@ -314,22 +321,22 @@ impl Desk<'_> {
 
     /// Whether a stream has no image yet.
     fn waits(&self, stream: StreamHandle) -> bool {
-        let there = self.market.interest.of_stream(self.id, stream);
-        there.is_some_and(|(_, open)| open.standing == Standing::Waits)
+        let there = self.shared.interest.of_stream(self.id, stream);
+        there.is_some_and(|(_, open)| open.phase == StreamPhase::NoImage)
     }
 
     /// Tells a stream that it missed something, if it has.
     fn say_gap(&mut self, provider: &mut Provider, out: &mut dyn Outbox, stream: StreamHandle) -> Sent {
-        let open = self.market.interest.stream_mut(self.id, stream);
-        if open.as_ref().is_none_or(|open| open.standing != Standing::Gap) {
+        let open = self.shared.interest.stream_mut(self.id, stream);
+        if open.as_ref().is_none_or(|open| open.phase != StreamPhase::GapOwed) {
             return Sent::NotOpen;
         }
         let sent = self.say(provider, out, stream, GAP);
         if sent == Sent::Queued
-            && let Some(open) = self.market.interest.stream_mut(self.id, stream)
+            && let Some(open) = self.shared.interest.stream_mut(self.id, stream)
         {
-            open.standing = Standing::Owed;
-            self.account.counters.gaps += 1;
+            open.phase = StreamPhase::ImageOwed;
+            self.session_state.counters.gaps += 1;
         }
         sent
     }
@@ -341,16 +348,16 @@ impl Desk<'_> {
         backlog: &mut Backlog,
         stream: StreamHandle,
     ) -> Sent {
-        let given = self.market.send_image(self.id, stream, provider, (out, backlog.for_all()));
-        self.account.counters.refreshes += given.messages;
+        let given = self.shared.send_image(self.id, stream, provider, (out, backlog.for_all()));
+        self.session_state.counters.refreshes += given.messages;
         match given.sent {
             Sent::Full if given.is_behind => {
-                self.account.end(End::Slow(TooMuch::Bytes(self.market.settings.image_bytes)));
+                self.session_state.end(End::Slow(TooMuch::Bytes(self.shared.settings.image_bytes)));
             }
             Sent::TooLong => {
                 let text = "This image is too long to be sent here";
                 let too_long = Refusal::closed(StateCode::NO_RESOURCES, text);
-                self.market.close(self.id, stream);
+                self.shared.close(self.id, stream);
                 return self.say(provider, out, stream, too_long.state());
             }
             _ => {}

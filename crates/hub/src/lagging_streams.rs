@@ -9,8 +9,8 @@ use tapeline_omm::role::provider::StreamHandle;
 
 use crate::SessionId;
 use crate::fan_out::age_of_too_old;
-use crate::market::Market;
 use crate::session::Session;
+use crate::shared_state::SharedState;
 
 /// How long an update must have waited, ms. A pause costs an image when it ends, and most clients that have no room have it
 /// again sooner.
@@ -20,13 +20,13 @@ const MOST_STALE: usize = 1024;
 
 /// Streams of a session whose updates had to wait for room.
 #[derive(Debug, Default)]
-pub(crate) struct Behindhand {
+pub(crate) struct LaggingStreams {
     streams: Vec<StreamHandle>,
     /// So many of them have been looked at.
     seen: usize,
 }
 
-impl Behindhand {
+impl LaggingStreams {
     /// One more, which is not among them.
     pub(crate) fn add(
         &mut self,
@@ -46,22 +46,22 @@ impl Behindhand {
     }
 }
 
-impl Market {
+impl SharedState {
     /// Holds back the sources of what waits for a session, where they are its alone, or lets them go on. Costs a look at each
     /// stream that falls behind, and one when nothing waits any more.
     pub(crate) fn hold_back(&mut self, now: Nanos, id: SessionId, session: &mut Session) {
-        let Session { backlog, account, .. } = session;
-        if account.behind.is_empty() {
+        let Session { backlog, session_state, .. } = session;
+        if session_state.behind.is_empty() {
             return;
         }
-        if backlog.is_empty() && !account.is_full {
-            for stream in std::mem::take(&mut account.behind).streams {
+        if backlog.is_empty() && !session_state.is_full {
+            for stream in std::mem::take(&mut session_state.behind).streams {
                 self.let_go_on(id, stream);
             }
         } else if age_of_too_old(now, backlog, PATIENCE_MS).is_some() {
-            let behind = &mut account.behind;
+            let behind = &mut session_state.behind;
             for stream in behind.streams.get(behind.seen..).unwrap_or_default() {
-                account.counters.held += u64::from(self.hold_source(id, *stream));
+                session_state.counters.held += u64::from(self.hold_source(id, *stream));
             }
             behind.seen = behind.streams.len();
         }

@@ -11,11 +11,11 @@ use tapeline_nanos::Nanos;
 
 use crate::SessionId;
 use crate::backlog::Backlog;
-use crate::session::Account;
+use crate::session::SessionState;
 
 /// How much waits, and who stands in line.
 #[derive(Debug)]
-pub(crate) struct Rest {
+pub(crate) struct OverflowBudget {
     /// Bytes, as of the last look at each session.
     held: usize,
     most: usize,
@@ -24,7 +24,7 @@ pub(crate) struct Rest {
     line: VecDeque<SessionId>,
 }
 
-impl Rest {
+impl OverflowBudget {
     /// Nothing, and room for so many bytes; an image leaves so many at most.
     pub(crate) fn new(most: usize, image: usize) -> Self {
         // Else none could ever be made.
@@ -37,21 +37,21 @@ impl Rest {
     }
 
     /// Whether a session may have an image made that has several messages; else it stands in line from now on.
-    pub(crate) fn admits(&mut self, id: SessionId, account: &mut Account) -> bool {
+    pub(crate) fn admits(&mut self, id: SessionId, session_state: &mut SessionState) -> bool {
         let is_first = self.line.front().is_none_or(|first| *first == id);
         if is_first && self.has_room(self.image) {
-            self.leave(id, account);
+            self.leave(id, session_state);
             return true;
         }
-        if !std::mem::replace(&mut account.is_in_line, true) {
+        if !std::mem::replace(&mut session_state.is_in_line, true) {
             self.line.push_back(id);
         }
         false
     }
 
     /// A session stands in line no longer: it has its image, wants none, or could not take one now.
-    pub(crate) fn leave(&mut self, id: SessionId, account: &mut Account) {
-        if std::mem::take(&mut account.is_in_line) {
+    pub(crate) fn leave(&mut self, id: SessionId, session_state: &mut SessionState) {
+        if std::mem::take(&mut session_state.is_in_line) {
             self.line.retain(|other| *other != id);
         }
     }
@@ -67,15 +67,15 @@ impl Rest {
     }
 
     /// Counts what waits for a session now.
-    pub(crate) fn count(&mut self, now: Nanos, account: &mut Account, backlog: &Backlog) {
+    pub(crate) fn count(&mut self, now: Nanos, session_state: &mut SessionState, backlog: &Backlog) {
         let waits = backlog.rest();
-        account.rests = if waits == 0 { None } else { account.rests.or(Some(now)) };
-        self.held = self.held + waits - std::mem::replace(&mut account.rest, waits);
+        session_state.rests = if waits == 0 { None } else { session_state.rests.or(Some(now)) };
+        self.held = self.held + waits - std::mem::replace(&mut session_state.overflow, waits);
     }
 
     /// A session is over.
-    pub(crate) fn forget(&mut self, id: SessionId, account: &mut Account) {
-        self.leave(id, account);
-        self.held -= std::mem::take(&mut account.rest);
+    pub(crate) fn forget(&mut self, id: SessionId, session_state: &mut SessionState) {
+        self.leave(id, session_state);
+        self.held -= std::mem::take(&mut session_state.overflow);
     }
 }

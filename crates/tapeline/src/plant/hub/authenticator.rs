@@ -6,7 +6,7 @@ use tapeline_hub::Hub;
 use tapeline_measure::Nanos;
 
 use super::audit::Audit;
-use super::doors::Doors;
+use super::connections::ClientConnections;
 use crate::peer_log;
 use crate::plant::access::worker::{Done, Worker};
 use crate::plant::config::access::AccessConfig;
@@ -14,7 +14,7 @@ use crate::stop::Again;
 
 /// All of it, for a hub that never waits for any.
 #[derive(Debug)]
-pub(super) struct Entrance {
+pub(super) struct Authenticator {
     audit: Audit,
     /// Where something is said of access.
     guard: Option<Guard>,
@@ -35,7 +35,7 @@ struct Guard {
     file: PathBuf,
 }
 
-impl Entrance {
+impl Authenticator {
     /// Opens the audit, and makes the threads. To be called by a thread that is pinned to no core.
     pub(super) fn start(config: &AccessConfig) -> anyhow::Result<Self> {
         let guard = match &config.again {
@@ -54,18 +54,23 @@ impl Entrance {
     ///
     /// # Errors
     /// Nobody checks passwords any more.
-    pub(super) fn turn(&mut self, now: Nanos, hub: &mut Hub, doors: &mut Doors) -> anyhow::Result<()> {
+    pub(super) fn turn(
+        &mut self,
+        now: Nanos,
+        hub: &mut Hub,
+        connections: &mut ClientConnections,
+    ) -> anyhow::Result<()> {
         if let Some(guard) = &mut self.guard {
-            guard.turn(now, hub, doors, &self.audit)?;
+            guard.turn(now, hub, connections, &self.audit)?;
         }
-        while let Some(note) = hub.next_note() {
+        while let Some(note) = hub.next_event() {
             self.audit.note(now, &note);
         }
         let is_summed = now.since(self.summed) >= SUM_NS;
         if is_summed {
             self.summed = now;
         }
-        doors.say_who_never_opened(now, &self.audit, is_summed);
+        connections.say_who_never_opened(now, &self.audit, is_summed);
         Ok(())
     }
 
@@ -75,9 +80,9 @@ impl Entrance {
     }
 
     /// The hub has ended: its last notes are written down.
-    pub(super) fn end(mut self, now: Nanos, hub: &mut Hub, doors: &mut Doors) {
-        doors.say_who_never_opened(now, &self.audit, true);
-        while let Some(note) = hub.next_note() {
+    pub(super) fn end(mut self, now: Nanos, hub: &mut Hub, connections: &mut ClientConnections) {
+        connections.say_who_never_opened(now, &self.audit, true);
+        while let Some(note) = hub.next_event() {
             self.audit.note(now, &note);
         }
         // Whoever has read on standard error what came of the rules finds it in the audit, too.
@@ -90,7 +95,13 @@ impl Entrance {
 }
 
 impl Guard {
-    fn turn(&mut self, now: Nanos, hub: &mut Hub, doors: &mut Doors, audit: &Audit) -> anyhow::Result<()> {
+    fn turn(
+        &mut self,
+        now: Nanos,
+        hub: &mut Hub,
+        connections: &mut ClientConnections,
+        audit: &Audit,
+    ) -> anyhow::Result<()> {
         if self.again.is_requested() {
             audit.reopen();
             self.is_to_read = true;
@@ -98,8 +109,8 @@ impl Guard {
         match self.worker.done()? {
             None => {}
             Some(Done::Checked(number, verdict)) => {
-                hub.checked(now, number, verdict, doors);
-                doors.close_those_over(hub, now);
+                hub.checked(now, number, verdict, connections);
+                connections.close_those_over(hub, now);
             }
             Some(Done::ReadAgain(read)) => {
                 audit.read_again(now, read.is_some());

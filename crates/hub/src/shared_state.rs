@@ -14,10 +14,10 @@ use crate::access::Gate;
 use crate::demands::{Demands, Waiting};
 use crate::feeds::{self, Feeds};
 use crate::images::{Images, Label};
-use crate::interest::{Interest, Item, Named, Open, Place, Standing};
+use crate::interest::{Interest, Item, ItemSlot, Named, Open, StreamPhase};
+use crate::overflow_budget::OverflowBudget;
 use crate::posts::Receipts;
 use crate::private::Private;
-use crate::rest::Rest;
 use crate::services::Services;
 use crate::settings::Service;
 use crate::unfolded::Unfolded;
@@ -27,7 +27,7 @@ use crate::{SessionId, Settings};
 
 /// The part of the hub that no session owns.
 #[derive(Debug)]
-pub(crate) struct Market {
+pub(crate) struct SharedState {
     pub(crate) settings: Settings,
     pub(crate) services: Services,
     pub(crate) interest: Interest,
@@ -39,18 +39,18 @@ pub(crate) struct Market {
     pub(crate) demands: Demands,
     pub(crate) private: Private,
     pub(crate) receipts: Receipts,
-    pub(crate) rest: Rest,
+    pub(crate) overflow: OverflowBudget,
     /// By service: items that are waited for, and until when.
-    pub(crate) awaited: Vec<VecDeque<(Nanos, Place)>>,
+    pub(crate) awaited: Vec<VecDeque<(Nanos, ItemSlot)>>,
     /// The same, of those whose clients have been told that nothing came in time, and are closed at that time.
-    pub(crate) closing: Vec<VecDeque<(Nanos, Place)>>,
+    pub(crate) closing: Vec<VecDeque<(Nanos, ItemSlot)>>,
     /// The feeds have said something, and have not ended.
     pub(crate) is_up: bool,
     /// Open streams of all sessions, as of the last step of each.
     pub(crate) streams: usize,
 }
 
-impl Market {
+impl SharedState {
     /// With services that are down.
     pub(crate) fn new(settings: Settings) -> Self {
         let services = Services::new(&settings);
@@ -64,7 +64,7 @@ impl Market {
             demands: Demands::new(settings.max_demands, settings.demand_bytes),
             private: Private::new(settings.max_private),
             receipts: Receipts::new(settings.max_receipts),
-            rest: Rest::new(settings.waiting_bytes, settings.image_bytes),
+            overflow: OverflowBudget::new(settings.waiting_bytes, settings.image_bytes),
             awaited: services.iter().map(|_| VecDeque::new()).collect(),
             closing: services.iter().map(|_| VecDeque::new()).collect(),
             services,
@@ -75,7 +75,7 @@ impl Market {
     }
 
     /// An item that a source is to be told of has a place for what it was told.
-    pub(crate) fn note_source(&mut self, place: Place) {
+    pub(crate) fn note_source(&mut self, place: ItemSlot) {
         let Some(item) = self.interest.get_mut(place) else { return };
         if item.upstream.is_none() && !self.services.is_of_feeds(item.service) {
             item.upstream = Some(Box::default());
@@ -97,7 +97,7 @@ impl Market {
         if !item.has_image {
             let Some(place) = self.interest.place_of(session, stream) else { return given };
             // Its parts are coming, or it is not there yet, or is not kept.
-            self.stand(session, stream, Standing::Waits);
+            self.stand(session, stream, StreamPhase::NoImage);
             self.ask_again(place);
             return given;
         }
@@ -123,7 +123,7 @@ impl Market {
         });
         given.sent = sent.unwrap_or(Sent::NotOpen);
         if given.sent.is_queued() {
-            self.stand(session, stream, Standing::Current);
+            self.stand(session, stream, StreamPhase::Current);
         }
         if provider.stream_id(stream).is_none() {
             self.close(session, stream);
@@ -160,9 +160,9 @@ impl Market {
         are_all
     }
 
-    fn stand(&mut self, session: SessionId, stream: StreamHandle, standing: Standing) {
+    fn stand(&mut self, session: SessionId, stream: StreamHandle, phase: StreamPhase) {
         if let Some(open) = self.interest.stream_mut(session, stream) {
-            (open.standing, open.missed, open.is_told) = (standing, false, false);
+            (open.phase, open.missed, open.is_told) = (phase, false, false);
         }
     }
 
@@ -175,7 +175,7 @@ impl Market {
     }
 
     /// The state of an item, as its image has it; `None` where there is none.
-    pub(crate) fn state(&self, place: Place) -> Option<State<'_>> {
+    pub(crate) fn state(&self, place: ItemSlot) -> Option<State<'_>> {
         let item = self.interest.get(place)?;
         if item.is_of_feeds() {
             let service = self.services.directory().service(item.service).and_then(ServiceEntry::state);
@@ -186,7 +186,7 @@ impl Market {
     }
 
     /// Whether the data of an item's image is suspect.
-    pub(crate) fn is_suspect(&self, place: Place) -> bool {
+    pub(crate) fn is_suspect(&self, place: ItemSlot) -> bool {
         let Some(item) = self.interest.get(place) else { return false };
         if item.is_of_feeds() {
             return self.feeds.state(item.channel).data == DataState::SUSPECT;
@@ -207,7 +207,7 @@ impl Market {
     }
 
     /// The source is asked for a new image of an item that has none here, unless one is on its way.
-    pub(crate) fn ask_again(&mut self, place: Place) {
+    pub(crate) fn ask_again(&mut self, place: ItemSlot) {
         let item = self.interest.get_mut(place);
         if let Some(upstream) = item.and_then(|item| item.upstream.as_mut()) {
             upstream.wants_refresh |= upstream.is_answered;
@@ -216,7 +216,7 @@ impl Market {
     }
 
     /// There may be news of an item for its source.
-    pub(crate) fn tell_source(&mut self, place: Place) {
+    pub(crate) fn tell_source(&mut self, place: ItemSlot) {
         let item = self.interest.get_mut(place);
         if let Some(upstream) = item.and_then(|item| item.upstream.as_mut())
             && upstream.has_news()
@@ -259,13 +259,13 @@ impl Market {
     }
 
     /// Whether an item is there only while its source is asked for it.
-    pub(crate) fn is_on_demand(&self, place: Place) -> bool {
+    pub(crate) fn is_on_demand(&self, place: ItemSlot) -> bool {
         let item = self.interest.get(place);
         item.and_then(|item| self.services.get(item.service)).is_some_and(|service| service.on_demand)
     }
 
     /// An item has no image any more.
-    pub(crate) fn forget_image(&mut self, place: Place) {
+    pub(crate) fn forget_image(&mut self, place: ItemSlot) {
         if let Some(item) = self.interest.get_mut(place) {
             item.has_image = false;
             self.images.remove(item);
@@ -273,7 +273,7 @@ impl Market {
     }
 
     /// An item that clients wait for is to appear in time.
-    pub(crate) fn await_item(&mut self, now: Nanos, place: Place) {
+    pub(crate) fn await_item(&mut self, now: Nanos, place: ItemSlot) {
         let Some(item) = self.interest.get_mut(place).filter(|item| item.due == Nanos(0)) else { return };
         let Some(at) = self.services.position(item.service) else { return };
         let timeout_ms = self.services.get(item.service).map_or(0, |service| service.request_timeout_ms);
@@ -290,7 +290,7 @@ impl Market {
     }
 
     /// The next item that has not appeared in time, with its service.
-    pub(crate) fn next_late(&mut self, now: Nanos) -> Option<(Place, Service)> {
+    pub(crate) fn next_late(&mut self, now: Nanos) -> Option<(ItemSlot, Service)> {
         for (awaited, service) in self.awaited.iter_mut().zip(self.services.iter()) {
             while let Some((due, place)) = awaited.front().copied().filter(|(due, _)| *due <= now) {
                 awaited.pop_front();
@@ -306,9 +306,9 @@ impl Market {
     }
 
     /// Clients that wait for an item have been told that nothing came in time: they are closed some time after that.
-    pub(crate) fn close_in_time(&mut self, now: Nanos, place: Place) {
+    pub(crate) fn close_in_time(&mut self, now: Nanos, place: ItemSlot) {
         let Some(item) = self.interest.get_mut(place) else { return };
-        for open in item.streams.iter_mut().filter(|open| open.standing == Standing::Waits) {
+        for open in item.streams.iter_mut().filter(|open| open.phase == StreamPhase::NoImage) {
             open.is_told = true;
         }
         let Some(at) = self.services.position(item.service).filter(|_| item.closes == Nanos(0)) else {
@@ -329,7 +329,7 @@ impl Market {
     }
 
     /// The next item whose clients have waited for as long as they may.
-    pub(crate) fn next_to_close(&mut self, now: Nanos) -> Option<Place> {
+    pub(crate) fn next_to_close(&mut self, now: Nanos) -> Option<ItemSlot> {
         for closing in &mut self.closing {
             while let Some((closes, place)) = closing.front().copied().filter(|(closes, _)| *closes <= now) {
                 closing.pop_front();
@@ -345,7 +345,7 @@ impl Market {
     }
 
     /// The item of a name, as clients and answers give it.
-    pub(crate) fn find(&self, item: &ItemName) -> Option<Place> {
+    pub(crate) fn find(&self, item: &ItemName) -> Option<ItemSlot> {
         self.interest.find(&Named { service: item.service, domain: item.domain, name: item.name.as_bytes() })
     }
 }

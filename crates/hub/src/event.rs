@@ -11,7 +11,7 @@ use crate::{Peer, SessionId};
 /// Something that an operator may want to read later.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Note {
+pub enum HubEvent {
     /// A client has logged in.
     Login {
         /// Which session.
@@ -152,7 +152,7 @@ pub enum TooMuch {
     /// So many streams may be open, and it does not take the word that more are refused.
     Streams(usize),
     /// What is kept for it of images and of private streams may wait for so many milliseconds while others wait for its room.
-    Rest(u64),
+    OverflowBudget(u64),
 }
 
 impl fmt::Display for TooMuch {
@@ -166,7 +166,7 @@ impl fmt::Display for TooMuch {
                     "{count} streams are open on all connections, and more that it asked for wait to be refused"
                 )
             }
-            Self::Rest(ms) => {
+            Self::OverflowBudget(ms) => {
                 write!(
                     f,
                     "images have waited for it for more than {ms} ms, and other clients wait for their room"
@@ -249,7 +249,7 @@ pub struct AccessCounters {
     pub checks: u64,
     /// Items that clients were kept from.
     pub denied: u64,
-    /// Of them, those without a [`Note`], because many waited.
+    /// Of them, those without a [`HubEvent`], because many waited.
     pub denied_unsaid: u64,
 }
 

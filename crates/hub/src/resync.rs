@@ -13,21 +13,21 @@ use tapeline_omm::domain::ServicePart;
 use tapeline_omm::rwf::{DataState, Domain, StateCode, StatusHeader, StreamState};
 use tapeline_plant::Seq;
 
+use crate::connections::Connections;
 use crate::hub::Hub;
-use crate::interest::Place;
-use crate::outlets::Outlets;
+use crate::interest::ItemSlot;
 
 /// What is awaited behind a gap.
 #[derive(Debug, Default)]
-pub(crate) struct Anew {
+pub(crate) struct Resync {
     is_going_on: bool,
     /// What is taken is an image of before, no tick.
     pub(crate) is_image: bool,
     /// Items whose images are of before.
-    old: BTreeSet<Place>,
+    old: BTreeSet<ItemSlot>,
 }
 
-impl Anew {
+impl Resync {
     /// Whether images are awaited.
     pub(crate) const fn is_going_on(&self) -> bool {
         self.is_going_on
@@ -39,7 +39,7 @@ impl Anew {
     }
 
     /// An image has come: whether it takes the place of one of before.
-    pub(crate) fn has_come(&mut self, place: Place) -> bool {
+    pub(crate) fn has_come(&mut self, place: ItemSlot) -> bool {
         !self.old.is_empty() && self.old.remove(&place)
     }
 }
@@ -48,27 +48,28 @@ impl Hub {
     /// Whether it has begun anew, and that is not at its end.
     #[must_use]
     pub const fn awaits_images(&self) -> bool {
-        self.anew.is_going_on()
+        self.resync.is_going_on()
     }
 
     /// Ticks in front of this one are gone, and what was in them comes as [images](Self::image); then this one and those behind it,
     /// and [the end](Self::end_anew).
-    pub fn begin_anew(&mut self, now: Nanos, seq: Seq, outlets: &mut impl Outlets) {
+    pub fn begin_anew(&mut self, now: Nanos, seq: Seq, connections: &mut impl Connections) {
         let missing = seq.0.saturating_sub(self.next_seq);
         self.next_seq = seq.0;
-        self.missed(now, missing, outlets);
-        let items = self.market.interest.iter().filter(|(_, item)| item.has_image);
-        self.anew = Anew { is_going_on: true, is_image: false, old: items.map(|(place, _)| place).collect() };
+        self.missed(now, missing, connections);
+        let items = self.shared.interest.iter().filter(|(_, item)| item.has_image);
+        self.resync =
+            Resync { is_going_on: true, is_image: false, old: items.map(|(place, _)| place).collect() };
     }
 
     /// All images have come, and what was on the ring meanwhile; or no more of them come, and what clients have stays in doubt until
     /// the feeds' next sessions.
-    pub fn end_anew(&mut self, now: Nanos, have_all_come: bool, outlets: &mut impl Outlets) {
-        let Anew { old, .. } = std::mem::take(&mut self.anew);
+    pub fn end_anew(&mut self, now: Nanos, have_all_come: bool, connections: &mut impl Connections) {
+        let Resync { old, .. } = std::mem::take(&mut self.resync);
         if !have_all_come {
             return;
         }
-        self.fold_all(now, outlets);
+        self.fold_all(now, connections);
         let state = State {
             stream: StreamState::CLOSED_RECOVER,
             data: DataState::SUSPECT,
@@ -77,13 +78,13 @@ impl Hub {
         };
         let header = StatusHeader { state: Some(state), ..StatusHeader::new(Domain::MARKET_PRICE, 0) };
         for place in old {
-            if !self.market.interest.get(place).is_some_and(|item| item.has_image) {
+            if !self.shared.interest.get(place).is_some_and(|item| item.has_image) {
                 // It is over meanwhile, and another item may have its place.
                 continue;
             }
-            self.last_word(now, place, &header, outlets);
+            self.last_word(now, place, &header, connections);
         }
-        let groups = self.market.feeds.make_whole();
-        self.tell(now, groups.into_iter().map(ServicePart::Group), outlets);
+        let groups = self.shared.feeds.make_whole();
+        self.tell(now, groups.into_iter().map(ServicePart::Group), connections);
     }
 }

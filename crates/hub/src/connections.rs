@@ -17,7 +17,7 @@ impl SessionId {
 }
 
 /// Where messages for the sessions go: connections in a real hub, queues in a test.
-pub trait Outlets {
+pub trait Connections {
     /// Lends the way out of a session to `send`; `None` where there is none any more.
     fn with<R>(&mut self, session: SessionId, send: impl FnOnce(&mut dyn Outbox) -> R) -> Option<R>;
 
