@@ -13,7 +13,7 @@ use crate::batch::{Batch, Row};
 use crate::best::{Best, Bests};
 use crate::details::{AGGRESSORS, Auction, Broken, shown, word};
 use crate::message::{Fault, double, ns_of_day, real};
-use crate::news::News;
+use crate::row_kind::RowKind;
 use crate::table::Table;
 
 /// Where rows go.
@@ -90,7 +90,7 @@ impl Rows {
         if clears {
             *best = Best::default();
         }
-        let news = News::of(&tick.header, list)?;
+        let news = RowKind::of(&tick.header, list)?;
         let mut trade = if news.trade { Trade::of(list)? } else { None };
         let mut broken = news.broken.then(Broken::default);
         let mut auction = news.auction.then(Auction::default);

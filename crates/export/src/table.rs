@@ -48,9 +48,9 @@ impl Column {
 pub enum Table {
     /// Every tick, one row each.
     Ticks,
-    /// Trades, and trades that were broken: ticks that [bring](crate::News) one.
+    /// Trades, and trades that were broken: ticks that [bring](crate::RowKind) one.
     Trades,
-    /// The best bid and ask, whole, after each tick that [brings](crate::News) anything of it.
+    /// The best bid and ask, whole, after each tick that [brings](crate::RowKind) anything of it.
     Quotes,
     /// Entries of market by order messages: what was added, changed or deleted.
     Orders,

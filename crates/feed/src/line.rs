@@ -28,10 +28,10 @@
 
 mod arbiter;
 mod arrivals;
-mod aside;
 mod doubt;
 mod held;
 mod lane;
+mod quarantine;
 mod seen;
 mod settings;
 mod statistics;

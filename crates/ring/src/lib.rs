@@ -79,7 +79,7 @@ pub use layout::{Framing, Policy};
 pub use name::Name;
 pub use publisher::{Options, PublisherOf};
 pub use registry::{Entry, PublisherView, Snapshot, SubscriberView, inspect, list, remove};
-pub use subscriber::{Poll, Seat, Start, SubscriberOf};
+pub use subscriber::{Poll, Start, SubscriberId, SubscriberOf};
 #[cfg(not(loom))]
 pub use waiting::Bell;
 pub use waiting::Wait;

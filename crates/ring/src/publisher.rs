@@ -13,7 +13,7 @@ use crate::layout::{Framing, longest_frame};
 use crate::lines::ENDED;
 use crate::memory::Memory;
 use crate::segment::Segment;
-use crate::subscriber::Seat;
+use crate::subscriber::SubscriberId;
 use crate::{Error, Refused, waiting};
 
 mod commit;
@@ -203,14 +203,14 @@ impl<D: Discipline> PublisherOf<D> {
     /// From now on this publisher waits for this subscriber for as long as it lives, whatever the stall limit: for those in
     /// whose place nobody else could go on. Asked for its position, so that it frees room as early as it can, it is all
     /// the same. One that has been evicted stays so.
-    pub fn exempt(&mut self, seat: Seat) {
+    pub fn exempt(&mut self, seat: SubscriberId) {
         self.stalls.exempt(seat);
     }
 
     /// As [`exempt`](Self::exempt), for each subscriber of which `may_not_read` says so, such as one whose next frame is not on disk yet. It is
     /// called on this thread, while the ring is full, for a subscriber that would be evicted otherwise. Half the stall limit after
     /// it has said no for the first time, a subscriber that has not moved is evicted.
-    pub fn excuse_while(&mut self, may_not_read: Box<dyn Fn(Seat) -> bool + Send>) {
+    pub fn excuse_while(&mut self, may_not_read: Box<dyn Fn(SubscriberId) -> bool + Send>) {
         self.stalls.excuse(Excuse(may_not_read));
     }
 

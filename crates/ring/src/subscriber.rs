@@ -13,7 +13,7 @@ use crate::layout::Policy;
 use crate::lines::{ENDED, EVICTED, NO_ORDER, Order, Slot, TELL, order_word};
 use crate::memory::Memory;
 use crate::segment::Segment;
-use crate::waiting::{self, Bed, Deadline, Wait};
+use crate::waiting::{self, Deadline, Parker, Wait};
 
 mod joining;
 
@@ -66,7 +66,7 @@ impl<'a> Poll<'a> {
 
 /// Which of a ring's subscribers: no other one of this ring, now or later, has the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Seat {
+pub struct SubscriberId {
     pub(crate) slot: usize,
     pub(crate) ticket: u64,
 }
@@ -238,7 +238,7 @@ impl<D: Discipline> SubscriberOf<D> {
             return true;
         }
         let deadline = Deadline::after(timeout);
-        let bed = Bed {
+        let bed = Parker {
             waiters: &self.memory.subscribers().waiters,
             flags: &self.memory.publisher().status.flags,
             slot: self.slot,
@@ -261,7 +261,7 @@ impl<D: Discipline> SubscriberOf<D> {
         if self.published != self.position {
             self.publish();
         }
-        let bed = Bed {
+        let bed = Parker {
             waiters: &self.memory.subscribers().waiters,
             flags: &self.memory.publisher().status.flags,
             slot: self.slot,
@@ -311,8 +311,8 @@ impl<D: Discipline> SubscriberOf<D> {
 
     /// Which of the ring's subscribers this is, for [`Publisher::exempt`](crate::PublisherOf::exempt).
     #[must_use]
-    pub fn seat(&self) -> Seat {
-        Seat { slot: self.slot, ticket: self.ticket }
+    pub fn seat(&self) -> SubscriberId {
+        SubscriberId { slot: self.slot, ticket: self.ticket }
     }
 
     fn order(&self) -> &Order {

@@ -97,7 +97,7 @@ pub(crate) fn poll_until(ready: impl Fn() -> bool, deadline: Deadline, between: 
 
 /// One sleeper's place.
 #[derive(Debug)]
-pub(crate) struct Bed<'a> {
+pub(crate) struct Parker<'a> {
     pub(crate) waiters: &'a Waiters,
     /// The publisher's `Status::flags`.
     pub(crate) flags: &'a AtomicU32,
@@ -107,7 +107,7 @@ pub(crate) struct Bed<'a> {
     pub(crate) bell: Option<&'a Bell>,
 }
 
-impl Bed<'_> {
+impl Parker<'_> {
     /// Sleeps until `ready` holds or the time is over.
     pub(crate) fn park_until(&self, ready: impl Fn() -> bool, deadline: Deadline) -> bool {
         let bit = 1u64 << self.slot;
@@ -173,7 +173,7 @@ impl Bed<'_> {
 #[inline]
 pub(crate) fn wake_sleepers(waiters: &Waiters) {
     // The header's store stays before this load in the program; between the two the processor needs no fence, because
-    // who goes to sleep makes this core execute one (`Bed::park_until`).
+    // who goes to sleep makes this core execute one (`Parker::park_until`).
     compiler_fence(Ordering::SeqCst);
     if waiters.parked.load(Ordering::Relaxed) != 0 {
         wake_all(waiters);
@@ -206,7 +206,7 @@ mod tests {
 
     /// One side parks after each answer; the other sends the next frame at any moment around that, so that now and then
     /// its store and its look at the sleepers fall between the sleeper's bit and its last look at the ring. None may be
-    /// lost for good, and next to none found late (see `Bed::settle` for the exception).
+    /// lost for good, and next to none found late (see `Parker::settle` for the exception).
     #[test]
     fn no_wake_up_is_lost() {
         const ROUNDS: u64 = 5_000_000;

@@ -9,7 +9,7 @@ use rustix::fd::OwnedFd;
 use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
 use tapeline_measure::Nanos;
 use tapeline_wire::rssl::{
-    Compression, ConnectionType, Door, Event, Reactor, Sent, Settings, SubProtocol, Version,
+    AcceptorHandle, Compression, ConnectionType, Event, Reactor, Sent, Settings, SubProtocol, Version,
 };
 use world::{NOW, SECOND, World, bytes, settings};
 
@@ -783,7 +783,7 @@ fn who_has_the_fewest_connections_gets_the_next() {
             turn(&mut reactors, &mut open);
         }
         assert_eq!(open.each_ref().map(Vec::len), expected);
-        assert_eq!(doors.each_ref().map(Door::inside)[..2], expected);
+        assert_eq!(doors.each_ref().map(AcceptorHandle::inside)[..2], expected);
     }
     // Two of the second reactor's leave.
     let all_of_second = open[1].clone();

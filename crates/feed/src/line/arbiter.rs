@@ -157,7 +157,7 @@ impl Arbiter {
         let fits = match self.settings.restart {
             Restart::Ignore => true,
             // What is set aside may be another numbering's, though it is taken.
-            Restart::Changed => lane.aside.is_empty(),
+            Restart::Changed => lane.quarantine.is_empty(),
             Restart::Reset => from == lane.seen.end(),
         };
         if fits || to >= self.known_end {

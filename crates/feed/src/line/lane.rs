@@ -2,8 +2,8 @@
 
 use tapeline_nanos::Nanos;
 
-use super::aside::Aside;
 use super::doubt::Doubt;
+use super::quarantine::Quarantine;
 use super::seen::Seen;
 use super::{LARGEST_GAP, LineStatistics};
 
@@ -20,7 +20,7 @@ pub(super) struct Lane {
     /// What it said that is not believed yet.
     pub(super) doubt: Doubt,
     /// What it said that does not fit what has come.
-    pub(super) aside: Aside,
+    pub(super) quarantine: Quarantine,
     /// Where it would go on if the packet with which it jumped ahead was none of its flow, or only overtook another.
     pub(super) resumes: u64,
     /// How far ahead it has said that a new numbering is, when there was nothing to compare that with, and how often.
@@ -38,7 +38,7 @@ impl Lane {
             proven: false,
             ended: false,
             doubt: Doubt::default(),
-            aside: Aside::default(),
+            quarantine: Quarantine::default(),
             resumes: 0,
             told: (0, 0),
             old_end: None,
@@ -48,7 +48,7 @@ impl Lane {
     /// Whether its next packet is to be looked at twice.
     #[inline]
     pub(super) const fn is_wary(&self) -> bool {
-        !self.proven || !self.doubt.is_empty() || !self.aside.is_empty() || self.old_end.is_some()
+        !self.proven || !self.doubt.is_empty() || !self.quarantine.is_empty() || self.old_end.is_some()
     }
 
     /// Nothing has confirmed what it said.
@@ -72,7 +72,7 @@ impl Lane {
         }
         if jumps {
             self.resumes = self.seen.end();
-        } else if (from >= self.resumes || !self.heard) && !self.aside.contradicts() {
+        } else if (from >= self.resumes || !self.heard) && !self.quarantine.contradicts() {
             self.resumes = to;
         }
         self.heard = true;

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use crate::lines::{EVICTED, NO_ORDER, Order, SLOTS, TELL, order_word};
 use crate::memory::Memory;
-use crate::subscriber::Seat;
+use crate::subscriber::SubscriberId;
 
 /// Parts of the limit. A look counts for at most one of them, however long ago the one before was: a publisher that was
 /// itself stopped has not seen its subscribers stall.
@@ -47,12 +47,12 @@ pub(super) struct Stalls {
     pub(super) evicted: u64,
     slots: Box<[Stall]>,
     /// Those that are waited for without a limit; one for each slot at most.
-    exempt: Vec<Seat>,
+    exempt: Vec<SubscriberId>,
     excuses: Vec<Excuse>,
 }
 
 /// Whether a subscriber may not read yet: see [`Publisher::excuse_while`](crate::PublisherOf::excuse_while).
-pub(super) struct Excuse(pub(super) Box<dyn Fn(Seat) -> bool + Send>);
+pub(super) struct Excuse(pub(super) Box<dyn Fn(SubscriberId) -> bool + Send>);
 
 impl fmt::Debug for Excuse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -83,7 +83,7 @@ impl Stalls {
     }
 
     /// This subscriber is waited for without a limit. Who had its slot before is gone.
-    pub(super) fn exempt(&mut self, seat: Seat) {
+    pub(super) fn exempt(&mut self, seat: SubscriberId) {
         self.exempt.retain(|other| other.slot != seat.slot);
         self.exempt.push(seat);
     }
@@ -93,7 +93,7 @@ impl Stalls {
         self.excuses.push(excuse);
     }
 
-    fn is_waited_for(&self, seat: Seat) -> bool {
+    fn is_waited_for(&self, seat: SubscriberId) -> bool {
         self.exempt.contains(&seat) || self.excuses.iter().any(|Excuse(is_so)| is_so(seat))
     }
 
@@ -131,7 +131,7 @@ impl Stalls {
         stall.for_long += since.min((self.limit / LOOKS).max(Duration::from_nanos(1)));
         let for_long = stall.for_long;
         let order = &memory.publisher().orders[slot];
-        if for_long >= self.limit && self.is_waited_for(Seat { slot, ticket }) {
+        if for_long >= self.limit && self.is_waited_for(SubscriberId { slot, ticket }) {
             // It is asked all the same, and has half of the limit once its excuse is over.
             self.slots[slot].for_long = self.limit / 2;
         } else if for_long >= self.limit {

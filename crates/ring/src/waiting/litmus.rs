@@ -36,7 +36,7 @@ impl Lone {
             looks(count.get())
         };
         let deadline = Deadline::after(PATIENCE);
-        let bed = Bed { waiters: &self.waiters, flags: &self.flags, slot: 5, bell: None };
+        let bed = Parker { waiters: &self.waiters, flags: &self.flags, slot: 5, bell: None };
         assert!(bed.park_until(ready, deadline));
         assert_eq!(self.waiters.parked.load(Ordering::Relaxed), 0, "it leaves no bit behind");
         !deadline.left().is_zero()
@@ -89,7 +89,7 @@ fn a_wake_up_before_the_sleep_counts() {
 fn an_idle_sleeper_sleeps() {
     let lone = Lone::new();
     let looks = Cell::new(0);
-    let bed = Bed { waiters: &lone.waiters, flags: &lone.flags, slot: 5, bell: None };
+    let bed = Parker { waiters: &lone.waiters, flags: &lone.flags, slot: 5, bell: None };
     let ready = || {
         looks.set(looks.get() + 1);
         false
@@ -104,7 +104,7 @@ fn an_idle_sleeper_sleeps() {
 struct Line(AtomicU64);
 
 /// Ties this thread to the `nth` of the cores that it may use, and runs another program there: from then on the kernel
-/// knows that this process wants the barrier on that core (see [`Bed::settle`]).
+/// knows that this process wants the barrier on that core (see [`Parker::settle`]).
 fn settle_on(nth: usize) {
     let allowed = sched_getaffinity(None).expect("the cores are known");
     let cores: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core)).collect();
@@ -179,7 +179,7 @@ fn the_barrier_lets_one_side_see_the_other() {
                 lone.waiters.parked.store(0, Ordering::SeqCst);
                 let parties = 4 * round as usize;
                 meet(parties - 2);
-                let bed = Bed { waiters: &lone.waiters, flags: &lone.flags, slot: 5, bell: None };
+                let bed = Parker { waiters: &lone.waiters, flags: &lone.flags, slot: 5, bell: None };
                 for _ in 0..round % 64 {
                     spin_loop();
                 }

@@ -26,7 +26,7 @@ use crate::arguments;
 use crate::failure::Hinted;
 use crate::output::{self, Format};
 use crate::paths::FilePath;
-use crate::plant::beside::Beside;
+use crate::plant::journal_follower::JournalFollower;
 use crate::stop::Stop;
 
 /// Where nothing comes, for how long to wait for more.
@@ -324,7 +324,7 @@ impl Onto<'_> {
     fn live(&mut self, reader: &mut Reader<Directory>, ring: &Name) -> anyhow::Result<()> {
         self.speed = Speed(None);
         let mut live = Subscriber::join(ring, Start::Oldest).with_context(|| no_plant(ring))?;
-        let mut beside = Beside::of(ring.clone(), "replay");
+        let mut beside = JournalFollower::of(ring.clone(), "replay");
         let (mut is_alive, mut is_known) = (true, false);
         while self.goes_on()? {
             let epoch = live.epoch();
@@ -351,7 +351,7 @@ impl Onto<'_> {
                 }
                 // What was lost is in the journal, or will be.
                 tapeline_ring::Poll::Evicted { .. } => match Subscriber::join(ring, Start::Oldest) {
-                    Ok(again) => (live, beside) = (again, Beside::of(ring.clone(), "replay")),
+                    Ok(again) => (live, beside) = (again, JournalFollower::of(ring.clone(), "replay")),
                     // The ring has gone with its plant meanwhile.
                     Err(tapeline_ring::Error::NotFound { .. }) => {
                         self.go_behind(reader)?;
@@ -372,7 +372,7 @@ impl Onto<'_> {
         bytes: &[u8],
         reader: &mut Reader<Directory>,
         live: &mut Subscriber,
-        beside: &mut Beside,
+        beside: &mut JournalFollower,
     ) -> anyhow::Result<()> {
         let header = tick_of(bytes)?.header;
         let (seq, last) = (header.seq.0, self.done.last.unwrap_or_default());

@@ -37,9 +37,9 @@ use toml::Spanned;
 pub(crate) use self::source::Source;
 use crate::failure::Hinted;
 use crate::paths;
+use crate::plant::image_server::ImageServerConfig;
 use crate::plant::journal::JournalConfig;
 use crate::plant::kdb::KdbConfig;
-use crate::plant::keeper::KeeperConfig;
 use crate::tick::config::RawTickerplant;
 use crate::trading_day;
 
@@ -80,7 +80,7 @@ pub(crate) struct Config {
     /// The number of the service that its feeds are.
     pub(crate) service_id: u16,
     /// Whether images are kept for who comes late.
-    pub(crate) keeper: Option<KeeperConfig>,
+    pub(crate) keeper: Option<ImageServerConfig>,
     /// Where what is published is kept.
     pub(crate) journal: Option<JournalConfig>,
     /// The tickerplant that kdb+ clients have its ticks of.
@@ -408,7 +408,7 @@ impl Source<'_> {
         self.ports_apart(hub.as_ref(), sources.as_ref(), kdb.as_ref());
         let keeper = plant.images.as_ref().and_then(|size| {
             let of_providers = sources.iter().flat_map(|sources| &sources.settings.services);
-            Some(KeeperConfig {
+            Some(ImageServerConfig {
                 bytes: self.sound(self.size(Some(size), 0))?,
                 max_items,
                 services: of_providers.map(|service| service.id).chain([service_id]).collect(),

@@ -38,7 +38,7 @@ struct Between<T> {
 
 /// The side that fills in.
 #[derive(Debug)]
-pub(super) struct Teller<T> {
+pub(super) struct SnapshotWriter<T> {
     /// To be filled in; after telling, what was heard of two times ago.
     pub(super) figures: T,
     between: Arc<Mutex<Between<T>>>,
@@ -46,22 +46,22 @@ pub(super) struct Teller<T> {
 
 /// The side that reads.
 #[derive(Debug)]
-pub(super) struct Hearer<T> {
+pub(super) struct SnapshotReader<T> {
     /// What was told last.
     pub(super) figures: T,
     between: Arc<Mutex<Between<T>>>,
 }
 
 /// Both sides.
-pub(super) fn telling<T: Default>() -> (Teller<T>, Hearer<T>) {
+pub(super) fn telling<T: Default>() -> (SnapshotWriter<T>, SnapshotReader<T>) {
     let between = Arc::new(Mutex::new(Between { figures: T::default(), is_new: false }));
     (
-        Teller { figures: T::default(), between: Arc::clone(&between) },
-        Hearer { figures: T::default(), between },
+        SnapshotWriter { figures: T::default(), between: Arc::clone(&between) },
+        SnapshotReader { figures: T::default(), between },
     )
 }
 
-impl<T> Teller<T> {
+impl<T> SnapshotWriter<T> {
     /// Hands the figures over: whether that could be done. If not, what was told before has not been heard yet, and this is
     /// to be tried again later. Costs an exchange of as many bytes as a set has.
     pub(super) fn tell(&mut self) -> bool {
@@ -75,7 +75,7 @@ impl<T> Teller<T> {
     }
 }
 
-impl<T> Hearer<T> {
+impl<T> SnapshotReader<T> {
     /// Takes what was told: whether there was anything. What was heard before goes back to be filled in.
     pub(super) fn hear(&mut self) -> bool {
         let mut between = self.between.lock().unwrap_or_else(PoisonError::into_inner);
@@ -131,9 +131,9 @@ pub(super) struct FeedFigures {
 
 /// The last snapshot, for other threads.
 #[derive(Debug, Default)]
-pub(super) struct Board(Mutex<Arc<Snapshot>>);
+pub(super) struct LatestSnapshot(Mutex<Arc<Snapshot>>);
 
-impl Board {
+impl LatestSnapshot {
     /// What was written last.
     pub(super) fn read(&self) -> Arc<Snapshot> {
         Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
@@ -157,7 +157,7 @@ pub(super) struct Counting {
 /// What a hub tells, and what is known of it from the beginning.
 #[derive(Debug)]
 pub(super) struct OfHub {
-    pub(super) hearer: Hearer<HubFigures>,
+    pub(super) hearer: SnapshotReader<HubFigures>,
     pub(super) begin: crate::stat::snapshot::Hub,
 }
 
@@ -192,10 +192,10 @@ impl Counting {
     /// the other one inherits where it may run.
     pub(super) fn start(
         config: &Config,
-        plant: Hearer<PlantFigures>,
+        plant: SnapshotReader<PlantFigures>,
         hub: Option<OfHub>,
         (journal, served): (Option<Arc<Progress>>, Served),
-        board: &Arc<Board>,
+        latest: &Arc<LatestSnapshot>,
     ) -> anyhow::Result<Self> {
         let (control, told) = channel();
         let (tell, begun) = channel();
@@ -219,7 +219,7 @@ impl Counting {
             ..Snapshot::default()
         };
         let hub = hub.map(|hub| (hub.hearer, Merged::default()));
-        let (ring, board) = (config.ring.clone(), Arc::clone(board));
+        let (ring, latest) = (config.ring.clone(), Arc::clone(latest));
         let run = move || {
             let mut snapshot = first;
             let clock = Clock::calibrate();
@@ -240,7 +240,7 @@ impl Counting {
                 hub,
                 journal,
                 served,
-                board,
+                latest,
             };
             counter.write();
             let _ = tell.send(());
@@ -280,11 +280,11 @@ struct Counter {
     complained: bool,
     snapshot: Snapshot,
     usage: Option<Usage>,
-    plant: Hearer<PlantFigures>,
-    hub: Option<(Hearer<HubFigures>, Merged)>,
+    plant: SnapshotReader<PlantFigures>,
+    hub: Option<(SnapshotReader<HubFigures>, Merged)>,
     journal: Option<Arc<Progress>>,
     served: Served,
-    board: Arc<Board>,
+    latest: Arc<LatestSnapshot>,
 }
 
 impl Counter {
@@ -362,7 +362,7 @@ impl Counter {
                 crate::stat::file::path(&self.ring).display()
             );
         }
-        self.board.put(Arc::new(self.snapshot.clone()));
+        self.latest.put(Arc::new(self.snapshot.clone()));
     }
 }
 

@@ -20,7 +20,7 @@ use tapeline_measure::{Clock, Nanos};
 use tapeline_plant::Seq;
 use tapeline_plant::demand::Demand;
 use tapeline_plant::tick::Tick;
-use tapeline_ring::{Name, Seat, Start, Subscriber, Wait};
+use tapeline_ring::{Name, Start, Subscriber, SubscriberId, Wait};
 use tapeline_wire::rssl::Reactor;
 
 use self::authenticator::Authenticator;
@@ -28,10 +28,10 @@ use self::catching_up::{CatchingUp, Turn};
 use self::connections::{ClientConnections, PARTING_NS};
 use self::counting::{HubFigures, Telling};
 use super::config::hub::HubConfig;
-use super::counting::Teller;
+use super::counting::SnapshotWriter;
 use super::cursor::{self, Read, RingCursor};
 use super::journal::{Gate, WHILE_HELD};
-use super::sentry::Sentry;
+use super::socket_waker::SocketWaker;
 use super::sources::Demanding;
 use crate::failure::{self, Hinted};
 use crate::peer_log::{self, Kind};
@@ -67,7 +67,7 @@ pub(super) struct RunningHub {
     pub(super) memory_bytes: usize,
     /// Tells the thread which ring it is; dropped without a word, the thread ends.
     ring: SyncSender<(Name, Joining)>,
-    joined: Receiver<Seat>,
+    joined: Receiver<SubscriberId>,
     thread: JoinHandle<anyhow::Result<HubReport>>,
 }
 
@@ -161,7 +161,7 @@ impl RunningHub {
     pub(super) fn start(
         config: HubConfig,
         sources: Option<Demanding>,
-        teller: Teller<HubFigures>,
+        teller: SnapshotWriter<HubFigures>,
         gate: Option<Gate>,
     ) -> anyhow::Result<Self> {
         let mut reactor = Reactor::new(config.max_connections)?;
@@ -221,7 +221,7 @@ impl RunningHub {
     }
 
     /// The ring is there: returns when the hub reads it, and its place there.
-    pub(super) fn join(self, ring: &Name, from: Joining) -> anyhow::Result<(Self, Seat)> {
+    pub(super) fn join(self, ring: &Name, from: Joining) -> anyhow::Result<(Self, SubscriberId)> {
         if self.ring.send((ring.clone(), from)).is_ok()
             && let Ok(seat) = self.joined.recv()
         {
@@ -256,7 +256,7 @@ struct Program {
     sources: Option<Demanding>,
     /// A demand for which there was no room.
     held: Option<Demand>,
-    sentry: Sentry,
+    socket_waker: SocketWaker,
     stop: Option<Stop>,
     /// It lost its place on the ring, and what it missed comes from who keeps the images.
     late: Option<CatchingUp>,
@@ -277,7 +277,7 @@ impl Program {
         let clock = Clock::calibrate();
         let dictionary = config.settings.dictionary.clone();
         let hub = Hub::new(config.settings);
-        let sentry = Sentry::begin("hub-sentry", reactor.lookout()?)?;
+        let socket_waker = SocketWaker::begin("hub-socket_waker", reactor.lookout()?)?;
         let connections = ClientConnections::new(reactor, dictionary, hub.directory().clone());
         let (housekept, spin, held, late) = (clock.now(), config.spin, None, None);
         Ok(Self {
@@ -288,7 +288,7 @@ impl Program {
             clock,
             sources,
             held,
-            sentry,
+            socket_waker,
             stop,
             late,
             spin,
@@ -369,9 +369,9 @@ impl Program {
                     // The ring has something, so that it would not wait.
                     std::thread::sleep(WHILE_HELD);
                 } else {
-                    self.place.subscriber.wait_or(self.sentry.bell(), sleep);
+                    self.place.subscriber.wait_or(self.socket_waker.bell(), sleep);
                 }
-                self.sentry.answer();
+                self.socket_waker.answer();
             }
         }
     }

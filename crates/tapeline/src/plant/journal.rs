@@ -11,7 +11,7 @@ use tapeline_journal::{Directory, Durability, Outcome, Progress, Settings, State
 use tapeline_measure::figures::thousands;
 use tapeline_plant::Seq;
 use tapeline_plant::tick::Tick;
-use tapeline_ring::{Name, Poll, Seat, Subscriber, Wait};
+use tapeline_ring::{Name, Poll, Subscriber, SubscriberId, Wait};
 
 use super::reader::Reader;
 use super::ticks::{self, Next};
@@ -68,7 +68,7 @@ struct Holding {
     /// The tick that it holds, or held last; 0 for none.
     seq: AtomicU64,
     /// Where its reader stands.
-    seat: Mutex<Option<Seat>>,
+    seat: Mutex<Option<SubscriberId>>,
 }
 
 impl RunningJournal {
@@ -102,7 +102,7 @@ impl RunningJournal {
 
     /// The ring is there: returns when it is read; its place there is to be [exempt](tapeline_ring::Publisher) from the stall limit,
     /// as what it missed would be lost.
-    pub(super) fn join(self, ring: &Name) -> anyhow::Result<(Self, Seat)> {
+    pub(super) fn join(self, ring: &Name) -> anyhow::Result<(Self, SubscriberId)> {
         let (reader, seat) = self.reader.join(ring)?;
         Ok((Self { reader, ..self }, seat))
     }
@@ -145,13 +145,13 @@ impl Gate {
     }
 
     /// Its reader stands here on the ring from now on.
-    pub(super) fn holds_back(&self, seat: Seat) {
+    pub(super) fn holds_back(&self, seat: SubscriberId) {
         *self.held.seat.lock().unwrap_or_else(PoisonError::into_inner) = Some(seat);
     }
 
     /// Whether it holds back the reader at a place, for the publisher that waits for that one: see
     /// [`excuse_while`](tapeline_ring::PublisherOf::excuse_while).
-    pub(super) fn excuse(&self) -> Box<dyn Fn(Seat) -> bool + Send> {
+    pub(super) fn excuse(&self) -> Box<dyn Fn(SubscriberId) -> bool + Send> {
         let (progress, held) = (Arc::clone(&self.progress), Arc::clone(&self.held));
         Box::new(move |seat| {
             let seq = held.seq.load(Ordering::Relaxed);

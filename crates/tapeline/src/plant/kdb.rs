@@ -33,8 +33,8 @@ use super::counting::Serving;
 use super::cursor::{self, RingCursor};
 use super::journal::{Gate, WHILE_HELD};
 use super::reader::{Reader, Signs};
-use super::sentry::Sentry;
 use super::sequence_cursor::{Kept, SequenceCursor, Taken};
+use super::socket_waker::SocketWaker;
 use crate::tick::config::Config;
 use crate::tick::server::{Listening, Report, Server};
 
@@ -119,13 +119,13 @@ impl RunningKdb {
             );
         }
         let listening = server.listening();
-        let sentry = Sentry::begin("kdb-sentry", server.lookout()?)?;
+        let socket_waker = SocketWaker::begin("kdb-socket_waker", server.lookout()?)?;
         let filling = Filling::new(fillers, max_items);
         let rows = Rows { server, filling, channel, is_open: false, report: KdbReport::default() };
         let reader = Reader::start("kdb", move |ring, subscriber, signs| {
             let ring = RingCursor::new("kdb", ring, subscriber, gate);
             let place = SequenceCursor::new(ring, journal, after, "in kdb+'s tables and log");
-            Outlet { rows, place, sentry, spins, clock: Clock::calibrate(), signs }.run()
+            Outlet { rows, place, socket_waker, spins, clock: Clock::calibrate(), signs }.run()
         })?;
         Ok((Self { listening, reader }, publishing))
     }
@@ -151,7 +151,7 @@ impl RunningKdb {
 struct Outlet {
     rows: Rows,
     place: SequenceCursor,
-    sentry: Sentry,
+    socket_waker: SocketWaker,
     spins: bool,
     clock: Clock,
     signs: Arc<Signs>,
@@ -191,9 +191,9 @@ impl Outlet {
                 // The ring has something, so that it would not wait.
                 std::thread::sleep(WHILE_HELD);
             } else {
-                self.place.ring.subscriber.wait_or(self.sentry.bell(), self.rows.server.nap().min(NAP));
+                self.place.ring.subscriber.wait_or(self.socket_waker.bell(), self.rows.server.nap().min(NAP));
             }
-            self.sentry.answer();
+            self.socket_waker.answer();
             // Who ends the ring lets go of it too: one more look tells that from death.
             is_alive = self.place.ring.subscriber.publisher_alive()?;
         }

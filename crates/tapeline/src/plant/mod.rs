@@ -1,20 +1,20 @@
 //! `tapeline plant`: the plant itself, and readers of what it publishes.
 
 pub(crate) mod access;
-pub(crate) mod beside;
 mod check;
 pub(crate) mod config;
 mod counting;
 mod cursor;
 mod follow;
+pub(crate) mod history;
 pub(crate) mod hub;
+mod image_server;
 mod images;
 mod intake;
 pub(crate) mod journal;
+pub(crate) mod journal_follower;
 pub(crate) mod kdb;
-mod keeper;
 pub(crate) mod measure;
-pub(crate) mod past;
 mod queue;
 mod reader;
 mod recorded;
@@ -22,9 +22,9 @@ mod recovery;
 pub(crate) mod report;
 mod resumed;
 mod run;
-mod sentry;
 mod sequence_cursor;
 mod serve;
+mod socket_waker;
 mod sources;
 mod tally;
 pub(crate) mod ticks;

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 
 use anyhow::Context;
 use tapeline_measure::Nanos;
-use tapeline_ring::{Name, Seat, Start, Subscriber};
+use tapeline_ring::{Name, Start, Subscriber, SubscriberId};
 
 /// A reader on its thread, and what it comes back with.
 #[derive(Debug)]
@@ -15,7 +15,7 @@ pub(super) struct Reader<R> {
     name: &'static str,
     /// Tells the thread which ring it is; dropped without a word, the thread ends.
     ring: SyncSender<Name>,
-    joined: Receiver<Seat>,
+    joined: Receiver<SubscriberId>,
     pulse: Pulse,
     thread: JoinHandle<anyhow::Result<R>>,
 }
@@ -71,7 +71,7 @@ impl<R: Default + Send + 'static> Reader<R> {
     }
 
     /// The ring is there: returns when it is read, and nothing is missed from here on; with the reader's place there.
-    pub(super) fn join(self, ring: &Name) -> anyhow::Result<(Self, Seat)> {
+    pub(super) fn join(self, ring: &Name) -> anyhow::Result<(Self, SubscriberId)> {
         if self.ring.send(ring.clone()).is_ok()
             && let Ok(seat) = self.joined.recv()
         {

@@ -11,7 +11,7 @@ use tapeline_journal::{Directory, From, Next as Kept, Reader};
 use tapeline_plant::tick::Tick;
 use tapeline_ring::{Name, Subscriber};
 
-use super::beside::{Beside, Expect};
+use super::journal_follower::{Expect, JournalFollower};
 use super::ticks::Next;
 use crate::journal::hinted;
 
@@ -28,7 +28,7 @@ pub(super) struct Resumed {
 /// How far it is.
 #[derive(Debug)]
 struct Place {
-    beside: Beside,
+    beside: JournalFollower,
     /// The last sequence that was given out, or passed by.
     last: u64,
     /// Ticks that the journal does not have.
@@ -48,7 +48,7 @@ impl Resumed {
         });
         let what = || format!("cannot read the journal in {}", folder.display());
         let journal = opened.map_err(|error| hinted(&what(), error))?;
-        let (beside, last) = (Beside::of(ring, label), from.saturating_sub(1));
+        let (beside, last) = (JournalFollower::of(ring, label), from.saturating_sub(1));
         let place = Place { beside, last, missing: 0, is_at_end: false, is_behind: true };
         Ok(Self { journal, place })
     }

@@ -17,13 +17,15 @@ use tapeline_wire::http::Server;
 use tapeline_wire::udp::{ReceiveOptions, Receiver, wait_any, wait_any_or};
 
 use super::config::{self, Config, Feed, Receive};
-use super::counting::{Board, Counting, FeedFigures, OfHub, PlantFigures, Served, Teller, telling};
+use super::counting::{
+    Counting, FeedFigures, LatestSnapshot, OfHub, PlantFigures, Served, SnapshotWriter, telling,
+};
 use super::hub::{Joining, RunningHub};
+use super::image_server::RunningImageServer;
 use super::intake::{Complaints, LONGEST_SLEEP, Source};
 use super::journal::{Gate, RunningJournal};
 use super::kdb::publishing::Publishing;
 use super::kdb::{KdbReport, RunningKdb};
-use super::keeper::RunningKeeper;
 use super::recorded::Recorded;
 use super::recovery::Recovery;
 use super::report::{PlantReport, Ready};
@@ -123,7 +125,7 @@ struct Running {
     /// Of the ring's subscribers, as last told.
     evicted: u64,
     complaints: Complaints,
-    teller: Teller<PlantFigures>,
+    teller: SnapshotWriter<PlantFigures>,
     /// Where nothing of this plant is read again, whoever asks for that is told so.
     again: Option<Again>,
 }
@@ -146,15 +148,15 @@ impl RunArgs {
             gate
         };
         let keeper = config.keeper.take();
-        let keeper = keeper.map(|keeper| RunningKeeper::start(keeper, &config.ring)).transpose()?;
+        let keeper = keeper.map(|keeper| RunningImageServer::start(keeper, &config.ring)).transpose()?;
         let (sources, demanding) = config.sources.take().map(RunningSources::open).transpose()?.unzip();
         // Before this thread is pinned: see `RunningHub::start`.
         let (teller, of_plant) = telling();
         let (hub_teller, of_hub) = telling();
         let begin = config.hub.as_ref().map(config::hub::HubConfig::begin);
-        let board = Arc::new(Board::default());
+        let latest = Arc::new(LatestSnapshot::default());
         let web = match &mut config.hub {
-            Some(hub) => web::open(hub, &board)?,
+            Some(hub) => web::open(hub, &latest)?,
             None => None,
         };
         let page = web.as_ref().map(Server::address);
@@ -183,7 +185,7 @@ impl RunArgs {
             kdb: kdb.as_ref().map(RunningKdb::standing),
             zeromq: zeromq.as_ref().map(RunningZeromq::standing),
         };
-        let counting = Counting::start(&config, of_plant, of_hub, (progress, served), &board)?;
+        let counting = Counting::start(&config, of_plant, of_hub, (progress, served), &latest)?;
         let pin = || config.cpu.map_or(Ok(()), tapeline_measure::pin);
         // A thread inherits where its maker is bound, and a receiving thread is to have a core of its own.
         if matches!(config.receive, Receive::Inline) {
@@ -315,7 +317,7 @@ impl Running {
         config: &Config,
         (sources, rows, after): (Option<RunningSources>, Option<Publishing>, Seq),
         stop: &Stop,
-        teller: Teller<PlantFigures>,
+        teller: SnapshotWriter<PlantFigures>,
     ) -> anyhow::Result<Self> {
         let inlets = config
             .feeds

@@ -13,7 +13,7 @@ use tapeline_measure::{Clock, Nanos};
 use tapeline_tickerplant::{
     Counters, Local, Outlets, Passing, Rights, SessionId, Settings, Tickerplant, is_update,
 };
-use tapeline_wire::rssl::{Lookout, Waker};
+use tapeline_wire::rssl::{Readiness, Waker};
 use tapeline_wire::streams::{self, Ready, StreamId, Streams};
 
 use super::config::Config;
@@ -367,7 +367,7 @@ impl Server {
     }
 
     /// For a thread that is to say when a client has sent something, while this one waits for something else.
-    pub(crate) fn lookout(&self) -> Result<(Lookout, Waker), tapeline_wire::Error> {
+    pub(crate) fn lookout(&self) -> Result<(Readiness, Waker), tapeline_wire::Error> {
         self.streams.lookout()
     }
 

@@ -48,11 +48,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod acceptor_handle;
 mod alarm;
 mod assembly;
 mod compression;
 mod connection;
-mod door;
 mod fault;
 mod frame;
 mod handshake;
@@ -67,9 +67,9 @@ mod transport;
 mod unsent;
 mod websocket;
 
-pub use crate::lookout::Lookout;
+pub use crate::readiness::Readiness;
+pub use acceptor_handle::AcceptorHandle;
 pub use connection::Sender;
-pub use door::Door;
 pub use fault::{Fault, Reason};
 pub use handshake::Version;
 /// Wakes a thread that waits.

@@ -12,16 +12,16 @@ use mio::{Events, Interest, Poll, Token, Waker};
 use rustix::io::Errno;
 use tapeline_measure::Nanos;
 
+use super::acceptor_handle::{AcceptorHandle, Arrivals};
 use super::alarm::Alarm;
 use super::connection::{Connection, Progress, Sender};
-use super::door::{Arrivals, Door};
 use super::fault::{Fault, Reason};
 use super::handshake::Version;
 use super::session::{Event, Found, Negotiated, Session};
 use super::settings::Settings;
 use super::transport::Transport;
 use crate::error::Operation;
-use crate::lookout::Lookout;
+use crate::readiness::Readiness;
 use crate::tcp::{Listener, Socket};
 use crate::{Error, error};
 
@@ -104,7 +104,7 @@ struct Listening {
     listener: Listener,
     settings: Arc<Settings>,
     /// Whose its connections are; this reactor's if there are none.
-    doors: Vec<Door>,
+    doors: Vec<AcceptorHandle>,
     is_ready: bool,
 }
 
@@ -179,8 +179,8 @@ impl Reactor {
     ///
     /// # Errors
     /// The machine refuses.
-    pub fn door(&mut self) -> Result<Door, Error> {
-        let (door, arrivals) = Door::new(self.waker()?);
+    pub fn door(&mut self) -> Result<AcceptorHandle, Error> {
+        let (door, arrivals) = AcceptorHandle::new(self.waker()?);
         self.arrivals = Some(arrivals);
         Ok(door)
     }
@@ -192,7 +192,7 @@ impl Reactor {
     /// As [`listen`](Self::listen).
     pub fn listen_for(
         &mut self,
-        doors: &[Door],
+        doors: &[AcceptorHandle],
         address: SocketAddr,
         settings: &Arc<Settings>,
     ) -> Result<SocketAddr, Error> {
@@ -283,7 +283,7 @@ impl Reactor {
         Ok(())
     }
 
-    /// Whether nothing is left of what came: of more a [`Lookout`] need not say anything.
+    /// Whether nothing is left of what came: of more a [`Readiness`] need not say anything.
     pub fn is_idle(&self) -> bool {
         self.ready.is_empty()
             && self.over.is_none()
@@ -387,8 +387,8 @@ impl Reactor {
     ///
     /// # Errors
     /// The machine refuses.
-    pub fn lookout(&self) -> Result<(Lookout, Waker), Error> {
-        Lookout::new(&self.poll)
+    pub fn lookout(&self) -> Result<(Readiness, Waker), Error> {
+        Readiness::new(&self.poll)
     }
 
     fn advance(&mut self, now: Nanos) -> Option<(u32, Option<Found>)> {

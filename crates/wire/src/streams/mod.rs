@@ -22,7 +22,7 @@ pub use self::socket::Socket;
 use tapeline_measure::instant;
 
 use crate::error::{self, Operation};
-use crate::lookout::Lookout;
+use crate::readiness::Readiness;
 use crate::tcp::{self, Received};
 use crate::{Error, local};
 
@@ -192,8 +192,8 @@ impl Streams {
     ///
     /// # Errors
     /// The machine refuses.
-    pub fn lookout(&self) -> Result<(Lookout, Waker), Error> {
-        Lookout::new(&self.poll)
+    pub fn lookout(&self) -> Result<(Readiness, Waker), Error> {
+        Readiness::new(&self.poll)
     }
 
     /// Sends what waits, and finds out for whom there is something to do. Sleeps for so long at most if there is nothing, without end

@@ -11,7 +11,7 @@ use super::rollover::as_i64;
 use super::{Arbiter, Lane};
 use crate::framing::{Kind, Packet, Session};
 use crate::line::arrivals::{Arrivals, Likeness};
-use crate::line::aside::Keep;
+use crate::line::quarantine::Keep;
 use crate::line::{Line, Restart, Sink};
 
 impl Arbiter {
@@ -159,7 +159,7 @@ impl Arbiter {
             // It follows what was set aside, and not what came before. Or the line goes back to what it has passed, and fills
             // no hole.
             Likeness::Unknown => {
-                (lane.aside.end() == Some(from) && from != end)
+                (lane.quarantine.end() == Some(from) && from != end)
                     || (lane.heard && from < lane.resumes && !fills)
             }
         };
@@ -168,8 +168,8 @@ impl Arbiter {
             return false;
         }
         // Ahead of both, it may be either; then only what nothing speaks against is given up.
-        let ahead = from > end && lane.aside.contradicts();
-        if !lane.aside.is_empty() && from >= end && !ahead && lane.aside.goes_on() {
+        let ahead = from > end && lane.quarantine.contradicts();
+        if !lane.quarantine.is_empty() && from >= end && !ahead && lane.quarantine.goes_on() {
             self.let_go(line, sink);
         }
         true
@@ -189,7 +189,7 @@ impl Arbiter {
         let mut agreed = false;
         if likeness == Likeness::Other {
             for (number, lane) in self.lines.iter().enumerate() {
-                if lane.aside.contradicts_as(packet) {
+                if lane.quarantine.contradicts_as(packet) {
                     if number == line.number() {
                         // The same once more proves nothing.
                         self.lines[number].statistics.strays += 1;
@@ -201,24 +201,24 @@ impl Arbiter {
         }
         let to = packet.kind.sequences().1;
         let lane = &self.lines[line.number()];
-        let contradicts = likeness == Likeness::Other || lane.aside.contradicts();
+        let contradicts = likeness == Likeness::Other || lane.quarantine.contradicts();
         let passed = !contradicts || to <= self.next.min(lane.seen.end());
-        let mut kept = self.lines[line.number()].aside.keep(packet, likeness, received, passed);
+        let mut kept = self.lines[line.number()].quarantine.keep(packet, likeness, received, passed);
         if kept == Keep::NoRoom {
             self.let_go(line, sink);
-            kept = self.lines[line.number()].aside.keep(packet, likeness, received, passed);
+            kept = self.lines[line.number()].quarantine.keep(packet, likeness, received, passed);
         }
         self.lines[line.number()].statistics.strays += u64::from(kept != Keep::Kept && !passed);
         let silent = self.is_silent(received);
-        let aside = &mut self.lines[line.number()].aside;
+        let quarantine = &mut self.lines[line.number()].quarantine;
         if agreed {
-            aside.confirm();
+            quarantine.confirm();
         }
-        let points = self.lines.iter().map(|lane| lane.aside.weight().1).sum();
-        let aside = &self.lines[line.number()].aside;
+        let points = self.lines.iter().map(|lane| lane.quarantine.weight().1).sum();
+        let quarantine = &self.lines[line.number()].quarantine;
         // Behind an announced end silence says nothing.
-        let alone = silent && aside.is_repeated() && (aside.contradicts() || self.end == End::Open);
-        if aside.is_believed(points) || alone {
+        let alone = silent && quarantine.is_repeated() && (quarantine.contradicts() || self.end == End::Open);
+        if quarantine.is_believed(points) || alone {
             self.start_again(line, packet.session, received, sink);
             return;
         }
@@ -227,8 +227,8 @@ impl Arbiter {
             self.take(line, packet, received, sink);
             let lane = &mut self.lines[line.number()];
             // Where it was the end of all, what was set aside has been settled.
-            if kept == Keep::Kept && !lane.aside.is_empty() {
-                lane.aside.count(lane.statistics.behind() - before);
+            if kept == Keep::Kept && !lane.quarantine.is_empty() {
+                lane.quarantine.count(lane.statistics.behind() - before);
             }
         } else if self.settings.expire_on_packet {
             self.expire(received, sink);
@@ -237,30 +237,30 @@ impl Arbiter {
 
     /// What was set aside on a line is of the present numbering; or, soon after a restart, of the one before.
     fn let_go(&mut self, line: Line, sink: &mut impl Sink) {
-        let aside = std::mem::take(&mut self.lines[line.number()].aside);
-        let old = self.settling && aside.contradicts();
+        let quarantine = std::mem::take(&mut self.lines[line.number()].quarantine);
+        let old = self.settling && quarantine.contradicts();
         self.lines[line.number()].statistics.strays +=
-            if old { aside.dropped() } else { aside.contradictions() };
+            if old { quarantine.dropped() } else { quarantine.contradictions() };
         if let Some(session) = self.session.filter(|_| !old) {
-            for (received, packet) in aside.packets(session, false) {
+            for (received, packet) in quarantine.packets(session, false) {
                 self.take(line, &packet, received, sink);
             }
         }
-        self.lines[line.number()].aside = aside.emptied();
+        self.lines[line.number()].quarantine = quarantine.emptied();
     }
 
     /// Nothing more comes in the present session: what was set aside is of another numbering, if it is likely, or of this one.
     pub(super) fn settle_aside(&mut self, sink: &mut impl Sink) {
         let weightiest = |lanes: &[Lane]| {
-            let some = lanes.iter().enumerate().filter(|(_, lane)| !lane.aside.is_empty());
-            some.max_by_key(|(_, lane)| lane.aside.weight()).map(|(number, _)| number)
+            let some = lanes.iter().enumerate().filter(|(_, lane)| !lane.quarantine.is_empty());
+            some.max_by_key(|(_, lane)| lane.quarantine.weight()).map(|(number, _)| number)
         };
         // Each round empties what one line has set aside.
         while let Some(number) = weightiest(&self.lines) {
             let (Some(line), Some(session)) = (Line::new(number), self.session) else { return };
-            let aside = &self.lines[number].aside;
-            match aside.latest() {
-                Some(received) if aside.is_likely() => self.start_again(line, session, received, sink),
+            let quarantine = &self.lines[number].quarantine;
+            match quarantine.latest() {
+                Some(received) if quarantine.is_likely() => self.start_again(line, session, received, sink),
                 _ => self.let_go(line, sink),
             }
         }
@@ -269,7 +269,7 @@ impl Arbiter {
     /// Sequences begin again within the session, as `line` says. Lines that have not shown that they did so too are still in
     /// what was.
     fn start_again(&mut self, line: Line, session: Session, received: Nanos, sink: &mut impl Sink) {
-        let asides = self.lines.each_mut().map(|lane| std::mem::take(&mut lane.aside));
+        let asides = self.lines.each_mut().map(|lane| std::mem::take(&mut lane.quarantine));
         self.flush_window(sink);
         let ends = self.lines.each_ref().map(|lane| if lane.heard { lane.seen.end() } else { 0 });
         self.before_end = self.known_end;
@@ -285,25 +285,25 @@ impl Arbiter {
         self.take_doubted(sink);
         let believed = asides.iter().enumerate().filter(|(number, _)| says_so(*number));
         let mut packets: Vec<_> = believed
-            .flat_map(|(number, aside)| {
-                aside.packets(session, true).map(move |(received, packet)| (received, number, packet))
+            .flat_map(|(number, quarantine)| {
+                quarantine.packets(session, true).map(move |(received, packet)| (received, number, packet))
             })
             .collect();
         packets.sort_by_key(|(received, ..)| *received);
         // However far it has got, more than one packet has said so.
         self.far = packets.first().map(|(.., packet)| packet.kind.sequences().0);
-        for (number, aside) in asides.iter().enumerate().filter(|(number, _)| says_so(*number)) {
+        for (number, quarantine) in asides.iter().enumerate().filter(|(number, _)| says_so(*number)) {
             // All of it is counted once more.
-            self.lines[number].statistics.take_back(aside.counted());
-            self.statistics.late -= aside.counted().late;
+            self.lines[number].statistics.take_back(quarantine.counted());
+            self.statistics.late -= quarantine.counted().late;
         }
         for (received, number, packet) in packets {
             // Recovery's packets are never set aside, so this is one of the lines.
             let Some(line) = Line::new(number) else { return };
             self.take(line, &packet, received, sink);
         }
-        for (lane, aside) in self.lines.iter_mut().zip(asides) {
-            lane.aside = aside.emptied();
+        for (lane, quarantine) in self.lines.iter_mut().zip(asides) {
+            lane.quarantine = quarantine.emptied();
         }
     }
 }

@@ -5,7 +5,7 @@ use tapeline_ring::Subscriber;
 
 use super::{NAP, Onto};
 use crate::journal::hinted;
-use crate::plant::beside::{Beside, Expect};
+use crate::plant::journal_follower::{Expect, JournalFollower};
 
 /// Records that are taken before the ring has its turn: one of the usual size holds twenty times as many ticks.
 const AT_A_TIME: usize = 4_096;
@@ -35,7 +35,7 @@ impl Onto<'_> {
         &mut self,
         reader: &mut Reader<Directory>,
         live: &mut Subscriber,
-        beside: &mut Beside,
+        beside: &mut JournalFollower,
     ) -> anyhow::Result<()> {
         while self.goes_on()? {
             beside.pass(live)?;

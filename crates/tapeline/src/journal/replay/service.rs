@@ -10,11 +10,11 @@ use tapeline_ring::{Name, Publisher};
 use super::numbers::{Numbers, TooMany};
 use crate::failure::Hinted;
 use crate::paths;
-use crate::plant::past::PastHub;
+use crate::plant::history::HistoryHub;
 
 /// The hub, and what it is given.
 pub(super) struct Service {
-    pub(super) hub: PastHub,
+    pub(super) hub: HistoryHub,
     file: PathBuf,
     numbers: Numbers,
     /// The tick under the number that its item has here.
@@ -26,7 +26,7 @@ pub(super) struct Service {
 impl Service {
     /// Opens its port.
     pub(super) fn open(file: &Path) -> anyhow::Result<Self> {
-        let hub = PastHub::open(file)?;
+        let hub = HistoryHub::open(file)?;
         let numbers = Numbers::new(hub.max_items());
         Ok(Self { hub, file: file.to_owned(), numbers, frame: Vec::new(), not_served: BTreeSet::new() })
     }

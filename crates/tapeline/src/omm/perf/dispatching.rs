@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use tapeline_measure::{pin, unpin};
-use tapeline_wire::rssl::{Lookout, Reactor};
+use tapeline_wire::rssl::{Reactor, Readiness};
 
 /// The longest wait between two looks at whether to end.
 const TURN: Duration = Duration::from_millis(100);
@@ -76,7 +76,7 @@ fn joined(dispatcher: ScopedJoinHandle<'_, anyhow::Result<()>>) -> anyhow::Resul
 
 impl<D: Dispatched> Shared<'_, D> {
     /// The further thread's work.
-    fn dispatch(&self, lookout: &mut Lookout, performer: &Thread) -> anyhow::Result<()> {
+    fn dispatch(&self, lookout: &mut Readiness, performer: &Thread) -> anyhow::Result<()> {
         let mut wait = Duration::ZERO;
         // Relaxed: both flags publish nothing but themselves, and what is shared is under the lock.
         while lookout.wait(Some(wait))? && !self.is_over.load(Ordering::Relaxed) {

@@ -11,7 +11,7 @@ use tapeline_plant::{ItemId, Seq};
 use tapeline_ring::{Name, Wait};
 
 use super::super::cursor::{RingCursor, another_plant};
-use super::super::keeper::{Asked, Came, put};
+use super::super::image_server::{Asked, Came, put};
 use super::super::ticks::{Lost, Next};
 use crate::failure::Hinted;
 use crate::stop::Stop;

@@ -150,7 +150,7 @@ impl ClientConnections {
                         hub.message(now, session, message, out);
                         Ok::<(), std::convert::Infallible>(())
                     });
-                    while let Some(note) = connection.room.next_event() {
+                    while let Some(note) = connection.room.next_note() {
                         peer_log::say(now, Kind::Unreadable, format_args!("hub: {note}"));
                     }
                     // Those in RWF the hub counts itself.

@@ -8,7 +8,7 @@ use tapeline_omm::domain::directory::ServiceState;
 use tapeline_plant::cache::Memory;
 use tapeline_plant::tick;
 
-use super::super::counting::{Teller, per_second};
+use super::super::counting::{SnapshotWriter, per_second};
 use super::connections::ClientConnections;
 use crate::stat::snapshot::{self, Cache, Hop, Latency, Rates, Totals};
 
@@ -75,14 +75,14 @@ pub(super) struct Connected {
 /// the clock and four entries in histograms, for at most 64 ticks; the rest is done once a second.
 #[derive(Debug)]
 pub(super) struct Telling {
-    teller: Teller<HubFigures>,
+    teller: SnapshotWriter<HubFigures>,
     told: Nanos,
     /// When the first tick of this turn was there, by its stamps.
     on_its_way: Option<Nanos>,
 }
 
 impl Telling {
-    pub(super) fn new(teller: Teller<HubFigures>) -> Self {
+    pub(super) fn new(teller: SnapshotWriter<HubFigures>) -> Self {
         Self { teller, told: Nanos(0), on_its_way: None }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use tapeline_export::News;
+use tapeline_export::RowKind;
 use tapeline_kdb::Type;
 use tapeline_measure::Nanos;
 use tapeline_omm::rwf::{DataType, Domain, MessageView};
@@ -108,7 +108,7 @@ impl Filling {
             return Ok(());
         }
         let fields = FieldList::parse(message.payload())?;
-        let news = News::of(header, &fields)?;
+        let news = RowKind::of(header, &fields)?;
         for table in &mut self.tables {
             let is_row = table.fold(header, &fields, news)?;
             if is_row {
@@ -124,7 +124,7 @@ impl Filling {
 
 impl Table {
     /// Brings an item's image up to date: whether the tick is a row.
-    fn fold(&mut self, header: &Header, fields: &FieldList<'_>, news: News) -> Result<bool, Malformed> {
+    fn fold(&mut self, header: &Header, fields: &FieldList<'_>, news: RowKind) -> Result<bool, Malformed> {
         let Self { filler, images } = self;
         let is_image = header.kind == Kind::Refresh;
         if is_image || header.item == ItemId(0) {

@@ -11,7 +11,7 @@ use tapeline_wire::http::{Request, Response, Server, Settings};
 
 use super::config::hub::HubConfig;
 use super::config::web::WebConfig;
-use super::counting::Board;
+use super::counting::LatestSnapshot;
 use crate::failure;
 use crate::stat::snapshot::Snapshot;
 
@@ -26,20 +26,20 @@ const FILES: [(&str, &str, &str); 3] = [
 ///
 /// # Errors
 /// The port is taken, or not this machine's.
-pub(super) fn open(hub: &mut HubConfig, board: &Arc<Board>) -> anyhow::Result<Option<Server>> {
+pub(super) fn open(hub: &mut HubConfig, latest: &Arc<LatestSnapshot>) -> anyhow::Result<Option<Server>> {
     let Some(config) = &hub.web else { return Ok(None) };
-    let server = start(config, board)?;
+    let server = start(config, latest)?;
     let port = server.address().port();
     let origins: Vec<String> = config.names.iter().map(|name| format!("http://{name}:{port}")).collect();
     hub.let_in(origins);
     Ok(Some(server))
 }
 
-fn start(config: &WebConfig, board: &Arc<Board>) -> anyhow::Result<Server> {
-    let board = Arc::clone(board);
+fn start(config: &WebConfig, latest: &Arc<LatestSnapshot>) -> anyhow::Result<Server> {
+    let latest = Arc::clone(latest);
     let clock = Clock::calibrate();
     let settings = Settings { names: config.names.clone(), ..Settings::default() };
-    Server::start(config.address, settings, move |request| answer(request, &board.read(), clock.now()))
+    Server::start(config.address, settings, move |request| answer(request, &latest.read(), clock.now()))
         .map_err(|error| {
             let what = format!("cannot serve the live page at {}", config.address);
             failure::of_port(what, "[hub.web]", error)

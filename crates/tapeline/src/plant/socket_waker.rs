@@ -7,18 +7,18 @@
 use std::thread::JoinHandle;
 
 use tapeline_ring::Bell;
-use tapeline_wire::rssl::{Lookout, Waker};
+use tapeline_wire::rssl::{Readiness, Waker};
 
 /// The second thread, from the first one's side.
-pub(super) struct Sentry {
+pub(super) struct SocketWaker {
     bell: Bell,
     thread: Option<JoinHandle<()>>,
     end: Waker,
 }
 
-impl Sentry {
+impl SocketWaker {
     /// Begins to look out for what comes to sockets; the name is its thread's.
-    pub(super) fn begin(name: &str, (mut lookout, end): (Lookout, Waker)) -> anyhow::Result<Self> {
+    pub(super) fn begin(name: &str, (mut lookout, end): (Readiness, Waker)) -> anyhow::Result<Self> {
         let bell = Bell::new();
         let rings = bell.clone();
         let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
@@ -48,7 +48,7 @@ impl Sentry {
     }
 }
 
-impl Drop for Sentry {
+impl Drop for SocketWaker {
     fn drop(&mut self) {
         let is_told = self.end.wake().is_ok();
         self.answer();

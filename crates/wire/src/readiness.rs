@@ -12,7 +12,7 @@ use crate::{Error, error};
 /// Sleeps on a thread of its own until a [`Reactor`](crate::rssl::Reactor), or [`Streams`](crate::streams::Streams), has something to
 /// do, while the thread of those sleeps on something else: a ring, for instance. It looks at no socket and takes nothing away.
 #[derive(Debug)]
-pub struct Lookout {
+pub struct Readiness {
     poll: Poll,
     events: Events,
 }
@@ -22,7 +22,7 @@ const LOOP: Token = Token(0);
 /// Who ends the sleep for good.
 const END: Token = Token(1);
 
-impl Lookout {
+impl Readiness {
     /// On what a loop waits for; and what ends its sleep.
     pub(crate) fn new(waits: &Poll) -> Result<(Self, Waker), Error> {
         let failed = |cause| error::reactor("look out for", cause);

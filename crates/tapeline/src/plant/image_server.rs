@@ -23,7 +23,7 @@ use tapeline_omm::rwf::{Domain, Header, MapAction, MessageView};
 use tapeline_plant::ItemId;
 use tapeline_plant::cache::Limits;
 use tapeline_plant::tick::{self, Flags, Kind, Tick};
-use tapeline_ring::{Name, Seat, Subscriber, Wait};
+use tapeline_ring::{Name, Subscriber, SubscriberId, Wait};
 use tapeline_wire::local::{self, Listener};
 
 use super::images::Images;
@@ -52,7 +52,7 @@ const HOUSEKEEPING_NS: i64 = 1_000_000_000;
 
 /// What is to be kept.
 #[derive(Debug)]
-pub(crate) struct KeeperConfig {
+pub(crate) struct ImageServerConfig {
     /// All images together at most.
     pub(crate) bytes: usize,
     pub(crate) max_items: usize,
@@ -69,24 +69,24 @@ pub(super) fn path(ring: &Name) -> PathBuf {
 
 /// Its thread.
 #[derive(Debug)]
-pub(super) struct RunningKeeper(Reader<()>);
+pub(super) struct RunningImageServer(Reader<()>);
 
-impl RunningKeeper {
+impl RunningImageServer {
     /// Makes the thread, which waits for the ring. As a hub's, before this thread is pinned.
-    pub(super) fn start(config: KeeperConfig, ring: &Name) -> anyhow::Result<Self> {
+    pub(super) fn start(config: ImageServerConfig, ring: &Name) -> anyhow::Result<Self> {
         let path = path(ring);
         let read = move |_, subscriber, _| {
             // Only now is the ring this plant's, and with it the name.
             let listener = Listener::bind(&path)
                 .with_context(|| format!("cannot give out images at {}", path.display()))?;
-            Keeper::new(&config, subscriber, listener).run()
+            ImageServer::new(&config, subscriber, listener).run()
         };
         Ok(Self(Reader::start("images", read)?))
     }
 
     /// The ring is there: returns when it is read; its place there is to be [exempt](tapeline_ring::Publisher) from the stall
     /// limit, as nobody could go on in it.
-    pub(super) fn join(self, ring: &Name) -> anyhow::Result<(Self, Seat)> {
+    pub(super) fn join(self, ring: &Name) -> anyhow::Result<(Self, SubscriberId)> {
         let (reader, seat) = self.0.join(ring)?;
         Ok((Self(reader), seat))
     }
@@ -98,7 +98,7 @@ impl RunningKeeper {
 }
 
 /// All that it has.
-struct Keeper {
+struct ImageServer {
     subscriber: Subscriber,
     listener: Listener,
     images: Images,
@@ -123,8 +123,8 @@ struct Asking {
     took: Nanos,
 }
 
-impl Keeper {
-    fn new(config: &KeeperConfig, subscriber: Subscriber, listener: Listener) -> Self {
+impl ImageServer {
+    fn new(config: &ImageServerConfig, subscriber: Subscriber, listener: Listener) -> Self {
         let limits =
             Limits { items: config.max_items.saturating_mul(2), bytes: config.bytes, ..Limits::default() };
         let mut images = Images::new(limits, config.max_items);

@@ -21,7 +21,7 @@ const PATIENCE: u32 = 16;
 
 /// Copies of what a line says of another numbering, in the order in which it came. It takes memory when it is first needed.
 #[derive(Debug, Default)]
-pub(super) struct Aside {
+pub(super) struct Quarantine {
     packets: Vec<Kept>,
     blocks: Vec<u8>,
     /// Where the other numbering would go on.
@@ -62,7 +62,7 @@ struct Kept {
     length: usize,
 }
 
-impl Aside {
+impl Quarantine {
     #[inline]
     pub(super) const fn is_empty(&self) -> bool {
         self.packets.is_empty()

@@ -12,7 +12,7 @@ use crate::tcp::Socket;
 /// The way into a [`Reactor`](super::Reactor) for connections that another one accepts; see
 /// [`Reactor::listen_for`](super::Reactor::listen_for).
 #[derive(Clone, Debug)]
-pub struct Door {
+pub struct AcceptorHandle {
     arrivals: Sender<(Socket, Arc<Settings>)>,
     waker: Arc<Waker>,
     inside: Arc<AtomicUsize>,
@@ -25,7 +25,7 @@ pub(super) struct Arrivals {
     inside: Arc<AtomicUsize>,
 }
 
-impl Door {
+impl AcceptorHandle {
     /// A door, and what comes in by it. `waker`: of the reactor that is behind it.
     pub(super) fn new(waker: Waker) -> (Self, Arrivals) {
         let (arrivals, sockets) = channel();

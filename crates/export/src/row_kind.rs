@@ -8,7 +8,7 @@ const DAY_NS: u64 = 86_400_000_000_000;
 
 /// What of a tick is news: which tables of market data have a row for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct News {
+pub struct RowKind {
     /// It brings a trade: it has a price of the last one, and is no image, or one whose trade is its news, as an item's first can be.
     /// That is an image whose trade was when the tick's event was, and the row of a kdb+ client that was the first of its item: rows are
     /// never published again. Of other images the trade was told before, or may be long ago.
@@ -23,7 +23,7 @@ pub struct News {
     pub quote: bool,
 }
 
-impl News {
+impl RowKind {
     /// That of a tick with these fields.
     ///
     /// # Errors

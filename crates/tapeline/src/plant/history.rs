@@ -8,7 +8,7 @@ use tapeline_measure::figures::thousands;
 use tapeline_ring::{Name, Publisher};
 
 use super::config::Config;
-use super::counting::{Hearer, telling};
+use super::counting::{SnapshotReader, telling};
 use super::hub::counting::HubFigures;
 use super::hub::{HubReport, Joining, RunningHub};
 use super::report::Ready;
@@ -16,10 +16,10 @@ use super::serve;
 use crate::output::{self, Format};
 
 /// The hub of a configuration, on a ring that this process fills.
-pub(crate) struct PastHub {
+pub(crate) struct HistoryHub {
     config: Config,
     hub: RunningHub,
-    figures: Hearer<HubFigures>,
+    figures: SnapshotReader<HubFigures>,
     /// The services that it has, by their numbers.
     services: Vec<u16>,
     max_items: usize,
@@ -27,7 +27,7 @@ pub(crate) struct PastHub {
     past: Option<SyncSender<()>>,
 }
 
-impl PastHub {
+impl HistoryHub {
     /// Opens the port that the configuration names.
     ///
     /// # Errors

@@ -15,7 +15,7 @@ const LONG: Duration = Duration::from_secs(1);
 
 /// What is known by the ring.
 #[derive(Debug)]
-pub(crate) struct Beside {
+pub(crate) struct JournalFollower {
     ring: Name,
     label: String,
     /// The newest tick of the ring: the journal will have it, unless the plant dies, or is without its journal.
@@ -44,7 +44,7 @@ pub(crate) enum Expect {
     End,
 }
 
-impl Beside {
+impl JournalFollower {
     /// Beside the journal of the plant whose ring has been joined already.
     pub(crate) fn of(ring: Name, label: &str) -> Self {
         let plant = process_of(&ring);
