@@ -15,7 +15,7 @@
 //! | `transport.rs`, `tls.rs` | what carries a session's bytes: a socket, with or without TLS |
 //! | `connection.rs` | a session on that |
 //! | `reactor.rs` | many connections on one thread |
-//! | `door.rs` | connections that one reactor accepts, and others have |
+//! | `acceptor_handle.rs` | connections that one reactor accepts, and others have |
 //! | `alarm.rs` | waits that end at their moment |
 //!
 //! The protocol (RIPC on the wire) is spoken by LSEG's EMA and ETA. A [`Reactor`] opens connections, accepts them and hands
