@@ -121,7 +121,7 @@ impl Session {
         match session_state.slow {
             SlowPolicy::Conflate => {}
             SlowPolicy::Cut { .. } | SlowPolicy::Block { .. } => {
-                session_state.end(End::Slow(TooMuch::Age(age_ms)))
+                session_state.end(End::Slow(TooMuch::Age(age_ms)));
             }
             SlowPolicy::DropWithGap { .. } => {
                 let before = backlog.len();
