@@ -15,7 +15,7 @@ use crate::remains;
 use crate::way::Way;
 
 /// A program that says nothing for so long hangs: twice what the programs of `tests/interop` wait for anything.
-const SILENCE: Duration = Duration::from_secs(120);
+const SILENCE: Duration = Duration::from_secs(480);
 
 /// The folder that `make interop` filled, and how much is asked of each pair.
 pub(crate) struct Place {

@@ -54,7 +54,7 @@ final class EmaConsumer {
 
     private EmaConsumer(Options options) {
         this.options = options;
-        timeoutNanos = options.number("timeout", 60) * 1_000_000_000L;
+        timeoutNanos = options.number("timeout", 240) * 1_000_000_000L;
         window = options.transport().json() ? JSON_WINDOW : Integer.MAX_VALUE;
         service = options.text("service", "DIRECT_FEED");
         OmmConsumerConfig config = EmaFactory.createOmmConsumerConfig(EmaConfigFile.consumer(options))

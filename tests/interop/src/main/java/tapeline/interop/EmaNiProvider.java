@@ -163,7 +163,7 @@ final class EmaNiProvider implements OmmProviderClient {
     }
 
     private boolean await(BooleanSupplier condition, String otherwise) {
-        long end = System.nanoTime() + options.number("timeout", 60) * 1_000_000_000L;
+        long end = System.nanoTime() + options.number("timeout", 240) * 1_000_000_000L;
         while (!condition.getAsBoolean()) {
             if (System.nanoTime() > end) {
                 Line.event("failed").with("text", otherwise).print();

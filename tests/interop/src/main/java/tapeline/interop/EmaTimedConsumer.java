@@ -52,7 +52,7 @@ final class EmaTimedConsumer implements OmmConsumerClient {
             consumer.registerClient(EmaFactory.createReqMsg().domainType(EmaRdm.MMT_MARKET_PRICE)
                     .serviceName(options.text("service", "DIRECT_FEED")).name("RDT" + number), this);
         }
-        long end = System.nanoTime() + options.number("timeout", 60) * 1_000_000_000L;
+        long end = System.nanoTime() + options.number("timeout", 240) * 1_000_000_000L;
         boolean told = false;
         while (!ended && System.nanoTime() < end) {
             consumer.dispatch(50_000);

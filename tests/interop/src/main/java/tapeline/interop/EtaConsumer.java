@@ -237,7 +237,7 @@ final class EtaConsumer extends EtaSession {
     }
 
     private boolean await(BooleanSupplier condition) throws IOException {
-        long end = System.nanoTime() + options.number("timeout", 60) * 1_000_000_000L;
+        long end = System.nanoTime() + options.number("timeout", 240) * 1_000_000_000L;
         while (!condition.getAsBoolean()) {
             if (failure != null || System.nanoTime() > end) {
                 return false;
