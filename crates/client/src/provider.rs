@@ -35,6 +35,8 @@ pub enum Request {
     LoggedIn(String),
     /// A consumer has asked for an item, which has no values yet: [`Provider::publish`] answers, or [`Provider::close_item`].
     Opened(String),
+    /// Something that a person may want to know of a consumer's JSON.
+    Note(String),
     /// A consumer's connection is over: who it was, and why.
     Closed {
         /// The user's name.
@@ -147,7 +149,8 @@ impl Provider {
         Ok(())
     }
 
-    /// Closes an item for all who have it open or wait for it, and says why.
+    /// Closes an item for all who have it open or wait for it, and says why. A consumer that takes nothing at this moment keeps its stream, which
+    /// has no more updates.
     pub fn close_item(&mut self, item: &str, why: &str) {
         self.market.items.remove(item);
         let now = Nanos(monotonic_ns());
@@ -163,7 +166,6 @@ impl Provider {
             let Client { role, messages, streams, .. } = client;
             let mut out = messages.outbox(&mut sender);
             streams.retain(|stream, name| {
-                // What finds no capacity stays open, and is closed when it is asked for again.
                 name != item || !matches!(role.status(now, &mut out, *stream, &header), Ok(Sent::Queued))
             });
         }
@@ -226,7 +228,9 @@ impl Serve for Market {
         };
         done.map_err(|over| over.to_string())?;
         client.send_owed(self, sender);
-        while client.messages.next_note().is_some() {}
+        while let Some(note) = client.messages.next_note() {
+            self.requests.push_back(Request::Note(note.to_string()));
+        }
         if client.role.counters().malformed + client.messages.unreadable() >= MOST_MALFORMED {
             return Err(format!("{MOST_MALFORMED} of its messages could not be read"));
         }

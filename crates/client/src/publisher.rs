@@ -49,7 +49,8 @@ struct Board {
     by_name: HashMap<String, usize>,
     /// Items whose newest values have not been sent.
     changed: Vec<usize>,
-    is_connected: bool,
+    /// Room for the fields of the message that is being sent.
+    fields: Vec<u8>,
     ended: Option<String>,
     reason: Option<String>,
 }
@@ -172,9 +173,9 @@ impl Board {
         is_image: bool,
     ) -> Sent {
         let Some(item) = self.items.get_mut(place) else { return Sent::NotOpen };
-        let mut fields = vec![0; LONGEST_IMAGE];
+        self.fields.resize(LONGEST_IMAGE, 0);
         let values = if is_image { &item.values } else { &item.change };
-        let Ok(len) = values.encode(&mut fields) else { return Sent::TooLong };
+        let Ok(len) = values.encode(&mut self.fields) else { return Sent::TooLong };
         let publish = if is_image {
             Publish::Refresh(RefreshHeader {
                 flags: flags::refresh::REFRESH_COMPLETE | flags::refresh::CLEAR_CACHE,
@@ -189,7 +190,7 @@ impl Board {
                 DataType::FIELD_LIST,
             ))
         };
-        let sent = provider.publish(out, item.handle, &publish, fields.get(..len).unwrap_or_default());
+        let sent = provider.publish(out, item.handle, &publish, self.fields.get(..len).unwrap_or_default());
         let sent = sent.unwrap_or(Sent::TooLong);
         if sent != Sent::Full && (is_image || sent != Sent::NotOpen) {
             (item.change, item.is_changed) = (LastValues::default(), false);
@@ -201,11 +202,10 @@ impl Board {
 impl Dialing<NiProvider> for Board {
     fn connection(&mut self, _provider: &mut NiProvider, event: ConnectionEvent<'_>) {
         match event {
-            ConnectionEvent::Connected { .. } => self.is_connected = true,
+            ConnectionEvent::Connected { .. } | ConnectionEvent::Note(_) => {}
             ConnectionEvent::Disconnected { server, reason } => {
-                (self.is_connected, self.reason) = (false, Some(format!("{server}: {reason}")));
+                self.reason = Some(format!("{server}: {reason}"));
             }
-            ConnectionEvent::Note(_) => {}
         }
     }
 
