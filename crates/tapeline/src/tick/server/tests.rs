@@ -68,19 +68,24 @@ fn message(kind: MessageKind, write: impl FnOnce(&mut Encoder<'_>) -> Result<(),
     room
 }
 
+/// A subscription to so many names that the answer to `.u.w` is long.
+fn subscription() -> Vec<u8> {
+    let names: Vec<_> = (0..NAMES).map(|at| format!("{at:036}")).collect();
+    message(MessageKind::Async, |out| {
+        out.list(3)?;
+        out.string(b".u.sub")?;
+        out.symbol(b"trade")?;
+        out.symbols(names.iter().map(String::as_bytes))
+    })
+}
+
 /// Somebody has the longest answers made, again and again: in each turn there is one of his, and others are served between two.
 #[test]
 fn who_asks_for_much_does_not_hold_up_others() {
     const ASKED: u64 = 20;
     let (mut server, _folder) = open("");
     let (mut greedy, mut other) = (connect(&mut server), connect(&mut server));
-    let names: Vec<_> = (0..NAMES).map(|at| format!("{at:036}")).collect();
-    let subscribe = message(MessageKind::Async, |out| {
-        out.list(3)?;
-        out.string(b".u.sub")?;
-        out.symbol(b"trade")?;
-        out.symbols(names.iter().map(String::as_bytes))
-    });
+    let subscribe = subscription();
     let writing = std::thread::spawn(move || {
         greedy.write_all(&subscribe).unwrap();
         greedy
@@ -116,13 +121,7 @@ fn who_asks_for_much_does_not_hold_up_others() {
 #[test]
 fn answers_that_are_too_long_do_not_hold_up_others() {
     let (mut server, _folder) = open("");
-    let names: Vec<_> = (0..NAMES).map(|at| format!("{at:036}")).collect();
-    let subscribe = message(MessageKind::Async, |out| {
-        out.list(3)?;
-        out.string(b".u.sub")?;
-        out.symbol(b"trade")?;
-        out.symbols(names.iter().map(String::as_bytes))
-    });
+    let subscribe = subscription();
     // Six lists of 740 kB: more than the 4 MiB of the longest answer.
     let mut greedy = Vec::new();
     for count in 1..=6 {
