@@ -3,6 +3,7 @@
 use std::io::Read;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 use tapeline_ring::{Name, inspect};
 
@@ -68,9 +69,15 @@ pub(crate) fn start(arguments: &[&str]) -> Running {
     Running(command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
 }
 
+/// How long another process may take before a test gives up: a test that waits for ever tells nobody which one it is.
+const GIVE_UP: Duration = Duration::from_secs(300);
+
 /// Waits for something that another process does.
+#[track_caller]
 pub(crate) fn until(what: impl Fn() -> bool) {
+    let begun = Instant::now();
     while !what() {
+        assert!(begun.elapsed() < GIVE_UP, "not seen within {GIVE_UP:?}");
         std::thread::yield_now();
     }
 }
