@@ -28,7 +28,7 @@ pub(crate) enum Command {
     /// Read again what a plant has published: verify, inspect and replay its journal
     Journal(crate::journal::Journal),
     /// Hold datagrams back under a live feed, cut them loose, and time the recovery
-    Burst(crate::burst::Burst),
+    Burst(tapeline_perf::burst::Burst),
     /// Consume, provide and decode Open Message Model data, over RSSL
     Omm(Box<crate::omm::Omm>),
     /// Look into what a kdb+ tickerplant keeps
@@ -36,9 +36,9 @@ pub(crate) enum Command {
     /// Serve kdb+ clients as a tickerplant does, and measure tickerplants
     Tick(crate::tick::Tick),
     /// Make a page of run folders: plots, comparison, a gate
-    Report(crate::report::Report),
+    Report(tapeline_perf::report::Report),
     /// Measure the noise floor of this machine's cores
-    Jitter(crate::jitter::Jitter),
+    Jitter(tapeline_perf::jitter::Jitter),
     /// Look at this machine, and say what would improve latency
     Doctor(crate::doctor::Doctor),
 }

@@ -5,31 +5,19 @@
 
 #![forbid(unsafe_code)]
 
-mod arguments;
-mod burst;
 mod cli;
 mod demo;
 mod doctor;
-mod failure;
 mod feed;
-mod jitter;
 mod journal;
 mod kdb;
-mod near;
 mod omm;
-mod output;
-mod part;
 mod password;
-mod paths;
 mod peer_log;
 mod plant;
-mod plot;
-mod report;
 mod ring;
-mod run_folder;
 mod soup;
 mod stat;
-mod stop;
 mod tick;
 mod trading_day;
 
@@ -37,9 +25,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
-
-/// What clap ends with for a command line that cannot be understood.
-const UNKNOWN_ARGUMENTS: u8 = 2;
+use tapeline_console::{failure, part};
 
 fn main() -> ExitCode {
     part::end_with_parent();
@@ -48,7 +34,7 @@ fn main() -> ExitCode {
         Ok(translated) => translated,
         Err(error) => {
             anstream::eprintln!("{}", failure::text(&error.into()));
-            return ExitCode::from(UNKNOWN_ARGUMENTS);
+            return ExitCode::from(failure::UNKNOWN_ARGUMENTS);
         }
     };
     for note in notes {
@@ -60,7 +46,7 @@ fn main() -> ExitCode {
         Err(error) => {
             let text = error.render().ansi().to_string();
             anstream::eprint!("{}", spelling.respelled(&text));
-            return ExitCode::from(UNKNOWN_ARGUMENTS);
+            return ExitCode::from(failure::UNKNOWN_ARGUMENTS);
         }
     };
     match cli.command.run() {

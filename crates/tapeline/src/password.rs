@@ -3,9 +3,8 @@
 use std::path::Path;
 
 use anyhow::Context;
+use tapeline_console::failure::Hinted;
 use tapeline_feed::soupbintcp::Password;
-
-use crate::failure::Hinted;
 
 /// Where the password is looked for when no file is named.
 pub(crate) const VARIABLE: &str = "TAPELINE_SOUP_PASSWORD";

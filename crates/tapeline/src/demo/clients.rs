@@ -7,12 +7,12 @@ use std::time::Duration;
 use anyhow::Context;
 use serde::Deserialize;
 use serde_json::Value;
+use tapeline_console::part::Part;
+use tapeline_console::stop::Stop;
 use tapeline_measure::Recorder;
 
-use crate::part::Part;
 use crate::plant::hub::ClientReport;
 use crate::plant::measure::from_hex;
-use crate::stop::Stop;
 
 /// What the clients have open: where there are hundreds of stocks, three of the busier ones, a fiftieth of all messages, so
 /// that what the subscribers are measured at is not the work of the clients; where there are few, the busiest. The

@@ -6,13 +6,13 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::ValueEnum;
 use serde::Deserialize;
+use tapeline_console::part::Part;
+use tapeline_console::stop::Stop;
 use tapeline_measure::figures::quantity;
 use tapeline_ring::Name;
 
 use super::START_LIMIT;
-use crate::part::Part;
 use crate::plant::measure::Report;
-use crate::stop::Stop;
 
 /// What becomes of the journal of a demo's plant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

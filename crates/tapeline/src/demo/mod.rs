@@ -16,19 +16,19 @@ use std::time::Duration;
 use clap::Args;
 use serde::Deserialize;
 use serde_json::json;
+use tapeline_console::arguments;
+use tapeline_console::output::{self, Format, Progress};
+use tapeline_console::part::Part;
+use tapeline_console::paths::{self, FilePath};
+use tapeline_console::stop::Stop;
 use tapeline_measure::{Clock, Jitter, Nanos, Spent, Trend, Verdict, cores};
+use tapeline_perf::run_folder::{Run, RunFolder};
 
 use self::clients::{Client, Clients};
 use self::journal::{Expected, Journal, Kept, Replayed};
 use self::stage::{Hub, Stage};
-use crate::arguments;
-use crate::output::{self, Format, Progress};
-use crate::part::Part;
-use crate::paths::{self, FilePath};
 use crate::plant::measure::{Joined, Report};
 use crate::plant::report::{PlantReport, Ready};
-use crate::run_folder::{Run, RunFolder};
-use crate::stop::Stop;
 
 /// Show the whole path at work on this machine.
 #[derive(Debug, Args)]

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use serde_json::json;
 use tapeline_measure::{Clock, Environment, Evidence, Jitter, Percentiles, Recorder, Verdict};
+use tapeline_perf::run_folder::{self, Process, Run, RunFolder, Throughput};
 
 use super::Said;
 use super::clients::Client;
 use crate::plant::measure::{Hop, Report};
-use crate::run_folder::{self, Process, Run, RunFolder, Throughput};
 
 /// The run as a record, with the verdict on it.
 pub(super) fn run_of(said: &Said, jitter: Vec<Jitter>, clock: &Clock) -> anyhow::Result<Run> {

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use tapeline_measure::cores;
+use tapeline_perf::run_folder::RunFolder;
 use tapeline_ring::Name;
 use tapeline_wire::udp::{ReceiveOptions, Receiver};
 
 use super::journal::Kept;
-use crate::run_folder::RunFolder;
 
 /// What clients on the network find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

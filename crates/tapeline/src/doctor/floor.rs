@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use anyhow::Context;
+use tapeline_console::stop::Stop;
 use tapeline_measure::{Clock, Jitter, cores, figures, floor_ns};
+use tapeline_perf::jitter;
 
 use super::finding::Finding;
 use super::machine::{Machine, cores_text};
-use crate::jitter;
-use crate::stop::Stop;
 
 /// A ring hands a message over in a tenth of this (docs/benchmarks/ring.md).
 const FLOOR_NS: u64 = 1_000;

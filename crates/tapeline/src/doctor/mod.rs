@@ -25,14 +25,14 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+use tapeline_console::arguments::{self, Cores};
+use tapeline_console::failure::Hinted;
+use tapeline_console::output::{self, Format};
 use tapeline_measure::{Clock, Environment, SystemFiles, figures};
 
 use self::finding::Finding;
 use self::machine::{Check, Machine};
 use self::show::{Looked, Report};
-use crate::arguments::{self, Cores};
-use crate::failure::Hinted;
-use crate::output::{self, Format};
 
 /// Look at this machine, and say what would improve latency
 #[derive(Debug, Args)]
@@ -109,7 +109,9 @@ fn looked_at(machine: &Machine) -> Vec<Looked> {
             Finding::unknown(if error.is_absent() {
                 error.to_string().replace("cannot read", "there is no")
             } else {
-                crate::failure::text(&error.into()).replacen("error: ", "", 1).replace("\n  because", "")
+                tapeline_console::failure::text(&error.into())
+                    .replacen("error: ", "", 1)
+                    .replace("\n  because", "")
             })
         });
         Looked { area, topic, finding }

@@ -7,15 +7,15 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use tapeline_console::failure::Hinted;
+use tapeline_console::near::note_unknown;
+use tapeline_console::output::{self, Format, table};
+use tapeline_console::paths;
 use tapeline_feed::dbn::{self, Best, Book, Header, Settings, Summary, Symbols};
 use tapeline_feed::itch::Side;
 use tapeline_measure::figures::thousands;
 
 use super::report::utc;
-use crate::failure::Hinted;
-use crate::near::note_unknown;
-use crate::output::{self, Format, table};
-use crate::paths;
 
 /// Entries of a list of symbols that are shown; of longer lists, how many there are.
 const MOST_LISTED: usize = 100;

@@ -7,13 +7,13 @@ use std::io::{BufWriter, Write};
 use anyhow::Context;
 use clap::Args;
 use serde_json::json;
+use tapeline_console::failure::Hinted;
+use tapeline_console::paths::{self, FilePath};
 use tapeline_feed::faults::{Did, Entry, Fault, FaultyLine, Outlet, Script};
 use tapeline_feed::line::Line;
 use tapeline_measure::{Nanos, figures};
 
 use super::lines::Staged;
-use crate::failure::Hinted;
-use crate::paths::{self, FilePath};
 
 /// The options, the same for every command that sends a feed.
 #[derive(Clone, Debug, Default, Args)]

@@ -9,18 +9,18 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use clap::Args;
 use serde::Serialize;
+use tapeline_console::arguments;
+use tapeline_console::failure::Hinted;
+use tapeline_console::output::{self, Format, Progress};
+use tapeline_console::paths::{self, FilePath};
+use tapeline_console::stop::Stop;
 use tapeline_feed::soupbintcp::{ClientEvent, Login, Password, Reject, Session, Username};
 use tapeline_measure::{Clock, figures};
 
 use super::itch_report::ItchReport;
 use super::tally::Tally;
-use crate::arguments;
-use crate::failure::Hinted;
-use crate::output::{self, Format, Progress};
 use crate::password;
-use crate::paths::{self, FilePath};
 use crate::soup::{Broken, Link};
-use crate::stop::Stop;
 
 /// The options; the help is with the subcommand.
 #[derive(Debug, Args)]

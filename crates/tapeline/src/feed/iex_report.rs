@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use tapeline_console::output::table;
 use tapeline_feed::iex::{
     Book, Counts, LastTrade, Listing, MessageType, PerSymbol, Price, Quote, Stream, Volume,
 };
@@ -13,7 +14,6 @@ use tapeline_measure::figures::thousands;
 
 use super::iex::{IexFindings, Restart};
 use super::report::utc;
-use crate::output::table;
 
 /// The segments as they lie in the captures, and what they amount to.
 #[derive(Debug, Serialize)]

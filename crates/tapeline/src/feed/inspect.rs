@@ -8,6 +8,10 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
+use tapeline_console::failure::Hinted;
+use tapeline_console::output::{Format, Progress};
+use tapeline_console::paths::{self, FilePath};
+use tapeline_console::stop::Stop;
 use tapeline_feed::capture::{self, Capture, Counts, Framing, ItchFile, Place, Recording, Skip};
 use tapeline_feed::iex::tp;
 use tapeline_feed::line::{self, Arbiter, Line, MAX_LINES};
@@ -17,10 +21,6 @@ use super::dbn_report::{self, DbnFile};
 use super::iex::{IexFindings, Restart};
 use super::report::{self, FileReport, Report};
 use super::tally::Tally;
-use crate::failure::Hinted;
-use crate::output::{Format, Progress};
-use crate::paths::{self, FilePath};
-use crate::stop::Stop;
 
 /// Nothing is lost by waiting when the end is known: a message that comes late in a file is no gap. A year.
 const PATIENCE_NS: u64 = 365 * 86_400 * 1_000_000_000;

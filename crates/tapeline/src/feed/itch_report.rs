@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use tapeline_console::output::table;
 use tapeline_feed::book::{Book, Volume};
 use tapeline_feed::itch::{ByType, Kind, Price4, Side};
 use tapeline_measure::figures::thousands;
 
 use super::tally::Tally;
-use crate::output::table;
 
 /// The ITCH messages.
 #[derive(Debug, Serialize)]

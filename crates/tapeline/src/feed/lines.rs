@@ -4,12 +4,12 @@ use std::net::SocketAddrV4;
 use std::time::Duration;
 
 use clap::Args;
+use tapeline_console::failure::Hinted;
+use tapeline_console::stop::Stop;
 use tapeline_measure::{Clock, Nanos, Pacer, Waiting};
 use tapeline_wire::udp::{SendOptions, Sender};
 
 use super::faults::{FaultArgs, Faults};
-use crate::failure::Hinted;
-use crate::stop::Stop;
 
 /// Datagrams of one batch: enough to make the system call cheap, few enough that the first does not wait for the last.
 pub(super) const BATCH: usize = 64;

@@ -7,6 +7,10 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
+use tapeline_console::arguments;
+use tapeline_console::failure::Hinted;
+use tapeline_console::paths::{self, FilePath};
+use tapeline_console::stop::Stop;
 use tapeline_feed::capture::{self, Capture, ItchFile, Recording};
 use tapeline_feed::history::{History, Limits};
 use tapeline_feed::iex::tp;
@@ -19,12 +23,8 @@ use tapeline_plant::tick::{Flags, Kind, Tick};
 use tapeline_ring::{Name, Start, Subscriber};
 
 use super::dbn_report;
-use crate::arguments;
-use crate::failure::Hinted;
-use crate::paths::{self, FilePath};
 use crate::plant::status_text;
 use crate::plant::ticks::{self, Next};
-use crate::stop::Stop;
 
 /// What to serve.
 #[derive(Debug, Args)]

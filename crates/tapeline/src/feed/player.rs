@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use serde::Serialize;
+use tapeline_console::output::Progress;
+use tapeline_console::stop::Stop;
 use tapeline_feed::capture::LARGEST_PACKET;
 use tapeline_feed::moldudp64::{Session, end_of_session, heartbeat};
 use tapeline_feed::simulate::Schedule;
@@ -10,8 +12,6 @@ use tapeline_measure::{Clock, Nanos, Pacer, Waiting};
 
 use super::faults::{Done, Faults};
 use super::lines::{BATCH, Lines, Staged};
-use crate::output::Progress;
-use crate::stop::Stop;
 
 /// How long a feed stays silent before it sends a heartbeat, and the interval of repeated ends of session.
 const HEARTBEAT_NS: u64 = 1_000_000_000;

@@ -8,6 +8,10 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
+use tapeline_console::arguments;
+use tapeline_console::output::{self, Format};
+use tapeline_console::paths::{self, FilePath};
+use tapeline_console::stop::Stop;
 use tapeline_feed::capture::{self, Capture, Packer, Packing, Recording};
 use tapeline_feed::moldudp64::Session;
 use tapeline_feed::simulate::Schedule;
@@ -17,10 +21,6 @@ use super::dbn_report;
 use super::faults;
 use super::lines::{Lines, Route};
 use super::player::{Outcome, Pace, Player};
-use crate::arguments;
-use crate::output::{self, Format};
-use crate::paths::{self, FilePath};
-use crate::stop::Stop;
 
 /// At original speed, messages this close together travel in one datagram.
 const TOGETHER_NS: u64 = 1_000_000;

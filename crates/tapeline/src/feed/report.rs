@@ -6,15 +6,15 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use serde::Serialize;
+use tapeline_console::failure::Hinted;
+use tapeline_console::near::note_unknown;
+use tapeline_console::output::{self, table};
 use tapeline_feed::line::{Line, LineStatistics};
 use tapeline_measure::figures::{self, thousands};
 
 use super::iex_report::IexReport;
 use super::inspect::{Findings, Protocols};
 use super::itch_report::ItchReport;
-use crate::failure::Hinted;
-use crate::near::note_unknown;
-use crate::output::{self, table};
 
 /// One file.
 #[derive(Debug, Serialize)]

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use tapeline_console::output::Progress;
+use tapeline_console::stop::Stop;
 use tapeline_feed::moldudp64::{Session, end_of_session, heartbeat};
 use tapeline_measure::{Clock, Lateness, Nanos, Pacer, Recorder, Waiting};
 
 use super::generator::Generator;
 use super::lines::{BATCH, Lines, Staged};
-use crate::output::Progress;
-use crate::stop::Stop;
 use crate::trading_day;
 
 /// A silent feed says so every second, as exchanges do; the clock is looked after as often.

@@ -8,6 +8,9 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use serde::Serialize;
+use tapeline_console::arguments;
+use tapeline_console::output::{self, Format};
+use tapeline_console::stop::Stop;
 use tapeline_feed::history::History;
 use tapeline_feed::moldudp64::retransmit::{LONGEST_ANSWER, Server, Settings, Statistics};
 use tapeline_measure::{Clock, figures};
@@ -15,9 +18,6 @@ use tapeline_wire::udp::{Batch, ReceiveOptions, Receiver};
 
 use super::lines::hinted;
 use super::past::{Past, PastArgs};
-use crate::arguments;
-use crate::output::{self, Format};
-use crate::stop::Stop;
 
 /// The options; the help is with the subcommand.
 #[derive(Debug, Args)]

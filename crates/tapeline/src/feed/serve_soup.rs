@@ -9,6 +9,10 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use serde::Serialize;
+use tapeline_console::arguments;
+use tapeline_console::output::{self, Format};
+use tapeline_console::paths::FilePath;
+use tapeline_console::stop::Stop;
 use tapeline_feed::history::History;
 use tapeline_feed::soupbintcp::{Accounts, Over, SILENCE_NS, Server, ServerState, Username};
 use tapeline_measure::{Clock, Nanos, figures};
@@ -17,11 +21,7 @@ use tapeline_wire::tcp::{self, Interest, Listener, Received, Stream};
 use super::lines::hinted;
 use super::past::{Past, PastArgs};
 use super::serve_retransmit::Ready;
-use crate::arguments;
-use crate::output::{self, Format};
 use crate::password;
-use crate::paths::FilePath;
-use crate::stop::Stop;
 
 /// The options; the help is with the subcommand.
 #[derive(Debug, Args)]

@@ -15,6 +15,11 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
+use tapeline_console::arguments;
+use tapeline_console::failure::Hinted;
+use tapeline_console::output::{self, Format, Progress};
+use tapeline_console::paths::{self, FilePath};
+use tapeline_console::stop::Stop;
 use tapeline_feed::capture::PcapWriter;
 use tapeline_feed::itch::encode::LONGEST;
 use tapeline_feed::moldudp64::{DEFAULT_PACKET_BYTES, Session, end_of_session};
@@ -26,11 +31,6 @@ use super::generator::{Generator, SHORTEST_LIMIT};
 use super::lines::{Lines, Route, Staged};
 use super::replay::Pack;
 use super::sending::{ENDS, Sending};
-use crate::arguments;
-use crate::failure::Hinted;
-use crate::output::{self, Format, Progress};
-use crate::paths::{self, FilePath};
-use crate::stop::Stop;
 
 const SECOND_NS: u64 = 1_000_000_000;
 /// The exit status where the sender did not keep its schedule.

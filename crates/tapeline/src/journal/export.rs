@@ -13,6 +13,11 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use serde_json::json;
+use tapeline_console::arguments;
+use tapeline_console::failure::Hinted;
+use tapeline_console::output::{self, Format, Progress, table};
+use tapeline_console::paths::{self, FilePath};
+use tapeline_console::stop::Stop;
 use tapeline_export::{Numbers, Rows, SortBy, Table};
 use tapeline_journal::{Directory, Next, Reader, Tail};
 use tapeline_measure::figures::thousands;
@@ -23,11 +28,6 @@ use self::files::Files;
 use super::ending::{say_torn, torn_json};
 use super::hinted;
 use super::place::Place;
-use crate::arguments;
-use crate::failure::Hinted;
-use crate::output::{self, Format, Progress, table};
-use crate::paths::{self, FilePath};
-use crate::stop::Stop;
 
 /// Ticks between two looks whether the user wants to end.
 const LOOK_EVERY: u64 = 4_096;

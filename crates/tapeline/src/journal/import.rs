@@ -18,6 +18,10 @@ use std::process::ExitCode;
 use clap::Args;
 use jiff::civil::Date;
 use serde_json::json;
+use tapeline_console::failure::Hinted;
+use tapeline_console::output::{self, Format, Progress, table};
+use tapeline_console::paths::{self, FilePath};
+use tapeline_console::stop::Stop;
 use tapeline_journal::{Directory, Settings, Writer};
 use tapeline_kdb::{Order, Update};
 use tapeline_measure::figures::thousands;
@@ -25,11 +29,7 @@ use tapeline_measure::figures::thousands;
 use self::mapping::{Mapping, TABLES_HINT};
 use self::ticks::Ticks;
 use super::hinted;
-use crate::failure::Hinted;
 use crate::kdb::log_file::LogFile;
-use crate::output::{self, Format, Progress, table};
-use crate::paths::{self, FilePath};
-use crate::stop::Stop;
 
 /// Between two looks whether the user wants to end, in messages.
 const LOOK_EVERY: u64 = 4_096;

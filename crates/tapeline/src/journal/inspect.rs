@@ -4,13 +4,13 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::{Value, json};
+use tapeline_console::output::{self, Format, table};
 use tapeline_journal::{Next, Record};
 use tapeline_measure::figures::thousands;
 use tapeline_plant::tick::Tick;
 
 use super::hinted;
 use super::place::Place;
-use crate::output::{self, Format, table};
 
 /// The options; the help is with the subcommand.
 #[derive(Debug, Args)]

@@ -21,8 +21,7 @@ mod verify;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-
-use crate::failure::Hinted;
+use tapeline_console::failure::Hinted;
 
 /// Read again what a plant has published.
 #[derive(Debug, Args)]

@@ -2,12 +2,12 @@
 
 use clap::Args;
 use jiff::Timestamp;
+use tapeline_console::failure::Hinted;
+use tapeline_console::paths::{self, FilePath};
 use tapeline_journal::{Directory, From, Reader};
 use tapeline_measure::Nanos;
 
 use super::hinted;
-use crate::failure::Hinted;
-use crate::paths::{self, FilePath};
 
 /// What a journal's folder has from its first moment on: the file that keeps other writers out.
 const LOCK: &str = "lock";

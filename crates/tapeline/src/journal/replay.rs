@@ -12,6 +12,11 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use serde_json::json;
+use tapeline_console::arguments;
+use tapeline_console::failure::Hinted;
+use tapeline_console::output::{self, Format};
+use tapeline_console::paths::FilePath;
+use tapeline_console::stop::Stop;
 use tapeline_journal::{Directory, From, Next, Reader, Record};
 use tapeline_measure::figures::thousands;
 use tapeline_measure::{Clock, Nanos};
@@ -22,12 +27,7 @@ use self::feed::ToFeed;
 use self::service::Service;
 use super::hinted;
 use super::place::Place;
-use crate::arguments;
-use crate::failure::Hinted;
-use crate::output::{self, Format};
-use crate::paths::FilePath;
 use crate::plant::journal_follower::JournalFollower;
-use crate::stop::Stop;
 
 /// Where nothing comes, for how long to wait for more.
 const NAP: Duration = Duration::from_millis(1);

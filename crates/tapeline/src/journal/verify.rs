@@ -4,14 +4,14 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::json;
+use tapeline_console::output::{self, Format, Progress, table};
+use tapeline_console::stop::Stop;
 use tapeline_journal::{Directory, Ends, Error, Lost, Next, Reader, Tail};
 use tapeline_measure::Nanos;
 use tapeline_measure::figures::thousands;
 
 use super::ending::{say_torn, torn_json};
 use super::place::Place;
-use crate::output::{self, Format, Progress, table};
-use crate::stop::Stop;
 
 /// Holes that are named.
 const MOST_HOLES: usize = 100;

@@ -6,14 +6,14 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::Args;
 use serde_json::json;
+use tapeline_console::output::{self, Format, Progress};
+use tapeline_console::paths::{self, FilePath};
+use tapeline_console::stop::Stop;
 use tapeline_kdb::Order;
 
 use super::log_file::LogFile;
 use super::report::Report;
 use super::tally::Tally;
-use crate::output::{self, Format, Progress};
-use crate::paths::{self, FilePath};
-use crate::stop::Stop;
 
 /// Between two looks whether the user wants to end, in messages.
 const LOOK_EVERY: u64 = 4_096;

@@ -6,10 +6,9 @@ use std::path::Path;
 
 use anyhow::Context;
 use flate2::read::MultiGzDecoder;
+use tapeline_console::failure::Hinted;
+use tapeline_console::paths;
 use tapeline_kdb::{Fault, LOG_HEADER, Malformed, Order, View, check_header};
-
-use crate::failure::Hinted;
-use crate::paths;
 
 /// What is read at once.
 const PIECE: usize = 1 << 20;

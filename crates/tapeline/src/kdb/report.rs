@@ -1,12 +1,12 @@
 //! What logs hold, for people and for programs.
 
 use serde_json::{Value as Json, json};
+use tapeline_console::output::{self, table};
 use tapeline_kdb::{Atom, Fault, Order, Type, Value};
 use tapeline_measure::figures::thousands;
 
 use super::log_file::Tail;
 use super::tally::{ColumnTally, Table, Tally};
-use crate::output::{self, table};
 
 /// Characters of a cell that a table shows.
 const MOST_SHOWN: usize = 40;

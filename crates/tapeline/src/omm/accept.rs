@@ -10,6 +10,11 @@ use tapeline_client::connection::MOST_MALFORMED;
 use tapeline_client::connection::{JsonSettings, RoleConnection, Side};
 use tapeline_client::ema_config::Group;
 use tapeline_client::server::{Connections, Serve};
+use tapeline_console::omm::dictionaries::DictionaryArgs;
+use tapeline_console::omm::say_accept_error;
+use tapeline_console::omm::say_notes;
+use tapeline_console::omm::transport::{ConfigArgs, ServerArgs};
+use tapeline_console::stop::Stop;
 use tapeline_measure::{Clock, Nanos};
 use tapeline_omm::domain::login::{LoginFeatures, ROLE_PROVIDER};
 use tapeline_omm::role::Outbox;
@@ -18,12 +23,8 @@ use tapeline_omm::rwf::{Container, DataState, MessageView, StateCode, StreamStat
 use tapeline_omm::{Dictionary, FieldList, State};
 use tapeline_wire::rssl::{ConnectionId, Negotiated, Sender};
 
-use super::dictionaries::DictionaryArgs;
 use super::lines::{LineFormat, Lines};
-use super::say_notes;
-use super::serving::say_accept_error;
-use super::transport::{ConfigArgs, ServerArgs};
-use crate::stop::Stop;
+use super::serving;
 
 /// Take what non-interactive providers publish, and show it.
 #[derive(Debug, Args)]
@@ -73,7 +74,8 @@ impl AcceptArgs {
             lines: Lines::new(self.format),
             is_quiet: self.quiet,
         };
-        let mut reactor = self.server.open(chosen.hosts, USUAL_PORT, self.max_connections, &mut hub.lines)?;
+        let mut reactor =
+            serving::listen(&self.server, chosen.hosts, USUAL_PORT, self.max_connections, &mut hub.lines)?;
         let mut publishers = Connections::default();
         while !stop.requested() {
             hub.lines.flush()?;

@@ -11,6 +11,9 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::Args;
 use serde_json::{Map, Value as Json};
+use tapeline_console::near::nearest;
+use tapeline_console::omm::dictionaries::DictionaryArgs;
+use tapeline_console::output;
 use tapeline_feed::capture::{self, Recording};
 use tapeline_omm::Dictionary;
 use tapeline_omm::rwf::{Container, DataType, MessageView, SetDefinitions};
@@ -18,11 +21,8 @@ use tapeline_omm::rwf::{Container, DataType, MessageView, SetDefinitions};
 use self::captured::Sent;
 use self::input::{Content, Found, Piece};
 use self::texts::{Names, Said};
-use super::dictionaries::DictionaryArgs;
 use super::lines::LineFormat;
 use super::shown;
-use crate::near::nearest;
-use crate::output;
 
 /// Show messages of bytes.
 #[derive(Debug, Args)]

@@ -1,10 +1,9 @@
 //! Names of items.
 
 use clap::Args;
-
-use super::perf::item_list;
-use crate::failure::Hinted;
-use crate::paths::FilePath;
+use tapeline_console::failure::Hinted;
+use tapeline_console::paths::FilePath;
+use tapeline_perf::omm::item_list;
 
 /// Which items.
 #[derive(Clone, Debug, Args)]

@@ -7,8 +7,7 @@ use std::rc::Rc;
 
 use tapeline_omm::rwf::{DataType, MapAction, MapEncoder, MapHead, UpdateType};
 use tapeline_omm::{Fid, FieldList, FieldListEncoder, Full, Real, Refused, Time, fid};
-
-use super::perf::messages::DomainMessages;
+use tapeline_perf::omm::messages::DomainMessages;
 
 /// An item whose book has more than a megabyte.
 pub(crate) const BIG: &[u8] = b"BIG";

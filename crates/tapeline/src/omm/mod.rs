@@ -9,40 +9,31 @@
 //! | `serve.rs`, `serve/` | `tapeline omm serve`: connections, and what they ask of the market |
 //! | `publish.rs` | `tapeline omm publish` |
 //! | `accept.rs` | `tapeline omm accept`: what NI providers publish to |
-//! | `perf/` | `tapeline omm consumer`, `provider`, `ni-provider` and `transport`: the performance tools |
-//! | `serving.rs` | what provider and acceptor do alike with their connections |
+//! | `serving.rs` | where the provider and the acceptor listen |
 //! | `decode.rs` | `tapeline omm decode` |
 //! | `items.rs` | names of items from the command line and from files |
 //! | `market.rs` | items that a provider serves: their images, changes and books |
-//! | `values.rs` | values of fields as people write them |
-//! | `transport.rs` | where and how to connect: options, and the settings that they become |
-//! | `login.rs` | who logs in, and with which password |
-//! | `dictionaries.rs` | the dictionary from files |
 //! | `lines.rs`, `shown.rs` | what is printed: events as lines, messages as JSON |
+//!
+//! The performance tools are in [`tapeline_perf::omm`], the options that all of these share in [`tapeline_console::omm`].
 
 mod accept;
 mod decode;
-use tapeline_client::connection::RoleConnection;
-
-pub(crate) mod dictionaries;
 mod items;
 mod lines;
-mod login;
 mod market;
-mod perf;
 mod publish;
 mod serve;
 mod serving;
 mod shown;
-mod transport;
-mod values;
 mod watch;
 
-pub(crate) use self::perf::guide::{Translated, translate};
+pub(crate) use tapeline_perf::omm::guide::{Translated, translate};
 
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+use tapeline_perf::omm::options;
 
 /// Consume, provide and decode Open Message Model data.
 #[derive(Debug, Args)]
@@ -57,7 +48,7 @@ enum Command {
     ///
     /// Logs in on a connection for each thread, asks for the items in bursts until each has its image, and measures from then on.
     /// Options are also taken as LSEG's guide to its performance tools spells them: -itemCount 100000.
-    Consumer(Box<perf::options::ConsumerArgs>),
+    Consumer(Box<options::ConsumerArgs>),
     /// Open items of a provider and show what comes
     ///
     /// Logs in, learns which services there are, asks for the items and prints fields as they change. Whatever is lost (the
@@ -79,26 +70,19 @@ enum Command {
     ///
     /// Every name is an item. Each connection gets the updates of its open items, one after the other, in bursts on a fixed grid of
     /// time; some of them carry the time at which they were sent.
-    Provider(Box<perf::options::ProviderArgs>),
+    Provider(Box<options::ProviderArgs>),
     /// Publish many items to a hub, at a rate, as LSEG's NIProvPerf does
     ///
     /// Each thread connects, publishes the service and its share of the items: images first, and updates of those that have theirs,
     /// in bursts on a fixed grid of time.
-    NiProvider(Box<perf::options::NiProviderArgs>),
+    NiProvider(Box<options::NiProviderArgs>),
     /// Send messages without a meaning over RSSL, and time them
     ///
     /// Both ends send, each at its own rate, and check what comes: none lost, all in order, how long it took. The messages are
     /// those of LSEG's TransportPerf. Latency is from one clock: both ends on one machine.
-    Transport(Box<perf::options::TransportPerfArgs>),
+    Transport(Box<options::TransportPerfArgs>),
     /// Show messages of bytes: hexadecimal text, or files of them
     Decode(decode::DecodeArgs),
-}
-
-/// Says on standard error what is to be said of a connection.
-fn say_notes(connection: &mut RoleConnection) {
-    while let Some(note) = connection.next_note() {
-        anstream::eprintln!("note: {note}");
-    }
 }
 
 impl Omm {

@@ -8,6 +8,11 @@ use clap::Args;
 use tapeline_client::dialer::{ConnectionEvent, Dialer, Dialing};
 use tapeline_client::ema_config::Group;
 use tapeline_client::login::Login;
+use tapeline_console::arguments;
+use tapeline_console::failure::Hinted;
+use tapeline_console::omm::login::LoginArgs;
+use tapeline_console::omm::transport::{ClientArgs, ConfigArgs};
+use tapeline_console::stop::Stop;
 use tapeline_measure::{Clock, Nanos};
 use tapeline_omm::domain::ServiceEntry;
 use tapeline_omm::domain::directory::{Info, ServiceState};
@@ -19,13 +24,8 @@ use tapeline_omm::{Dictionary, Qos, Refused, State};
 
 use super::items::ItemArgs;
 use super::lines::{LineFormat, Lines};
-use super::login::LoginArgs;
 use super::market::Moment;
 use super::shown;
-use super::transport::{ClientArgs, ConfigArgs};
-use crate::arguments;
-use crate::failure::Hinted;
-use crate::stop::Stop;
 
 /// Publish items to a hub, unasked.
 #[derive(Debug, Args)]

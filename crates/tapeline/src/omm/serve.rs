@@ -12,6 +12,13 @@ use tapeline_client::connection::MOST_MALFORMED;
 use tapeline_client::connection::{JsonSettings, RoleConnection, Side};
 use tapeline_client::ema_config::{Chosen, Group};
 use tapeline_client::server::{Connections, Serve};
+use tapeline_console::arguments;
+use tapeline_console::omm::dictionaries::DictionaryArgs;
+use tapeline_console::omm::say_accept_error;
+use tapeline_console::omm::say_notes;
+use tapeline_console::omm::transport::{ConfigArgs, ServerArgs};
+use tapeline_console::paths::FilePath;
+use tapeline_console::stop::Stop;
 use tapeline_measure::{Clock, Nanos};
 use tapeline_omm::Dictionary;
 use tapeline_omm::Qos;
@@ -20,20 +27,14 @@ use tapeline_omm::domain::{Directory, ServiceEntry};
 use tapeline_omm::role::Sent;
 use tapeline_omm::role::provider::{Provider, Settings};
 use tapeline_omm::rwf::Domain;
+use tapeline_perf::omm::messages::Messages;
 use tapeline_wire::rssl::{ConnectionId, Negotiated, Reactor, Sender};
 
 use self::answers::{Answer, Answers, Tally, Unanswered};
 use self::board::{Board, Change};
-use super::dictionaries::DictionaryArgs;
 use super::lines::{LineFormat, Lines};
 use super::market::{self, View};
-use super::perf::messages::Messages;
-use super::say_notes;
-use super::serving::say_accept_error;
-use super::transport::{ConfigArgs, ServerArgs};
-use crate::arguments;
-use crate::paths::FilePath;
-use crate::stop::Stop;
+use super::serving;
 
 /// Serve items to consumers.
 #[derive(Debug, Args)]
@@ -93,7 +94,7 @@ impl ServeArgs {
         let hosts = std::mem::take(&mut chosen.hosts);
         let mut program = Program::new(self, chosen, clock.now())?;
         let lines = &mut program.market.lines;
-        let mut reactor = self.server.open(hosts, USUAL_PORT, self.max_connections, lines)?;
+        let mut reactor = serving::listen(&self.server, hosts, USUAL_PORT, self.max_connections, lines)?;
         while !stop.requested() {
             let now = clock.now();
             let due = program.publish(&mut reactor, now)?;

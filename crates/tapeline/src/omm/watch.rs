@@ -12,6 +12,12 @@ use std::time::Duration;
 use clap::Args;
 use tapeline_client::dialer::Dialer;
 use tapeline_client::ema_config::{Chosen, Group};
+use tapeline_console::arguments;
+use tapeline_console::failure::Hinted;
+use tapeline_console::omm::dictionaries::DictionaryArgs;
+use tapeline_console::omm::login::LoginArgs;
+use tapeline_console::omm::transport::{ClientArgs, ConfigArgs};
+use tapeline_console::stop::Stop;
 use tapeline_measure::{Clock, Nanos};
 use tapeline_omm::role::consumer::{Consumer, Settings};
 
@@ -19,14 +25,8 @@ use self::asking::Asked;
 use self::commands::{Command, Commands};
 use self::timing::Timing;
 use self::watching::Watching;
-use super::dictionaries::DictionaryArgs;
 use super::items::ItemArgs;
 use super::lines::{LineFormat, Lines};
-use super::login::LoginArgs;
-use super::transport::{ClientArgs, ConfigArgs};
-use crate::arguments;
-use crate::failure::Hinted;
-use crate::stop::Stop;
 
 /// Open items of a provider and show what comes.
 #[derive(Debug, Args)]
@@ -198,7 +198,7 @@ impl Program {
             };
             if let Err(fault) = done {
                 // It goes on, for who can say it again.
-                let _ = crate::failure::report(&fault, &str::to_owned);
+                let _ = tapeline_console::failure::report(&fault, &str::to_owned);
             }
         }
         true

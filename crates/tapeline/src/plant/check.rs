@@ -8,6 +8,9 @@ use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
+use tapeline_console::failure::{self, Hinted};
+use tapeline_console::output::{self, Format, table};
+use tapeline_console::paths;
 use tapeline_hub::access::LoginPolicy;
 use tapeline_journal::{Durability, OnFailure, Settings};
 use tapeline_measure::figures;
@@ -19,9 +22,6 @@ use super::config::access::AuditTo;
 use super::config::hub::HubConfig;
 use super::config::sources::{Host, SourcesConfig};
 use super::config::{self, Config, Feed, Receive};
-use crate::failure::{self, Hinted};
-use crate::output::{self, Format, table};
-use crate::paths;
 
 /// Read everything that a plant would, and say all that is wrong and what would run
 #[derive(Debug, Args)]

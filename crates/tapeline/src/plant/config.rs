@@ -24,6 +24,8 @@ use std::time::Duration;
 use anyhow::Context;
 use jiff::civil::Date;
 use serde::Deserialize;
+use tapeline_console::failure::Hinted;
+use tapeline_console::paths;
 use tapeline_feed::Protocol;
 use tapeline_feed::symbols::Symbols;
 use tapeline_hub::Posts;
@@ -35,8 +37,6 @@ use tapeline_wire::udp::MAX_WAIT;
 use toml::Spanned;
 
 pub(crate) use self::source::Source;
-use crate::failure::Hinted;
-use crate::paths;
 use crate::plant::image_server::ImageServerConfig;
 use crate::plant::journal::JournalConfig;
 use crate::plant::kdb::KdbConfig;
@@ -277,7 +277,7 @@ fn first(path: &Path, faults: Vec<anyhow::Error>) -> anyhow::Error {
     if more == 0 {
         return first;
     }
-    let hints = crate::failure::hints(&first).join("; ");
+    let hints = tapeline_console::failure::hints(&first).join("; ");
     let hint = format!(
         "{hints}\nhint: {more} more faults: `tapeline plant check {}` tells all",
         paths::shown(&path)

@@ -1,6 +1,7 @@
 //! A reader's place on the plant's ring: read tick by tick, and taken again where it was lost.
 
 use anyhow::Context;
+use tapeline_console::failure::Hinted;
 use tapeline_measure::figures::thousands;
 use tapeline_plant::Seq;
 use tapeline_plant::tick::Tick;
@@ -8,7 +9,6 @@ use tapeline_ring::{Name, Start, Subscriber};
 
 use super::journal::Gate;
 use super::ticks::{self, Lost, Next};
-use crate::failure::Hinted;
 
 /// Where a reader stands on the ring.
 pub(super) struct RingCursor {

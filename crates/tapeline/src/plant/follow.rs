@@ -5,6 +5,10 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
+use tapeline_console::arguments;
+use tapeline_console::failure::Hinted;
+use tapeline_console::paths::FilePath;
+use tapeline_console::stop::Stop;
 use tapeline_measure::{Clock, Nanos};
 use tapeline_plant::Note;
 use tapeline_plant::tick::{Flags, Tick};
@@ -12,10 +16,6 @@ use tapeline_ring::{Name, Start, Subscriber, Wait};
 
 use super::resumed::Resumed;
 use super::ticks::{self, Next};
-use crate::arguments;
-use crate::failure::Hinted;
-use crate::paths::FilePath;
-use crate::stop::Stop;
 
 /// Which ring to follow, and how.
 #[derive(Debug, Args)]

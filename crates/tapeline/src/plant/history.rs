@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::mpsc::{SyncSender, sync_channel};
 
+use tapeline_console::output::{self, Format};
 use tapeline_hub::{Late, Unknown};
 use tapeline_measure::figures::thousands;
 use tapeline_ring::{Name, Publisher};
@@ -13,7 +14,6 @@ use super::hub::counting::HubFigures;
 use super::hub::{HubReport, Joining, RunningHub};
 use super::report::Ready;
 use super::serve;
-use crate::output::{self, Format};
 
 /// The hub of a configuration, on a ring that this process fills.
 pub(crate) struct HistoryHub {

@@ -14,6 +14,8 @@ use std::time::Duration;
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
+use tapeline_console::failure::{self, Hinted};
+use tapeline_console::stop::Stop;
 use tapeline_hub::{Coming, Hub, SessionCounters, Unknown};
 use tapeline_measure::figures::thousands;
 use tapeline_measure::{Clock, Nanos};
@@ -33,9 +35,7 @@ use super::cursor::{self, Read, RingCursor};
 use super::journal::{Gate, WHILE_HELD};
 use super::socket_waker::SocketWaker;
 use super::sources::Demanding;
-use crate::failure::{self, Hinted};
 use crate::peer_log::{self, Kind};
-use crate::stop::Stop;
 
 /// Ticks that are taken before the sockets are looked at again, and what waits there is sent: few, so that a client has the first of
 /// a burst while the hub is at the next ones.

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use tapeline_console::failure::Hinted;
 use tapeline_measure::{Clock, Nanos};
 use tapeline_omm::Dictionary;
 use tapeline_omm::domain::{Directory, directory};
@@ -29,7 +30,6 @@ use tapeline_wire::local::{self, Listener};
 use super::images::Images;
 use super::reader::Reader;
 use super::ticks::{self, Next};
-use crate::failure::Hinted;
 use crate::stat::file;
 
 /// What the answer begins with; another layout has another last digit.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
+use tapeline_console::stop;
 use tapeline_journal::{Directory, Durability, Outcome, Progress, Settings, State, Writer};
 use tapeline_measure::figures::thousands;
 use tapeline_plant::Seq;
@@ -16,7 +17,6 @@ use tapeline_ring::{Name, Poll, Subscriber, SubscriberId, Wait};
 use super::reader::Reader;
 use super::ticks::{self, Next};
 use crate::journal::hinted;
-use crate::stop;
 
 /// Ticks that are taken before they are written, where the ring always has more.
 const BATCH: usize = 4_096;

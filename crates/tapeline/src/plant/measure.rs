@@ -7,13 +7,13 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::Args;
 use serde::{Deserialize, Serialize};
+use tapeline_console::output::{self, Format};
+use tapeline_console::stop::Stop;
 use tapeline_measure::figures::thousands;
 use tapeline_measure::{Lateness, Nanos, Percentiles, Recorder, Series, Trend, Window};
 use tapeline_plant::tick::{Flags, HEADER_BYTES, Kind, Tick};
 
 use super::follow::{End, Follow, FollowArgs};
-use crate::output::{self, Format};
-use crate::stop::Stop;
 
 /// Read a plant's ring as fast as it comes, check that nothing is missing, and time each hop.
 #[derive(Debug, Args)]
@@ -27,7 +27,7 @@ pub(crate) struct MeasureArgs {
     #[arg(long, default_value = "measure")]
     label: String,
     /// Leave the first ticks out of the latencies (not out of the count of losses)
-    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = crate::arguments::duration)]
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = tapeline_console::arguments::duration)]
     warm_up: std::time::Duration,
     /// Take a checksum of all ticks, to be held against that of a journal's replay
     #[arg(long)]

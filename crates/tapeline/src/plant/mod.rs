@@ -87,7 +87,7 @@ impl Plant {
             (Some(PlantCommand::Tally(command)), _) => command.run(),
             (Some(PlantCommand::Serve(command)), _) => command.run(),
             (Some(PlantCommand::Sample), _) => {
-                crate::output::print(config::SAMPLE)?;
+                tapeline_console::output::print(config::SAMPLE)?;
                 Ok(ExitCode::SUCCESS)
             }
             (Some(PlantCommand::Check(command)), _) => command.run(),

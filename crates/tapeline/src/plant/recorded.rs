@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
+use tapeline_console::failure::Hinted;
+use tapeline_console::near::unknown;
 use tapeline_feed::capture::{self, Capture, Error, ItchFile};
 use tapeline_feed::line::{Line, MAX_LINES};
 use tapeline_feed::normalise::Normaliser;
@@ -16,8 +18,6 @@ use tapeline_measure::{Clock, Nanos};
 use tapeline_plant::{Channel, PublishPolicy, Refused, RingPublish, Sequencer};
 
 use super::config::Recording;
-use crate::failure::Hinted;
-use crate::near::unknown;
 
 /// Messages or datagrams in one turn, and after how many subscribers that sleep are woken.
 const TURN: usize = 256;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
+use tapeline_console::output;
 use tapeline_feed::line::Line;
 use tapeline_measure::figures::{duration, thousands};
 use tapeline_plant::{Channel, Refused, RingPublish, Sequencer};
@@ -18,7 +19,6 @@ use super::kdb::KdbReport;
 use super::recovery::Recovery;
 use super::sources::SourcesReport;
 use super::zeromq::{RunningZeromq, ZeromqReport};
-use crate::output;
 use crate::tick::server::Listening;
 
 /// Printed as a line of JSON when the plant's sockets are open and its ring can be joined.

@@ -7,6 +7,10 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
+use tapeline_console::failure::Hinted;
+use tapeline_console::output::Format;
+use tapeline_console::paths::FilePath;
+use tapeline_console::stop::{Again, Stop};
 use tapeline_feed::book;
 use tapeline_feed::line::{self, Restart, Start};
 use tapeline_measure::{Clock, Nanos};
@@ -32,13 +36,9 @@ use super::report::{PlantReport, Ready};
 use super::sources::RunningSources;
 use super::web;
 use super::zeromq::RunningZeromq;
-use crate::failure::Hinted;
-use crate::output::Format;
-use crate::paths::FilePath;
 use crate::peer_log;
 use crate::stat::file::{self, Found};
 use crate::stat::snapshot;
-use crate::stop::{Again, Stop};
 
 /// Run the plant that a TOML file describes.
 #[derive(Debug, Args)]
@@ -226,7 +226,7 @@ impl RunArgs {
                     kdb: kdb.as_ref().map(|kdb| kdb.listening.clone()),
                     ..Ready::of(&config, hub.as_ref(), publishers, page, zeromq.as_ref())
                 };
-                crate::output::print_json_line(&ready)?;
+                tapeline_console::output::print_json_line(&ready)?;
             }
             Format::Table => {
                 eprintln_ready(&config, hub.as_ref(), publishers, page, zeromq.as_ref());
@@ -254,7 +254,7 @@ impl RunArgs {
         drop(web);
         drop(counting);
         match self.format {
-            Format::Json => crate::output::print_json_line(&report)?,
+            Format::Json => tapeline_console::output::print_json_line(&report)?,
             Format::Table => report.print()?,
         }
         if report.kernel_drops() > 0 {

@@ -4,6 +4,10 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Args;
+use tapeline_console::failure::Hinted;
+use tapeline_console::output::Format;
+use tapeline_console::paths::FilePath;
+use tapeline_console::stop::Stop;
 use tapeline_hub::Posts;
 use tapeline_journal::Durability;
 
@@ -12,10 +16,6 @@ use super::config::{self, Config};
 use super::counting::telling;
 use super::hub::{Joining, RunningHub};
 use super::report::Ready;
-use crate::failure::Hinted;
-use crate::output::Format;
-use crate::paths::FilePath;
-use crate::stop::Stop;
 
 /// Serve clients from the ring of a plant that runs elsewhere on this host.
 #[derive(Debug, Args)]
@@ -55,7 +55,7 @@ impl ServeArgs {
             RunningHub::start(hub, None, telling().0, None)?.join(&config.ring, Joining::Later(stop))?;
         match self.format {
             Format::Json => {
-                crate::output::print_json_line(&Ready::of(&config, Some(&hub), None, None, None))?;
+                tapeline_console::output::print_json_line(&Ready::of(&config, Some(&hub), None, None, None))?;
             }
             Format::Table => anstream::eprintln!(
                 "ring {} is served; clients connect to {}; Ctrl-C ends it",
@@ -65,8 +65,8 @@ impl ServeArgs {
         }
         let report = hub.end()?;
         match self.format {
-            Format::Json => crate::output::print_json_line(&report)?,
-            Format::Table => crate::output::print(&report.to_string())?,
+            Format::Json => tapeline_console::output::print_json_line(&report)?,
+            Format::Table => tapeline_console::output::print(&report.to_string())?,
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -12,6 +12,7 @@ use std::time::Duration;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use tapeline_client::connection::{JsonSettings, RoleConnection, Side};
+use tapeline_console::failure;
 use tapeline_measure::{Clock, Nanos};
 use tapeline_omm::Dictionary;
 use tapeline_omm::domain::Directory;
@@ -26,7 +27,6 @@ use hosts::{Found, Hosts};
 use super::config::sources::SourcesConfig;
 use super::counting::SourceFigures;
 use super::queue::{Bytes, Entry, Exit, queue};
-use crate::failure;
 use crate::peer_log::{self, Kind};
 
 /// While feeds keep the plant busy, sources are looked at once in so long: a look costs a system call.

@@ -5,6 +5,10 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde::Serialize;
+use tapeline_console::failure::Hinted;
+use tapeline_console::near::note_unknown;
+use tapeline_console::output::{self, Format};
+use tapeline_console::stop::Stop;
 use tapeline_feed::line::Sink;
 use tapeline_feed::moldudp64::Session;
 use tapeline_omm::rwf::{Domain, MessageView};
@@ -12,11 +16,7 @@ use tapeline_plant::tick::{Flags, Kind, POSTED};
 
 use super::follow::{End, Follow, FollowArgs};
 use super::measure::Joined;
-use crate::failure::Hinted;
 use crate::feed::{ItchReport, Tally};
-use crate::near::note_unknown;
-use crate::output::{self, Format};
-use crate::stop::Stop;
 
 /// Count what a plant publishes, rebuild the books from it, and print both at the end.
 ///

@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use anyhow::Context;
+use tapeline_console::failure::Hinted;
 use tapeline_plant::tick::Tick;
 use tapeline_ring::{Poll, Subscriber};
-
-use crate::failure::Hinted;
 
 /// What stands next on a plant's ring.
 pub(crate) enum Next<'a> {

@@ -8,6 +8,9 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::Args;
 use serde_json::{Map, Value as Json};
+use tapeline_console::near::unknown;
+use tapeline_console::output::{self, Format};
+use tapeline_console::stop::Stop;
 use tapeline_measure::Nanos;
 use tapeline_measure::figures::thousands;
 use tapeline_omm::domain::directory;
@@ -17,9 +20,6 @@ use tapeline_plant::State;
 use tapeline_plant::tick::{Flags, Kind, POSTED, Quality, Tick};
 
 use super::follow::{Follow, FollowArgs};
-use crate::near::unknown;
-use crate::output::{self, Format};
-use crate::stop::Stop;
 
 /// Watch a plant's quotes and trades.
 #[derive(Debug, Args)]

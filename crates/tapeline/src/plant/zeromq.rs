@@ -12,6 +12,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use tapeline_console::failure;
 use tapeline_measure::{Clock, Nanos};
 use tapeline_omm::Dictionary;
 use tapeline_omm::json::Converter;
@@ -29,7 +30,6 @@ use super::images::{Images, Place};
 use super::journal::{Gate, WHILE_HELD};
 use super::reader::{Reader, Signs};
 use super::sequence_cursor::{Kept, SequenceCursor, Taken};
-use crate::failure;
 use crate::peer_log::{self, Kind};
 
 /// What ZeroMQ's outlet is to be.

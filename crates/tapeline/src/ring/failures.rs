@@ -1,8 +1,7 @@
 //! The ring's errors as the user sees them.
 
+use tapeline_console::failure::Hinted;
 use tapeline_ring::{Error, Name, list};
-
-use crate::failure::Hinted;
 
 /// A ring's error with its cause and its hint; where there is no such ring, the hint names those that there are.
 pub(super) fn told(error: Error) -> anyhow::Error {

@@ -4,12 +4,12 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde::Serialize;
+use tapeline_console::output::{self, Format};
 use tapeline_measure::figures;
 use tapeline_ring::{Entry, list};
 
 use super::failures;
 use super::view::{self, RingView};
-use crate::output::{self, Format};
 
 /// List the rings of this machine
 #[derive(Debug, Args)]

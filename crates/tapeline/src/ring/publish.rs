@@ -5,6 +5,10 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
+use tapeline_console::arguments::{self, Core};
+use tapeline_console::failure::Hinted;
+use tapeline_console::output::{self, Format};
+use tapeline_console::stop::Stop;
 use tapeline_measure::{figures, pin};
 use tapeline_ring::{Broadcast, Discipline, Framing, Gated, Name, Options, PublisherOf};
 
@@ -14,10 +18,6 @@ use super::sender::Sender;
 use super::talk::Level;
 use super::view;
 use super::warm_up::WarmUp;
-use crate::arguments::{self, Core};
-use crate::failure::Hinted;
-use crate::output::{self, Format};
-use crate::stop::Stop;
 
 /// The smallest ring.
 const LEAST_QUEUE: u64 = 4096;

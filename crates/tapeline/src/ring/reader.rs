@@ -6,6 +6,9 @@ use std::io::Write;
 use std::time::Duration;
 
 use anyhow::Context;
+use tapeline_console::failure::Hinted;
+use tapeline_console::output::{self, Progress};
+use tapeline_console::stop::Stop;
 use tapeline_measure::{Clock, Nanos, Ticks, ticks_ordered};
 use tapeline_ring::{Name, Position, SubscriberOf, Wait};
 
@@ -16,9 +19,6 @@ use super::subscribe::{How, Subscribe};
 use super::talk::Level;
 use super::tally::Tally;
 use super::warm_up::spin;
-use crate::failure::Hinted;
-use crate::output::{self, Progress};
-use crate::stop::Stop;
 
 /// Frames between two looks at the clock, and empty polls between two.
 const FRAMES_PER_LOOK: u64 = 4096;

@@ -3,10 +3,10 @@
 use std::process::ExitCode;
 
 use clap::Args;
+use tapeline_console::failure::Hinted;
 use tapeline_ring::{Entry, Error, Name, inspect, list, remove};
 
 use super::failures;
-use crate::failure::Hinted;
 
 /// Remove rings
 #[derive(Debug, Args)]

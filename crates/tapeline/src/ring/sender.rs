@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use serde::Serialize;
+use tapeline_console::output::{self, Progress};
+use tapeline_console::stop::Stop;
 use tapeline_measure::{Clock, Nanos, Pacer, Percentiles, Recorder, Waiting, figures};
 use tapeline_ring::{Discipline, Name, PublisherOf, Refused};
 
@@ -11,8 +13,6 @@ use super::message::{Message, Note, Stamps, Topic};
 use super::publish::{Pause, Publish};
 use super::talk::Level;
 use super::warm_up::{WarmUp, spin};
-use crate::output::{self, Progress};
-use crate::stop::Stop;
 
 /// Messages between two looks at whether to stop, when there is no waiting to look in.
 const MESSAGES_PER_LOOK: u64 = 1024;

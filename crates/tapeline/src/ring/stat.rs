@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use clap::Args;
 use serde::Serialize;
+use tapeline_console::arguments;
+use tapeline_console::output::{self, Format};
+use tapeline_console::stop::Stop;
 use tapeline_measure::{Nanos, figures, instant};
 use tapeline_ring::{Name, Policy, Snapshot, inspect};
 
 use super::failures;
 use super::view::{self, RingView};
-use crate::arguments;
-use crate::output::{self, Format};
-use crate::stop::Stop;
 
 /// Show a ring's publisher and subscribers
 #[derive(Debug, Args)]

@@ -6,6 +6,9 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
+use tapeline_console::arguments::{self, Core};
+use tapeline_console::output::{self, Format};
+use tapeline_console::stop::Stop;
 use tapeline_measure::{Verdict, instant, pin};
 use tapeline_ring::{Broadcast, Error, Gated, Name, Start, Subscriber, SubscriberOf, broadcast};
 
@@ -16,9 +19,6 @@ use super::source::Readable;
 use super::talk::Level;
 use super::tally::{Tally, Wanted};
 use super::warm_up::WarmUp;
-use crate::arguments::{self, Core};
-use crate::output::{self, Format};
-use crate::stop::Stop;
 
 /// How often to look for a ring that is not there yet.
 const LOOK_FOR_RING: Duration = Duration::from_millis(5);

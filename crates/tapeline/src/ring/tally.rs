@@ -1,6 +1,7 @@
 //! What `ring sub` makes of the messages it gets: sequence, latency, throughput, a verdict.
 
 use serde::Serialize;
+use tapeline_console::output;
 use tapeline_measure::{
     Clock, Evidence, Lateness, Nanos, Percentiles, Rank, Recorder, Ticks, Verdict, figures, judge,
     ticks_ordered,
@@ -8,7 +9,6 @@ use tapeline_measure::{
 
 use super::message::{Message, Note, Stamps};
 use super::warm_up::WarmUp;
-use crate::output;
 
 /// Counts and distributions of one subscriber.
 #[derive(Debug)]

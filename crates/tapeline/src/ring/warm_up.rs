@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use crate::arguments;
+use tapeline_console::arguments;
 
 /// Messages, or time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

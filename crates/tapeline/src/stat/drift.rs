@@ -10,13 +10,13 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use serde::Serialize;
+use tapeline_console::failure::Hinted;
+use tapeline_console::output::{self, Format, table};
+use tapeline_console::paths;
 use tapeline_measure::figures;
+use tapeline_perf::plot::{Curve, Curves, Scale};
 
 use super::snapshot::Snapshot;
-use crate::failure::Hinted;
-use crate::output::{self, Format, table};
-use crate::paths;
-use crate::plot::{Curve, Curves, Scale};
 
 /// Samples without which a quarter says nothing.
 const LEAST: usize = 12;

@@ -11,15 +11,15 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
+use tapeline_console::arguments;
+use tapeline_console::failure::Hinted;
+use tapeline_console::output::{self, Format};
+use tapeline_console::paths::FilePath;
+use tapeline_console::stop::Stop;
 use tapeline_ring::Name;
 
 use self::file::Found;
 use self::snapshot::Snapshot;
-use crate::arguments;
-use crate::failure::Hinted;
-use crate::output::{self, Format};
-use crate::paths::FilePath;
-use crate::stop::Stop;
 
 /// Rings that are named where another one was meant, at most.
 const MOST_NAMED: usize = 10;

@@ -1,9 +1,9 @@
 //! A plant's counters for people.
 
+use tapeline_console::output::{self, table};
 use tapeline_measure::figures::{self, thousands};
 
 use super::snapshot::{Hub, Latency, Session, Snapshot};
-use crate::output::{self, table};
 
 /// Since when something is so is known to the second, in ns.
 const SECOND: u64 = 1_000_000_000;

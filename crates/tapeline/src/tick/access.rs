@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use serde::Deserialize;
+use tapeline_console::failure::Hinted;
+use tapeline_console::paths;
 use tapeline_hub::access::{Pattern, Users};
 use tapeline_tickerplant::{Rights, Schema};
 
-use crate::failure::Hinted;
-use crate::paths;
 use crate::plant::access::users;
 
 #[derive(Debug, Deserialize)]

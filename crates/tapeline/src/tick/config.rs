@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use anyhow::Context;
 use serde::Deserialize;
+use tapeline_console::arguments;
+use tapeline_console::failure::Hinted;
+use tapeline_console::paths;
 use tapeline_kdb::Type;
 use tapeline_tickerplant::{Column, Schema};
 use toml::Spanned;
 
 use super::access::{Access, RawAccess};
 use super::log::LogConfig;
-use crate::arguments;
-use crate::failure::Hinted;
-use crate::paths;
 use crate::plant::config::Source;
 
 /// `tick.q`'s own.
@@ -269,7 +269,8 @@ mod tests {
 
     fn told(text: &str) -> Result<Config, String> {
         let raw = toml::from_str(text).map_err(|error: toml::de::Error| error.to_string())?;
-        check(&Source::of(Path::new("tick.toml"), text), &raw).map_err(|error| crate::failure::text(&error))
+        check(&Source::of(Path::new("tick.toml"), text), &raw)
+            .map_err(|error| tapeline_console::failure::text(&error))
     }
 
     #[test]

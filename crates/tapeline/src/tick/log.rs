@@ -6,9 +6,9 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use tapeline_console::failure::Hinted;
 use tapeline_kdb::{Atom, Fault, LOG_HEADER, LogWriter, Order, Update, check_header};
 
-use crate::failure::Hinted;
 use crate::kdb::log_file::LogFile;
 
 /// Where logs go, and how they are called: as `tick.q`'s, the name with the date behind it.
@@ -229,7 +229,7 @@ mod tests {
             (vec![0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 3], "sym2026.11.22"),
         ] {
             fs::write(&path, &bytes).unwrap();
-            let said = crate::failure::text(&DayLog::open(&config, 9_822).unwrap_err());
+            let said = tapeline_console::failure::text(&DayLog::open(&config, 9_822).unwrap_err());
             assert!(said.contains(says), "{said}");
             assert_eq!(fs::read(&path).unwrap(), bytes, "it is as it was");
         }

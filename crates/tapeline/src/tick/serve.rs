@@ -3,13 +3,13 @@
 use std::process::ExitCode;
 
 use clap::Args;
+use tapeline_console::output::{self, Format};
+use tapeline_console::paths::FilePath;
+use tapeline_console::stop::Stop;
 
 use super::bench::pin;
 use super::config;
 use super::server::Server;
-use crate::output::{self, Format};
-use crate::paths::FilePath;
-use crate::stop::Stop;
 
 /// Serve publishers and subscribers of kdb+ from a TOML file.
 #[derive(Debug, Args)]

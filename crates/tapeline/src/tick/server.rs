@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use tapeline_console::failure::{self, Hinted};
+use tapeline_console::stop;
 use tapeline_hub::access::{BackOff, CheckNumber, Checks, Proof, Secret};
 use tapeline_hub::{Check, Verdict};
 use tapeline_kdb::{Capability, Frames, Message, MessageKind, Order, Update, View};
@@ -20,10 +22,8 @@ use super::config::Config;
 use super::log::DayLog;
 use super::turns::{Held, Spent};
 use super::zone::Zone;
-use crate::failure::{self, Hinted};
 use crate::peer_log::{self, Kind};
 use crate::plant::access::worker::{Done, Worker};
-use crate::stop;
 
 /// The longest sleep: a signal to end is heeded so soon, and midnight.
 const NAP: Duration = Duration::from_millis(100);

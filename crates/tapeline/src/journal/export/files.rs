@@ -7,11 +7,10 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use tapeline_console::failure::Hinted;
 use tapeline_export::{Batch, Error, KdbLog, Numbers, ParquetFile, SortBy, Table, schema};
 use tapeline_kdb::{Atom, UNIX_2000_NS};
 use tapeline_omm::rwf::Date;
-
-use crate::failure::Hinted;
 
 /// Days from 1970 to 2000.
 const DAYS_TO_2000: u64 = UNIX_2000_NS as u64 / 86_400_000_000_000;

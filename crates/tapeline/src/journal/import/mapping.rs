@@ -5,14 +5,13 @@ use std::path::Path;
 
 use anyhow::Context;
 use serde::Deserialize;
+use tapeline_console::failure::Hinted;
+use tapeline_console::near::nearest;
+use tapeline_console::paths;
 use tapeline_export::{AGGRESSORS, IMBALANCES, Numbers, Table, VARIATIONS, types};
 use tapeline_kdb::{Rows, Type};
 use tapeline_omm::rwf::{DataType, UpdateType};
 use tapeline_omm::{Dictionary, Fid, fid};
-
-use crate::failure::Hinted;
-use crate::near::nearest;
-use crate::paths;
 
 const HINT: &str = "docs/journal.md shows one";
 /// What helps where a log has something else than what is usual.
@@ -332,7 +331,7 @@ mod tests {
 
     fn read(text: &str) -> Result<Mapping, String> {
         let raw = toml::from_str(text).map_err(|error| error.to_string())?;
-        Mapping::of(raw).map_err(|error| crate::failure::text(&error))
+        Mapping::of(raw).map_err(|error| tapeline_console::failure::text(&error))
     }
 
     #[test]
@@ -385,7 +384,7 @@ mod tests {
             let update = Update::of(&view).unwrap();
             match usual.of_rows(table, &update.rows) {
                 Ok(found) => Ok(found.map(|mapping| mapping.at(2))),
-                Err(error) => Err(crate::failure::text(&error)),
+                Err(error) => Err(tapeline_console::failure::text(&error)),
             }
         };
         for (table, place, fid) in [(Table::Trades, 10, fid::TRDPRC_1), (Table::Quotes, 8, fid::ASK)] {

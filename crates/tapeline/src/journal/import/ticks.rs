@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use jiff::civil::Date;
+use tapeline_console::failure::Hinted;
 use tapeline_journal::{Directory, Outcome, Writer};
 use tapeline_kdb::{Column, Update};
 use tapeline_measure::Nanos;
@@ -14,7 +15,6 @@ use tapeline_plant::{ItemId, Seq, State};
 use super::cell::Cell;
 use super::mapping::{Mapping, TableMapping, Use};
 use super::untaken::Untaken;
-use crate::failure::Hinted;
 
 /// Items that are told apart.
 const MOST_ITEMS: usize = 1_000_000;

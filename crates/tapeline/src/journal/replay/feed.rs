@@ -7,6 +7,10 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use serde_json::json;
+use tapeline_console::arguments;
+use tapeline_console::failure::Hinted;
+use tapeline_console::output::{self, Format};
+use tapeline_console::stop::Stop;
 use tapeline_feed::moldudp64::{DEFAULT_PACKET_BYTES, HEADER_BYTES, MAX_MESSAGES, PacketBuilder, Session};
 use tapeline_journal::{Directory, Next, Reader};
 use tapeline_measure::Nanos;
@@ -16,14 +20,10 @@ use tapeline_plant::session_begun;
 use tapeline_plant::tick::{Flags, Kind, Tick};
 
 use super::Speed;
-use crate::arguments;
-use crate::failure::Hinted;
 use crate::feed::{Lines, Pace, Player, Route};
 use crate::journal::ending::say_torn;
 use crate::journal::hinted;
-use crate::output::{self, Format};
 use crate::plant::status_text;
-use crate::stop::Stop;
 
 /// At a pace, messages this close together travel in one datagram; else as many as fit.
 const TOGETHER_NS: i64 = 1_000_000;

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use tapeline_console::failure::Hinted;
+use tapeline_console::paths;
 use tapeline_plant::tick::Tick;
 use tapeline_ring::{Name, Publisher};
 
 use super::numbers::{Numbers, TooMany};
-use crate::failure::Hinted;
-use crate::paths;
 use crate::plant::history::HistoryHub;
 
 /// The hub, and what it is given.

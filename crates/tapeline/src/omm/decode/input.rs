@@ -5,9 +5,8 @@ use std::io::Read;
 use std::path::Path;
 
 use anyhow::Context;
-
-use crate::failure::Hinted;
-use crate::paths;
+use tapeline_console::failure::Hinted;
+use tapeline_console::paths;
 
 /// Bytes of a file at most.
 const MOST: u64 = 1 << 30;

@@ -7,10 +7,10 @@ use tapeline_measure::Nanos;
 use tapeline_omm::Refused;
 use tapeline_omm::role::provider::StreamHandle;
 use tapeline_omm::rwf::{DataType, Domain, UpdateHeader, UpdateType};
+use tapeline_perf::omm::messages::DomainMessages;
 use tapeline_wire::rssl::ConnectionId;
 
 use crate::omm::market::{GONE, Moment, View};
-use crate::omm::perf::messages::DomainMessages;
 
 /// What an item is called, in its domain.
 pub(super) type Name = (Domain, Box<[u8]>);

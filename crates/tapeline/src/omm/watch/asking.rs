@@ -2,13 +2,13 @@
 
 use std::rc::Rc;
 
+use tapeline_console::failure::Hinted;
+use tapeline_console::near::nearest;
 use tapeline_omm::rwf::Domain;
 use tapeline_omm::{Dictionary, Fid, FieldListEncoder, Full};
+use tapeline_perf::omm::values::{date, real, time};
 
 use super::WatchArgs;
-use crate::failure::Hinted;
-use crate::near::nearest;
-use crate::omm::values::{date, real, time};
 
 /// What is to be done with the items.
 #[derive(Debug)]

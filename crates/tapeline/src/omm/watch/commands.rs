@@ -4,11 +4,10 @@ use std::io::{BufRead, Read};
 use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 use std::time::Duration;
 
+use tapeline_console::arguments;
+use tapeline_console::failure::Hinted;
+use tapeline_console::near::nearest;
 use tapeline_measure::Nanos;
-
-use crate::arguments;
-use crate::failure::Hinted;
-use crate::near::nearest;
 
 /// What can be said, as `help` shows it.
 pub(super) const HELP: &str = "\

@@ -2,13 +2,13 @@
 
 use std::rc::Rc;
 
+use tapeline_console::failure::Hinted;
 use tapeline_omm::domain::{List, View};
 use tapeline_omm::role::consumer::{Consumer, Handle, Reissue};
 
 use super::asking;
 use super::commands::{Change, Command, HELP};
 use super::watching::{Sending, Watching};
-use crate::failure::Hinted;
 
 impl Watching {
     /// Does what a command asks for, as far as it is about items.

@@ -6,12 +6,12 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
+use tapeline_console::failure::Hinted;
+use tapeline_console::paths::FilePath;
 use tapeline_hub::access::Secret;
 
 use super::secrets::{hash_of_password, hash_of_token, new_token};
 use super::users::{is_empty, is_name};
-use crate::failure::Hinted;
-use crate::paths::FilePath;
 
 /// Give a user a password: asked for on a terminal, or else the first line of standard input
 #[derive(Debug, Args)]
@@ -58,7 +58,7 @@ impl TokenArgs {
         }
         text.push_str(&format!("{} {}\n", self.user, hash_of_token(token.as_bytes())));
         write(&self.users, &text)?;
-        crate::output::print(&token)?;
+        tapeline_console::output::print(&token)?;
         anstream::eprintln!(
             "{} has one more token in {}: it is shown only once",
             self.user,

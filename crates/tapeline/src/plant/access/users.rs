@@ -113,7 +113,8 @@ fn option(user: &mut User, (column, word): Word<'_>) -> Result<(), Complaint> {
         "max_items" => user.max_streams = number()?,
         _ => {
             let known = ["groups", "max_connections", "max_items"];
-            let near = crate::near::nearest(key, &known).map(|near| format!("; did you mean {near}?"));
+            let near =
+                tapeline_console::near::nearest(key, &known).map(|near| format!("; did you mean {near}?"));
             let what = format!("unknown key \"{}\"{}", key.escape_debug(), near.unwrap_or_default());
             return Err((column, what, OPTION_HINT));
         }

@@ -5,11 +5,11 @@ use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::time::Duration;
 
 use anyhow::Context;
+use tapeline_console::failure;
 use tapeline_hub::access::CheckNumber;
 use tapeline_hub::{Check, Verdict};
 
 use super::secrets::look_at;
-use crate::failure;
 use crate::plant::config::access::{AccessConfig, read_access};
 
 /// What the thread is to do.

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use anyhow::Context;
 use data_encoding::HEXLOWER_PERMISSIVE;
 use serde::Deserialize;
+use tapeline_console::failure::Hinted;
+use tapeline_console::paths;
 use tapeline_hub::Access;
 use tapeline_hub::access::{Action, Code, Coded, LoginPolicy, Pattern, Rule, Users};
 use tapeline_omm::rwf::Domain;
 use toml::Spanned;
 
 use super::{RawConfig, Source};
-use crate::failure::Hinted;
-use crate::paths;
 use crate::plant::access::users;
 
 /// Who may in, as configured.

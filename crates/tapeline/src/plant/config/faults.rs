@@ -4,10 +4,11 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use tapeline_console::near::nearest;
+use tapeline_console::paths;
+
 use super::source::quoted;
 use super::{Config, RawConfig, Source};
-use crate::near::nearest;
-use crate::paths;
 
 /// The most faults of keys that are told: whoever has so many has another kind of file.
 const MOST: usize = 100;

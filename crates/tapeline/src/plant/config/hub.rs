@@ -7,6 +7,9 @@ use std::time::Duration;
 
 use anyhow::Context;
 use serde::Deserialize;
+use tapeline_console::arguments;
+use tapeline_console::omm::dictionaries::DictionaryArgs;
+use tapeline_console::paths::{self, FilePath};
 use tapeline_hub::{Posts, Settings, SlowPolicy, Unknown};
 use tapeline_omm::role::provider;
 use tapeline_wire::rssl::{self, Tls, TlsVersions};
@@ -16,9 +19,6 @@ use super::Source;
 use super::access::{AccessConfig, RawAccess};
 use super::web::{RawWeb, WebConfig};
 use super::zeromq::RawZeromq;
-use crate::arguments;
-use crate::omm::dictionaries::DictionaryArgs;
-use crate::paths::{self, FilePath};
 use crate::plant::zeromq::ZeromqConfig;
 use crate::stat::snapshot;
 
@@ -395,8 +395,8 @@ pub(super) const MAX_CONNECTIONS: usize = 1 << 20;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::failure::Hinted;
     use crate::plant::config::{Config, parse};
+    use tapeline_console::failure::Hinted;
 
     fn checked(hub: &str) -> Result<Config, String> {
         let feed = "[plant]\nring = \"r\"\n[[feed]]\nname = \"f\"\nprotocol = \"itch50-moldudp64\"\n\

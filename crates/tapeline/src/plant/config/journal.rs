@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use serde::Deserialize;
+use tapeline_console::arguments;
 use tapeline_journal::{Durability, OnFailure, Retention, Settings};
 use toml::Spanned;
 
 use super::Source;
-use crate::arguments;
 use crate::plant::journal::JournalConfig;
 
 #[derive(Deserialize)]

@@ -1,5 +1,6 @@
 //! `[kdb]`: the plant's tickerplant, and what fills its tables.
 
+use tapeline_console::near::nearest;
 use tapeline_kdb::Type;
 use tapeline_omm::rwf::DataType;
 use tapeline_omm::{Dictionary, Fid};
@@ -7,7 +8,6 @@ use tapeline_tickerplant::Schema;
 use toml::Spanned;
 
 use super::Source;
-use crate::near::nearest;
 use crate::plant::kdb::KdbConfig;
 use crate::plant::kdb::cells::kinds_for;
 use crate::plant::kdb::filling::{Content, Filler, RowsOf, Stamp};

@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Deserialize;
+use tapeline_console::arguments;
 use tapeline_feed::Framing;
 use tapeline_feed::soupbintcp::{Password, Username};
 use toml::Spanned;
 
 use super::Source;
-use crate::{arguments, password};
+use crate::password;
 
 /// A feed's recovery.
 #[derive(Debug)]

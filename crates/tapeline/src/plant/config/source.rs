@@ -5,11 +5,10 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use tapeline_console::arguments;
+use tapeline_console::failure::Hinted;
+use tapeline_console::near::nearest;
 use toml::Spanned;
-
-use crate::arguments;
-use crate::failure::Hinted;
-use crate::near::nearest;
 
 /// A configuration's text, to say where in it something is wrong.
 pub(crate) struct Source<'a> {

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use serde::Deserialize;
+use tapeline_console::arguments;
 use tapeline_omm::Dictionary;
 use tapeline_omm::role::{acceptor, consumer};
 use tapeline_plant::sources::{
@@ -18,7 +19,6 @@ use tapeline_wire::rssl::{self, ConnectionType, SubProtocol, Tls, TlsVersions};
 use toml::Spanned;
 
 use super::Source;
-use crate::arguments;
 
 /// A plant's sources.
 #[derive(Debug)]
@@ -484,8 +484,8 @@ mod tests {
     use tapeline_hub::Unknown;
 
     use super::*;
-    use crate::failure::Hinted;
     use crate::plant::config::{Config, parse};
+    use tapeline_console::failure::Hinted;
 
     fn checked(text: &str) -> Result<Config, String> {
         parse("plant.toml", &format!("[plant]\nring = \"r\"\n{text}")).map_err(|error| {

@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use serde::Deserialize;
+use tapeline_console::paths;
 use tapeline_feed::nbbo::{MAX_VENUE_NAME, MAX_VENUES};
 use tapeline_feed::symbols::Symbols;
 use tapeline_plant::{ConsolidationSettings, Participant};
 use toml::Spanned;
 
 use super::{Feed, Source};
-use crate::paths;
 
 /// The longest name of a consolidated item's ending.
 const MAX_SUFFIX: usize = 32;

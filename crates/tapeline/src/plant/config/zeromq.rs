@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use serde::Deserialize;
+use tapeline_console::arguments;
 use tapeline_wire::zmtp;
 use toml::Spanned;
 
 use super::Source;
-use crate::arguments;
 use crate::plant::zeromq::ZeromqConfig;
 use crate::plant::zeromq::header::Body;
 

@@ -14,10 +14,10 @@ use std::time::Duration;
 
 use anyhow::Context;
 use serde::Serialize;
+use tapeline_console::failure::Hinted;
 use tapeline_hub::{HubEvent, Peer, Who};
 use tapeline_measure::Nanos;
 
-use crate::failure::Hinted;
 use crate::peer_log::{self, Kind, Utc};
 use crate::plant::config::access::AuditTo;
 

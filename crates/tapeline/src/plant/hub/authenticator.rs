@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use tapeline_console::stop::Again;
 use tapeline_hub::Hub;
 use tapeline_measure::Nanos;
 
@@ -10,7 +11,6 @@ use super::connections::ClientConnections;
 use crate::peer_log;
 use crate::plant::access::worker::{Done, Worker};
 use crate::plant::config::access::AccessConfig;
-use crate::stop::Again;
 
 /// All of it, for a hub that never waits for any.
 #[derive(Debug)]

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use tapeline_console::failure::Hinted;
+use tapeline_console::stop::Stop;
 use tapeline_hub::{Connections, Hub};
 use tapeline_measure::{Clock, Nanos};
 use tapeline_omm::rwf::{Domain, MessageView};
@@ -13,8 +15,6 @@ use tapeline_ring::{Name, Wait};
 use super::super::cursor::{RingCursor, another_plant};
 use super::super::image_server::{Asked, Came, put};
 use super::super::ticks::{Lost, Next};
-use crate::failure::Hinted;
-use crate::stop::Stop;
 
 /// Bytes of ticks that wait while images are read, at most: seconds of a busy day's.
 const MOST_HELD: usize = 512 << 20;

@@ -6,13 +6,13 @@ pub(super) mod metrics;
 
 use std::sync::Arc;
 
+use tapeline_console::failure;
 use tapeline_measure::{Clock, Nanos};
 use tapeline_wire::http::{Request, Response, Server, Settings};
 
 use super::config::hub::HubConfig;
 use super::config::web::WebConfig;
 use super::counting::LatestSnapshot;
-use crate::failure;
 use crate::stat::snapshot::Snapshot;
 
 /// The page's files, which the program carries along.

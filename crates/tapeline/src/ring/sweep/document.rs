@@ -4,8 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::Context;
-
-use crate::plot::Chart;
+use tapeline_perf::plot::Chart;
 
 /// A report. Plots are made here and in no figure's file.
 #[derive(Debug)]

@@ -5,11 +5,11 @@ use std::path::Path;
 
 use serde::Serialize;
 use serde_json::Value;
+use tapeline_console::output;
 use tapeline_measure::figures;
 
 use super::plan::{Cell, Plan};
 use super::record::Record;
-use crate::output;
 use crate::ring::view;
 
 /// The middle, the least and the greatest of a cell's runs.

@@ -19,18 +19,18 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
+use tapeline_console::arguments::{self, Cores};
+use tapeline_console::failure::Hinted;
+use tapeline_console::output::{self, Format, Progress};
+use tapeline_console::paths::{self, FilePath};
+use tapeline_console::stop::Stop;
 use tapeline_measure::{Clock, Environment, Jitter, cores, instant};
+use tapeline_perf::jitter;
+use tapeline_perf::run_folder::RunFolder;
 
 use self::figures::Figure;
 use self::plan::{Plan, Section};
 use self::record::Record;
-use crate::arguments::{self, Cores};
-use crate::failure::Hinted;
-use crate::jitter;
-use crate::output::{self, Format, Progress};
-use crate::paths::{self, FilePath};
-use crate::run_folder::RunFolder;
-use crate::stop::Stop;
 
 /// How long the cores are watched before the first run of a session.
 const JITTER: Duration = Duration::from_secs(1);

@@ -7,11 +7,11 @@ use std::time::Duration;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tapeline_console::part::Part;
+use tapeline_console::stop::Stop;
 use tapeline_measure::Nanos;
 
 use super::plan::{Cell, Plan, Reading};
-use crate::part::Part;
-use crate::stop::Stop;
 
 /// How long a run may take beyond its measured time: a slow receiver reads a ring's worth of messages before and after.
 const SLACK: Duration = Duration::from_secs(60);
@@ -47,7 +47,7 @@ impl Record {
     /// Writes the record whole or not at all: a sweep can be killed at any moment.
     pub(super) fn write(&self, folder: &Path) -> anyhow::Result<()> {
         let path = Self::path(folder, &self.cell, self.round);
-        let text = crate::output::json(self)?;
+        let text = tapeline_console::output::json(self)?;
         let write = || {
             fs::create_dir_all(path.parent().unwrap_or(folder))?;
             let unfinished = path.with_extension("unfinished");

@@ -1,11 +1,11 @@
 //! A sweep's report: text, tables and plots, as one page of HTML and as Markdown with its plots beside it.
 
 use serde_json::Value;
+use tapeline_perf::plot::{Chart, Point, Scale, Series};
 
 use super::document::Document;
 use super::figures::{Figure, Spread, latency, millions, rate};
 use super::plan::{Cell, Framing, MAX, Plan, REGIMES, Reading, Regime, Section};
-use crate::plot::{Chart, Point, Scale, Series};
 use crate::ring::view;
 
 /// The report on what has been measured so far.

@@ -4,12 +4,12 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
+use tapeline_console::output;
+use tapeline_console::stop::Stop;
 use tapeline_kdb::{Atom, Encoder, MessageKind, Refused, Type};
 use tapeline_measure::{Clock, Lateness, Nanos, Pacer, Trend, Waiting};
 
 use super::{PartArgs, TABLE};
-use crate::output;
-use crate::stop::Stop;
 
 /// Publish to a tickerplant that is measured.
 #[derive(Debug, Args)]

@@ -21,17 +21,17 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
+use tapeline_console::arguments::{self, Cores};
+use tapeline_console::failure::Hinted;
+use tapeline_console::output::{self, Format};
+use tapeline_console::paths::{self, FilePath};
+use tapeline_console::stop::Stop;
 use tapeline_measure::{Nanos, figures};
+use tapeline_perf::report::Report;
+use tapeline_perf::run_folder::RunFolder;
 
 use self::place::{Link, Place};
 use self::round::{Bench, Round, Through};
-use crate::arguments::{self, Cores};
-use crate::failure::Hinted;
-use crate::output::{self, Format};
-use crate::paths::{self, FilePath};
-use crate::report::Report;
-use crate::run_folder::RunFolder;
-use crate::stop::Stop;
 
 /// The table of the suite.
 const TABLE: &str = "trade";

@@ -7,12 +7,11 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use tapeline_console::failure::Hinted;
 use tapeline_kdb::{Capability, Encoder, Frames, Hello, MessageKind, Refused};
 use tapeline_wire::Error;
 use tapeline_wire::streams::Socket;
 use tapeline_wire::tcp::Received;
-
-use crate::failure::Hinted;
 
 /// Where a tickerplant listens: `HOST:PORT`, the path of a Unix-domain socket, or behind an `@` its name in the abstract namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,12 +6,11 @@ use std::time::Duration;
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
+use tapeline_console::output;
+use tapeline_console::paths::FilePath;
+use tapeline_console::stop::Stop;
 use tapeline_kdb::Hello;
 use tapeline_wire::streams::{Ready, Settings, StreamId, Streams};
-
-use crate::output;
-use crate::paths::FilePath;
-use crate::stop::Stop;
 
 /// Pass bytes on from publishers to the first who connects.
 #[derive(Debug, Args)]

@@ -8,16 +8,16 @@ use std::time::Duration;
 use anyhow::Context;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use tapeline_console::part::Part;
+use tapeline_console::stop::Stop;
 use tapeline_measure::{Clock, Environment, Evidence, Nanos, Percentiles, Verdict};
+use tapeline_perf::run_folder::{Hop, Process, Run, RunFolder, Throughput};
 
 use super::feed::Sent;
 use super::place::Place;
 use super::relay::Listening;
 use super::sink::{Received, Subscribed, WINDOW_NS};
 use super::{Journal, Middle, Waits};
-use crate::part::Part;
-use crate::run_folder::{Hop, Process, Run, RunFolder, Throughput};
-use crate::stop::Stop;
 
 /// What all rates have in common.
 pub(super) struct Bench {

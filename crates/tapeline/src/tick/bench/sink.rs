@@ -9,14 +9,14 @@ use anyhow::Context;
 use clap::Args;
 use data_encoding::BASE64;
 use serde::{Deserialize, Serialize};
+use tapeline_console::output;
+use tapeline_console::paths::FilePath;
+use tapeline_console::stop::Stop;
 use tapeline_kdb::{Column, MessageKind, Type, Update};
 use tapeline_measure::{Clock, Lateness, Nanos, Recorder, Series, Trend, Window};
 
 use super::place::Came;
 use super::{PartArgs, TABLE};
-use crate::output;
-use crate::paths::FilePath;
-use crate::stop::Stop;
 
 /// Subscribe to a tickerplant that is measured.
 #[derive(Debug, Args)]

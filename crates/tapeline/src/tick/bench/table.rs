@@ -1,10 +1,10 @@
 //! Rates, latencies from when updates were due, verdicts.
 
+use tapeline_console::output;
 use tapeline_measure::{Percentiles, Rank, figures};
 
 use super::Waits;
 use super::round::Round;
-use crate::output;
 
 /// A row for each round; those of tickerplants by the relay of the same rate and way of waiting as well.
 pub(super) fn of(rounds: &[Round]) -> output::Table {

@@ -1,0 +1,16 @@
+//! Shared parts of Tapeline's command line: every command parses arguments, reports errors, prints tables and stops on signals in one way.
+//!
+//! This crate and the crates of commands above it are the only users of clap and anyhow. The libraries below return typed errors and print
+//! nothing.
+
+#![forbid(unsafe_code)]
+// Commands print: data on standard output through `output`, talk on standard error.
+
+pub mod arguments;
+pub mod failure;
+pub mod near;
+pub mod omm;
+pub mod output;
+pub mod part;
+pub mod paths;
+pub mod stop;

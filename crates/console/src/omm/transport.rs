@@ -1,0 +1,372 @@
+//! Where and how to connect or listen: options, and the settings that they become.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::{Args, ValueEnum};
+use tapeline_client::ema_config::{Chosen, Config, Group, Host};
+use tapeline_client::endpoint::{Endpoint, own_address};
+use tapeline_wire::rssl::{Compression, ConnectionType, Settings, SubProtocol, TlsVersions};
+
+use crate::failure::Hinted;
+use crate::paths::{self, FilePath};
+
+/// How payloads are compressed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum CompressionArg {
+    /// Not at all
+    #[default]
+    None,
+    /// One zlib stream for each direction; JSON by permessage-deflate
+    Zlib,
+    /// Each payload an LZ4 block of its own
+    Lz4,
+}
+
+/// What is said inside a WebSocket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum WebSocketArg {
+    /// rssl.rwf: RSSL as on TCP
+    #[value(alias = "rssl.rwf")]
+    Rwf,
+    /// tr_json2: simplified JSON
+    #[value(alias = "tr_json2")]
+    Json,
+    /// rssl.json.v2: the same, under the name that EMA gives it
+    #[value(alias = "rssl.json.v2")]
+    JsonV2,
+}
+
+impl WebSocketArg {
+    /// Those of several, in their order; `None` if there are none.
+    fn protocols(several: &[Self]) -> Option<Vec<SubProtocol>> {
+        let protocol = |argument: &Self| match argument {
+            Self::Rwf => SubProtocol::Rwf,
+            Self::Json => SubProtocol::TrJson2,
+            Self::JsonV2 => SubProtocol::RsslJsonV2,
+        };
+        (!several.is_empty()).then(|| several.iter().map(protocol).collect())
+    }
+}
+
+/// A version of TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TlsVersionArg {
+    /// TLS 1.2
+    #[value(name = "1.2")]
+    V1_2,
+    /// TLS 1.3
+    #[value(name = "1.3")]
+    V1_3,
+}
+
+/// Settings of one end of a connection, under the names that EMA gives them.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Transport")]
+pub struct TransportArgs {
+    /// Compression: a client asks for it; a server that has one takes the client's choice
+    #[arg(long, alias = "compression-type", value_enum, default_value_t, value_name = "TYPE")]
+    pub compression: CompressionArg,
+    /// How hard zlib tries, 0 to 9: of a client only where its server does not say [default: 6]
+    #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u8).range(0..=9))]
+    pub compression_level: Option<u8>,
+    /// Largest payload of a frame in bytes; longer messages go in fragments
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(256..=65_000))]
+    pub max_fragment_size: Option<u16>,
+    /// How many frames can wait to be sent
+    #[arg(long, alias = "output-bufs", value_name = "COUNT", value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
+    pub guaranteed_output_buffers: Option<u32>,
+    /// How many received frames can wait to be taken
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub num_input_buffers: Option<u32>,
+    /// Flush as soon as more bytes than this wait
+    #[arg(long, value_name = "BYTES")]
+    pub high_water_mark: Option<u32>,
+    /// SO_SNDBUF in bytes; 0 leaves it to the system
+    #[arg(long, alias = "send-buf-size", value_name = "BYTES")]
+    pub sys_send_buf_size: Option<u32>,
+    /// SO_RCVBUF in bytes; 0 leaves it to the system
+    #[arg(long, alias = "recv-buf-size", value_name = "BYTES")]
+    pub sys_recv_buf_size: Option<u32>,
+    /// TCP_NODELAY: send what is flushed at once [default: true]
+    #[arg(long, value_name = "BOOL")]
+    pub tcp_nodelay: Option<bool>,
+    /// Close a connection on which nothing was heard for so many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u8).range(1..=255))]
+    connection_ping_timeout: Option<u8>,
+    /// Versions of TLS that can be spoken, of which the newest that both ends have is; both if not said
+    #[arg(long, value_enum, value_name = "VERSIONS", value_delimiter = ',')]
+    tls_version: Vec<TlsVersionArg>,
+}
+
+impl TransportArgs {
+    /// The settings that these options change.
+    pub fn apply(&self, settings: &mut Settings) {
+        if self.compression != CompressionArg::None {
+            settings.compression_type = match self.compression {
+                CompressionArg::None => Compression::None,
+                CompressionArg::Zlib => Compression::Zlib,
+                CompressionArg::Lz4 => Compression::Lz4,
+            };
+        }
+        let set = |to: &mut u32, from: Option<u32>| *to = from.unwrap_or(*to);
+        set(&mut settings.guaranteed_output_buffers, self.guaranteed_output_buffers);
+        set(&mut settings.num_input_buffers, self.num_input_buffers);
+        set(&mut settings.high_water_mark, self.high_water_mark);
+        set(&mut settings.sys_send_buf_size, self.sys_send_buf_size);
+        set(&mut settings.sys_recv_buf_size, self.sys_recv_buf_size);
+        settings.max_fragment_size = self.max_fragment_size.unwrap_or(settings.max_fragment_size);
+        settings.tcp_nodelay = self.tcp_nodelay.unwrap_or(settings.tcp_nodelay);
+        settings.compression_level = self.compression_level.unwrap_or(settings.compression_level);
+        settings.connection_ping_timeout =
+            self.connection_ping_timeout.unwrap_or(settings.connection_ping_timeout);
+    }
+
+    fn tls_versions(&self) -> TlsVersions {
+        let has = |version| self.tls_version.contains(&version);
+        match (has(TlsVersionArg::V1_2), has(TlsVersionArg::V1_3)) {
+            (true, false) => TlsVersions::V1_2,
+            (false, true) => TlsVersions::V1_3,
+            _ => TlsVersions::Both,
+        }
+    }
+
+    /// # Errors
+    /// Versions of TLS are named, and there is none.
+    fn check_plain(&self, hint: &'static str) -> Result<(), Hinted> {
+        match self.tls_version.is_empty() {
+            true => Ok(()),
+            false => Err(Hinted::of_options("--tls-version means nothing without TLS", hint)),
+        }
+    }
+}
+
+/// Where the settings of a program are.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Configuration")]
+pub struct ConfigArgs {
+    /// EmaConfig.xml, or the same settings in TOML; options of the command line go before them
+    #[arg(long, value_name = "FILE")]
+    config: Option<FilePath>,
+    /// Which of the consumers or providers of the file; its default if not said
+    #[arg(long, value_name = "NAME", requires = "config")]
+    config_name: Option<String>,
+}
+
+impl ConfigArgs {
+    /// What the file says, if there is one.
+    pub fn load(&self, group: Group) -> anyhow::Result<Chosen> {
+        let Some(path) = &self.config else { return Ok(Chosen::default()) };
+        let chosen = Config::load(paths::short(path))?.choose(group, self.config_name.as_deref())?;
+        anstream::eprintln!("note: the settings are those of {} in {}", chosen.name, paths::shown(&path));
+        say_idle(&chosen, path);
+        Ok(chosen)
+    }
+
+    /// What the file calls the settings of further ones of so many threads, by their places: beside `NAME_1`, or `NAME` alone,
+    /// `NAME_2` of the second. Nothing is of a thread by its number where no name is given.
+    pub fn further(&self, group: Group, threads: usize) -> anyhow::Result<Vec<(usize, String)>> {
+        let (Some(path), Some(name)) = (&self.config, &self.config_name) else { return Ok(Vec::new()) };
+        let config = Config::load(paths::short(path))?;
+        let base = name.strip_suffix("_1").unwrap_or(name);
+        let of = |place: usize| {
+            // LSEG's tools put the number behind any name that they are given.
+            let names = [format!("{base}_{}", place + 1), format!("{name}{}", place + 1)];
+            Some((place, names.into_iter().find(|name| config.has(group, name))?))
+        };
+        Ok((1..threads).filter_map(of).collect())
+    }
+
+    /// The settings of one of [`Self::further`].
+    pub fn load_further(&self, group: Group, place: usize, name: &str) -> anyhow::Result<Chosen> {
+        let Some(path) = &self.config else { return Ok(Chosen::default()) };
+        let chosen = Config::load(paths::short(path))?.choose(group, Some(name))?;
+        anstream::eprintln!(
+            "note: connection {} is made as {name} says; all else is as for the first one",
+            place + 1
+        );
+        say_idle(&chosen, path);
+        Ok(chosen)
+    }
+}
+
+/// Says what of an entry does not count.
+fn say_idle(chosen: &Chosen, path: &Path) {
+    let file = paths::shown(&path);
+    for (name, line) in &chosen.others {
+        anstream::eprintln!("note: {file}:{line}: another {name}, which does not count: the first one does");
+    }
+    if !chosen.idle.is_empty() {
+        let idle: Vec<String> =
+            chosen.idle.iter().map(|(name, line)| format!("{name} (line {line})")).collect();
+        anstream::eprintln!("warning: {file}: settings without an effect here: {}", idle.join(", "));
+    }
+}
+
+/// Whom to connect to.
+#[derive(Clone, Debug, Args)]
+pub struct ClientArgs {
+    /// Host and port of the server; localhost:14002 if not said, for what NI providers publish localhost:14003
+    #[arg(long, value_name = "HOST:PORT")]
+    pub server: Option<String>,
+    /// Speak TLS, and check the server's certificate
+    #[arg(long)]
+    pub tls: bool,
+    /// Certificates to trust, as PEM, in place of the system's
+    #[arg(long, value_name = "FILE", requires = "tls")]
+    pub ca: Option<FilePath>,
+    /// Interface to connect from, by its address or name; the machine's routes choose if not said
+    #[arg(long, value_name = "INTERFACE", value_parser = own_address)]
+    pub interface: Option<IpAddr>,
+    /// Begin with a WebSocket, and say inside it what follows; of several the first that the server has
+    #[arg(long, value_enum, value_name = "PROTOCOLS", value_delimiter = ',')]
+    pub websocket: Vec<WebSocketArg>,
+    /// Settings of the connection.
+    #[command(flatten)]
+    pub transport: TransportArgs,
+}
+
+impl ClientArgs {
+    /// The servers to try, one after the other: that of the command line, or those of the configuration, or the usual one.
+    pub fn endpoints(&self, hosts: Vec<Host>, usual: &str) -> anyhow::Result<Vec<Endpoint>> {
+        let plain = || Host::plain(usual);
+        match &self.server {
+            Some(server) => {
+                let host = hosts.into_iter().next().unwrap_or_else(plain);
+                Ok(vec![self.endpoint(Host { server: server.clone(), ..host })?])
+            }
+            None if hosts.is_empty() => Ok(vec![self.endpoint(plain())?]),
+            None => hosts.into_iter().map(|host| self.endpoint(host)).collect(),
+        }
+    }
+
+    /// Where a host is, and how to speak to it.
+    pub fn endpoint(&self, mut host: Host) -> anyhow::Result<Endpoint> {
+        self.transport.apply(&mut host.settings);
+        if let Some(interface) = self.interface {
+            host.interface = Some(interface.to_string());
+        }
+        host.is_encrypted |= self.tls;
+        if host.is_encrypted {
+            host.tls_versions = self.transport.tls_versions();
+            host.trusted = self.ca.as_deref().or(host.trusted.as_deref()).map(as_shown);
+        } else {
+            self.transport.check_plain("--tls encrypts the connection")?;
+        }
+        if let Some(protocols) = WebSocketArg::protocols(&self.websocket) {
+            host.settings.connection_type = ConnectionType::WebSocket;
+            host.settings.ws_protocols = protocols;
+        }
+        Ok(host.endpoint()?)
+    }
+}
+
+/// Where to listen.
+#[derive(Clone, Debug, Args)]
+pub struct ServerArgs {
+    /// Port to listen at; 0 takes a free one and says which. 14002 if not said, for NI providers 14003
+    #[arg(long)]
+    pub port: Option<u16>,
+    /// Address to listen at, or an interface's name: 127.0.0.1, which this machine's processes alone can reach, unless another
+    /// one is given, such as 0.0.0.0 for IPv4 or :: for both families
+    #[arg(long, value_name = "ADDRESS", value_parser = own_address)]
+    pub bind: Option<IpAddr>,
+    /// What can be said inside WebSockets, the best first; everything if not said
+    #[arg(long, value_enum, value_name = "PROTOCOLS", value_delimiter = ',')]
+    pub websocket: Vec<WebSocketArg>,
+    /// Speak TLS with this certificate and those that vouch for it, as PEM
+    #[arg(long, value_name = "FILE", requires = "key")]
+    pub cert: Option<FilePath>,
+    /// The certificate's private key, as PEM
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    pub key: Option<FilePath>,
+    /// Settings of the connection.
+    #[command(flatten)]
+    pub transport: TransportArgs,
+}
+
+impl ServerArgs {
+    /// Where to listen, and the settings for every connection: of the command line, or of the configuration, or the usual
+    /// ones.
+    pub fn listen(&self, hosts: Vec<Host>, usual_port: u16) -> anyhow::Result<(SocketAddr, Arc<Settings>)> {
+        let mut host = hosts.into_iter().next().unwrap_or_else(|| {
+            // A provider says much to many: as many buffers, and as patient, as EMA's.
+            let mut host = Host::plain("");
+            (host.settings.guaranteed_output_buffers, host.settings.connection_ping_timeout) = (200, 60);
+            host
+        });
+        let (interface, port) = host.server.rsplit_once(':').unwrap_or_default();
+        let interface = self.bind.map_or(interface.to_owned(), |bind| bind.to_string());
+        let port = self.port.map_or(port.to_owned(), |port| port.to_string());
+        host.server = format!("{interface}:{port}");
+        self.transport.apply(&mut host.settings);
+        if let Some(protocols) = WebSocketArg::protocols(&self.websocket) {
+            host.settings.ws_protocols = protocols;
+        }
+        let files = self.cert.as_deref().zip(self.key.as_deref());
+        let of_host = host.certificate.as_ref().map(|(cert, key)| (cert.as_path(), key.as_path()));
+        host.certificate = files.or(of_host).map(|(cert, key)| (as_shown(cert), as_shown(key)));
+        if host.certificate.is_some() {
+            host.tls_versions = self.transport.tls_versions();
+        } else if host.is_encrypted {
+            let hint = "name them with --cert and --key, or as ServerCert and ServerPrivateKey";
+            return Err(Hinted::new("an encrypted server needs a certificate and a key", hint).into());
+        } else {
+            self.transport.check_plain("--cert and --key encrypt a server's connections")?;
+        }
+        Ok(host.listen(usual_port)?)
+    }
+}
+
+/// A file as errors are to name it.
+fn as_shown(path: &Path) -> PathBuf {
+    paths::short(&paths::absolute(path)).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Program {
+        #[command(flatten)]
+        transport: TransportArgs,
+    }
+
+    /// The settings that came of a command line.
+    fn settings(line: &str) -> Settings {
+        let program = Program::parse_from(std::iter::once("program").chain(line.split_whitespace()));
+        let mut settings = Settings::default();
+        program.transport.apply(&mut settings);
+        settings
+    }
+
+    #[test]
+    fn each_option_changes_its_setting_alone() {
+        let usual = Settings::default();
+        assert_eq!(settings(""), usual);
+        let with = |change: fn(&mut Settings)| {
+            let mut settings = usual.clone();
+            change(&mut settings);
+            settings
+        };
+        for (line, expected) in [
+            ("--compression lz4", with(|settings| settings.compression_type = Compression::Lz4)),
+            ("--compression-level 2", with(|settings| settings.compression_level = 2)),
+            ("--max-fragment-size 300", with(|settings| settings.max_fragment_size = 300)),
+            ("--guaranteed-output-buffers 7", with(|settings| settings.guaranteed_output_buffers = 7)),
+            ("--num-input-buffers 8", with(|settings| settings.num_input_buffers = 8)),
+            ("--high-water-mark 0", with(|settings| settings.high_water_mark = 0)),
+            ("--sys-send-buf-size 9", with(|settings| settings.sys_send_buf_size = 9)),
+            ("--sys-recv-buf-size 10", with(|settings| settings.sys_recv_buf_size = 10)),
+            ("--tcp-nodelay false", with(|settings| settings.tcp_nodelay = false)),
+            ("--connection-ping-timeout 11", with(|settings| settings.connection_ping_timeout = 11)),
+        ] {
+            assert_eq!(settings(line), expected, "{line}");
+            assert_ne!(settings(line), usual, "{line}");
+        }
+    }
+}

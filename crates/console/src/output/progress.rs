@@ -1,0 +1,88 @@
+//! Progress on standard error, for people who watch.
+
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use tapeline_measure::instant;
+
+/// What is shorter than this needs no progress.
+const WORTH_SHOWING: Duration = Duration::from_secs(2);
+/// Redraws a second: each costs a system call on a core that may be measuring.
+const REDRAWS_HZ: u8 = 4;
+
+/// A line on standard error that shows how far something is. It appears once that has taken two seconds (at once where it is
+/// known to take longer), never where standard error is no terminal, and leaves no trace. It has no thread of its own: it
+/// moves when [`set`](Self::set) is called.
+#[derive(Debug)]
+pub struct Progress {
+    bar: ProgressBar,
+    begun: Instant,
+    shown: bool,
+}
+
+impl Progress {
+    /// Of something that takes a known time; [`set_elapsed`](Self::set_elapsed) moves it.
+    pub fn over(what: &str, duration: Duration) -> Self {
+        let style = "{prefix} [{bar:32}] {elapsed} of {msg}  ";
+        let total = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        let progress = Self::new(what, style, Some(total));
+        progress.bar.set_message(format!("{:.0}s", duration.as_secs_f64()));
+        if duration >= WORTH_SHOWING { progress.show() } else { progress }
+    }
+
+    /// Of something with a known number of `units` (or none).
+    pub fn counting(what: &str, units: &str, total: Option<u64>) -> Self {
+        let style = match total {
+            Some(_) => "{prefix} [{bar:32}] {human_pos} of {human_len} {msg}, {eta} left  ",
+            None => "{prefix} {spinner} {human_pos} {msg}, {elapsed}  ",
+        };
+        let progress = Self::new(what, style, total);
+        progress.bar.set_message(units.to_owned());
+        progress
+    }
+
+    fn new(what: &str, style: &str, total: Option<u64>) -> Self {
+        let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::hidden());
+        if let Ok(style) = ProgressStyle::with_template(style) {
+            bar.set_style(style.progress_chars("=> "));
+        }
+        bar.set_prefix(what.to_owned());
+        Self { bar, begun: instant(), shown: false }
+    }
+
+    fn show(mut self) -> Self {
+        self.reveal();
+        self
+    }
+
+    fn reveal(&mut self) {
+        // Standard error that is no terminal stays without: indicatif hides the bar there.
+        self.bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(REDRAWS_HZ));
+        self.shown = true;
+    }
+
+    /// So much is done.
+    pub fn set(&mut self, done: u64) {
+        if !self.shown && self.begun.elapsed() >= WORTH_SHOWING {
+            self.reveal();
+        }
+        self.bar.set_position(done);
+    }
+
+    /// So much time has passed since the beginning.
+    pub fn set_elapsed(&mut self) {
+        self.set(u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX));
+    }
+
+    /// Takes the line away while something else is said.
+    pub fn apart(&self, say: impl FnOnce()) {
+        self.bar.suspend(say);
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}

@@ -1,0 +1,161 @@
+//! A measurement's process tree: each part is this same program, started as a child that cannot outlive its parent.
+
+use std::io::BufReader;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use rustix::process::{Pid, Signal};
+use serde::de::DeserializeOwned;
+use tapeline_measure::{Spent, Usage, monotonic_ns};
+
+use crate::stop::Stop;
+
+/// Names the parent for [`end_with_parent`].
+const PARENT: &str = "TAPELINE_PARENT";
+
+/// How often a part is looked at while it is waited for.
+const LOOK: Duration = Duration::from_millis(50);
+/// How long a part may take to end when it is asked to.
+const END_LIMIT_NS: u64 = 3_000_000_000;
+
+/// A part that has been told how to behave: it ends when its parent does, however that ends.
+pub fn end_with_parent() {
+    let Some(parent) = std::env::var(PARENT).ok().and_then(|pid| pid.parse::<i32>().ok()) else { return };
+    let _ = rustix::process::set_parent_process_death_signal(Some(Signal::TERM));
+    // The parent may have died before the line above: then nobody will send the signal.
+    if rustix::process::getppid().is_none_or(|pid| pid.as_raw_nonzero().get() != parent) {
+        std::process::exit(1);
+    }
+}
+
+/// One running part.
+#[derive(Debug)]
+pub struct Part {
+    role: String,
+    child: Child,
+    said: Receiver<serde_json::Result<serde_json::Value>>,
+    first: Option<Usage>,
+    last: Option<Usage>,
+}
+
+impl Part {
+    /// Starts `tapeline` with `arguments`. What it prints on standard output is read as JSON; its standard error is ours.
+    pub fn start(role: &str, arguments: &[String]) -> anyhow::Result<Self> {
+        let program = std::env::current_exe().context("cannot find this program's own file")?;
+        let mut child = Command::new(program)
+            .args(arguments)
+            .env(PARENT, std::process::id().to_string())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            // A group of its own: Ctrl-C reaches the parent alone, which asks its parts to end in order. A second one
+            // that comes in between cannot cut a part short.
+            .process_group(0)
+            .spawn()
+            .with_context(|| format!("cannot start the {role}"))?;
+        let output = child.stdout.take().context("the child has no standard output")?;
+        // Bounded: a part says a handful of things.
+        let (sender, said) = sync_channel(16);
+        std::thread::spawn(move || {
+            let values = serde_json::Deserializer::from_reader(BufReader::new(output)).into_iter();
+            for value in values {
+                let failed = value.is_err();
+                if sender.send(value).is_err() || failed {
+                    return;
+                }
+            }
+        });
+        Ok(Self { role: role.to_owned(), child, said, first: None, last: None })
+    }
+
+    /// Reads what the process has used so far; the difference of the first and the last reading is what it spent.
+    pub fn look(&mut self) {
+        if let Ok(usage) = Usage::of(self.child.id()) {
+            self.first.get_or_insert(usage);
+            // A process that has ended shows no memory any more.
+            if usage.resident_bytes > 0 {
+                self.last = Some(usage);
+            }
+        }
+    }
+
+    /// What the process used between the first and the last look, under its name.
+    pub fn spent(&self) -> (String, Spent) {
+        let spent = match (&self.first, &self.last) {
+            (Some(first), Some(last)) => last.since(first),
+            _ => Spent::default(),
+        };
+        (self.role.clone(), spent)
+    }
+
+    /// The next thing that the part says. `meanwhile` is called about 20 times a second. Ends early if the user
+    /// stops it all or the part ends.
+    pub fn says<T: DeserializeOwned>(
+        &mut self,
+        limit: Duration,
+        stop: &Stop,
+        mut meanwhile: impl FnMut(),
+    ) -> anyhow::Result<T> {
+        let begun = monotonic_ns();
+        let value = loop {
+            self.look();
+            meanwhile();
+            match self.said.recv_timeout(LOOK) {
+                Ok(value) => break value,
+                Err(_) if stop.requested() => bail!("stopped"),
+                Err(RecvTimeoutError::Disconnected) => {
+                    let status = self.child.wait().context("waiting for a part")?;
+                    return Err(self.ended_early(status));
+                }
+                Err(RecvTimeoutError::Timeout) if u128::from(monotonic_ns() - begun) > limit.as_nanos() => {
+                    bail!("the {} said nothing for {limit:?}", self.role);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        };
+        value
+            .and_then(serde_json::from_value)
+            .with_context(|| format!("the {} said something that cannot be read", self.role))
+    }
+
+    /// # Errors
+    /// It has ended.
+    pub fn still_runs(&mut self) -> anyhow::Result<()> {
+        match self.child.try_wait().context("looking at a part")? {
+            Some(status) => Err(self.ended_early(status)),
+            None => Ok(()),
+        }
+    }
+
+    fn ended_early(&self, status: ExitStatus) -> anyhow::Error {
+        anyhow::anyhow!("the {} ended early ({status}); what it said is above", self.role)
+    }
+
+    /// Asks the part to end.
+    pub fn ask_to_end(&self) {
+        if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
+            let _ = rustix::process::kill_process(pid, Signal::TERM);
+        }
+    }
+}
+
+impl Drop for Part {
+    /// Leaves no process behind: asks, waits a little, then insists.
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(Some(_))) {
+            return;
+        }
+        self.ask_to_end();
+        let begun = monotonic_ns();
+        while monotonic_ns() - begun < END_LIMIT_NS {
+            if matches!(self.child.try_wait(), Ok(Some(_))) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,112 @@
+//! The feeder's thread: the live feed on its schedule, and what it withholds.
+
+use tapeline_console::stop::Stop;
+use tapeline_measure::{Clock, Nanos, Recorder, Waiting};
+
+use super::gun::Gun;
+use super::plan::{AFTER, At, Plan, Told};
+use super::stream::Timetable;
+
+/// Datagrams that are sent together when they are due together.
+const BATCH: u64 = 64;
+/// A backlog below this many datagrams is taken for drained while the round runs; how long it took is found out later.
+const NEARLY_NONE: u64 = 64;
+
+/// What the feeder did.
+#[derive(Debug)]
+pub(super) struct Fed {
+    /// Datagrams that were sent.
+    pub(super) total: u64,
+    /// When it cut loose what it withheld.
+    pub(super) released: Option<Nanos>,
+    /// When the kernel had taken the last of them.
+    pub(super) shot: Option<Nanos>,
+    /// Actual send less due, of the live datagrams before the hold.
+    pub(super) lateness: Recorder,
+    pub(super) blocked: u64,
+    pub(super) segmented: bool,
+}
+
+/// Sends the round's feed until what was held is drained and some more, or it is time to give up.
+pub(super) fn feed(
+    plan: &Plan,
+    mut gun: Gun,
+    timetable: &Timetable,
+    clock: &Clock,
+    told: &Told,
+    stop: &Stop,
+) -> Result<Fed, tapeline_wire::Error> {
+    let mut fed =
+        Fed { total: 0, released: None, shot: None, lateness: Recorder::new(), blocked: 0, segmented: false };
+    let sent = run(plan, &mut gun, timetable, clock, told, stop, &mut fed);
+    told.set_total(fed.total);
+    if sent.is_err() {
+        told.end();
+    }
+    fed.blocked = gun.blocked;
+    fed.segmented = gun.is_segmented();
+    sent.map(|()| fed)
+}
+
+fn run(
+    plan: &Plan,
+    gun: &mut Gun,
+    timetable: &Timetable,
+    clock: &Clock,
+    told: &Told,
+    stop: &Stop,
+    fed: &mut Fed,
+) -> Result<(), tapeline_wire::Error> {
+    let stream = &plan.stream;
+    let (first_held, end_held) = (plan.first_held(), plan.end_held());
+    let give_up_ns = u64::try_from(plan.give_up.as_nanos()).unwrap_or(u64::MAX);
+    let give_up = timetable.due(end_held) + give_up_ns;
+    // Touched now (memory of zeros would not be), so that what is withheld is prepared without page faults.
+    let mut bytes = vec![1; plan.hold.max(BATCH) as usize * (stream.datagram_bytes() + 64)];
+    let mut end = u64::MAX;
+    while fed.total < end && !told.has_ended() && !stop.requested() {
+        let next = fed.total;
+        let now = timetable.pacer().wait(clock, timetable.due(next), Waiting::Yield);
+        bytes.clear();
+        if plan.at == At::Sender && next == first_held {
+            for number in first_held..end_held {
+                let due = timetable.due(number);
+                stream.append(number, due.0, &mut bytes);
+                if number % BATCH == 0 {
+                    timetable.pacer().wait(clock, due, Waiting::Yield);
+                }
+            }
+            let released = timetable.pacer().wait(clock, timetable.due(end_held - 1), Waiting::Yield);
+            gun.send(&bytes, stream.datagram_bytes())?;
+            fed.released = Some(released);
+            fed.shot = Some(clock.now());
+            fed.total = end_held;
+            continue;
+        }
+        // Up to the hold, and none of another length in one piece.
+        let mut upto = timetable.due_by(now).min(next + BATCH).min(end).max(next + 1);
+        for edge in [stream.opening(), first_held] {
+            if next < edge {
+                upto = upto.min(edge);
+            }
+        }
+        let mut length = 0;
+        for number in next..upto {
+            length = stream.append(number, timetable.due(number).0, &mut bytes);
+        }
+        gun.send(&bytes, length)?;
+        if (plan.warm()..first_held).contains(&next) {
+            let sent = clock.now();
+            (next..upto).for_each(|number| fed.lateness.record(sent.since(timetable.due(number))));
+        }
+        fed.total = upto;
+        if end == u64::MAX && upto >= end_held {
+            let progress = told.progress();
+            let drained = progress >= end_held && timetable.due_by(now) <= progress + NEARLY_NONE;
+            if drained || now >= give_up {
+                end = timetable.due_by(now + AFTER.as_nanos() as u64).max(upto);
+            }
+        }
+    }
+    Ok(())
+}

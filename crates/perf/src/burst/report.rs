@@ -1,0 +1,606 @@
+//! The rounds of a burst, weighed and put down: for people, for programs, and in the run folder.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::time::Duration;
+
+use serde::Serialize;
+use tapeline_console::output;
+use tapeline_console::paths;
+use tapeline_measure::{Environment, Nanos, Percentiles, Rank, Recorder, Verdict, figures};
+use tapeline_wire::pool::MAX_SLOTS;
+
+use super::floor::Floor;
+use super::plan::{At, Plan, Pool, roomy};
+use super::round::Outcome;
+use crate::plot::{Curve, Curves, Scale};
+use crate::run_folder::RunFolder;
+
+/// The layout of `run.json`; it goes up when a field changes its meaning or disappears.
+const LAYOUT: u32 = 2;
+/// A feeder that is later than this in the median, before anything is held, does not send what was asked.
+const LATE_NS: u64 = 2_000_000;
+
+/// A figure of several rounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Spread {
+    pub(super) median: u64,
+    pub(super) least: u64,
+    pub(super) most: u64,
+}
+
+impl Spread {
+    /// Of values in any order; none of no values.
+    pub(super) fn of(values: impl IntoIterator<Item = u64>) -> Option<Self> {
+        let mut values: Vec<u64> = values.into_iter().collect();
+        values.sort_unstable();
+        let (least, most) = (*values.first()?, *values.last()?);
+        let middle = values.len() / 2;
+        let median =
+            if values.len() % 2 == 1 { values[middle] } else { values[middle - 1].midpoint(values[middle]) };
+        Some(Self { median, least, most })
+    }
+
+    fn durations(&self) -> String {
+        format!("{} ({})", figures::duration(self.median), self.range())
+    }
+
+    fn range(&self) -> String {
+        format!("{} to {}", figures::duration(self.least), figures::duration(self.most))
+    }
+}
+
+/// One pool over all rounds.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Summary {
+    pub(super) pool: Pool,
+    /// Of the rounds that drained.
+    pub(super) drain_ns: Option<Spread>,
+    /// Rounds that did not drain before they were given up.
+    pub(super) not_drained: usize,
+    pub(super) peak_backlog: u64,
+    pub(super) steady_backlog: u64,
+    pub(super) hits: u64,
+    pub(super) misses: u64,
+    pub(super) exhaustions: u64,
+    pub(super) dropped: u64,
+    pub(super) high_water: u64,
+    pub(super) kernel_drops: u64,
+    pub(super) lost_messages: u64,
+    /// From due to decoded, of live messages, all rounds together: before the hold, and between release and drain.
+    pub(super) before: Percentiles,
+    pub(super) meanwhile: Percentiles,
+    /// The median drain beside that of the first pool.
+    pub(super) to_first: Option<f64>,
+    /// The median drain beside bare sending and receiving, where the feeder held the datagrams.
+    pub(super) to_bare: Option<f64>,
+    pub(super) rounds: Vec<Outcome>,
+}
+
+impl Summary {
+    fn of(pool: Pool, rounds: Vec<Outcome>) -> Self {
+        let sum = |of: fn(&Outcome) -> u64| rounds.iter().map(of).sum();
+        let most = |of: fn(&Outcome) -> u64| rounds.iter().map(of).max().unwrap_or(0);
+        let merged = |of: fn(&Outcome) -> &Recorder| {
+            let mut all = Recorder::new();
+            rounds.iter().for_each(|round| all.merge(of(round)));
+            all.percentiles()
+        };
+        Self {
+            pool,
+            drain_ns: Spread::of(rounds.iter().filter_map(|round| round.drain_ns)),
+            not_drained: rounds.iter().filter(|round| round.drain_ns.is_none()).count(),
+            peak_backlog: most(|round| round.peak_backlog),
+            steady_backlog: most(|round| round.steady_backlog),
+            hits: sum(|round| round.hits),
+            misses: sum(|round| round.misses),
+            exhaustions: sum(|round| round.exhaustions),
+            dropped: sum(|round| round.dropped),
+            high_water: most(|round| round.high_water),
+            kernel_drops: sum(|round| round.kernel_drops),
+            lost_messages: sum(|round| round.lost_messages),
+            before: merged(|round| &round.recorders.before),
+            meanwhile: merged(|round| &round.recorders.meanwhile),
+            to_first: None,
+            to_bare: None,
+            rounds,
+        }
+    }
+
+    /// The round whose drain is the median one, or the first.
+    fn typical(&self) -> Option<&Outcome> {
+        let mut drained: Vec<&Outcome> =
+            self.rounds.iter().filter(|round| round.drain_ns.is_some()).collect();
+        drained.sort_by_key(|round| round.drain_ns);
+        drained.get(drained.len() / 2).copied().or(self.rounds.first())
+    }
+}
+
+/// Everything about a run: the contents of `run.json`, and of the printed summary.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Report {
+    layout: u32,
+    kind: &'static str,
+    started: Nanos,
+    started_utc: String,
+    settings: serde_json::Value,
+    pub(super) verdict: Verdict,
+    why: String,
+    /// What was too small, and how to raise it.
+    advice: Vec<String>,
+    pools: Vec<Summary>,
+    floor: Floor,
+    /// Bare sending and receiving of the held datagrams, in between the rounds.
+    bare_ns: Option<Spread>,
+    /// The noise of the cores, measured before.
+    jitter_floor_p99_ns: u64,
+    environment: Environment,
+    #[serde(skip)]
+    plan: Plan,
+}
+
+/// What was measured.
+#[derive(Debug)]
+pub(super) struct Measured {
+    pub(super) started: Nanos,
+    pub(super) settings: serde_json::Value,
+    pub(super) plan: Plan,
+    pub(super) pools: Vec<Pool>,
+    pub(super) outcomes: Vec<Outcome>,
+    pub(super) bare: Vec<u64>,
+    pub(super) floor: Floor,
+    pub(super) jitter_floor_p99_ns: u64,
+    pub(super) environment: Environment,
+}
+
+impl Report {
+    pub(super) fn of(measured: Measured) -> Self {
+        let Measured { plan, mut outcomes, .. } = measured;
+        let mut pools: Vec<Summary> = Vec::new();
+        for pool in measured.pools {
+            let (of_pool, others) = outcomes.into_iter().partition(|outcome| outcome.pool == pool);
+            outcomes = others;
+            pools.push(Summary::of(pool, of_pool));
+        }
+        let bare_ns = Spread::of(measured.bare);
+        let bare = bare_ns.filter(|_| plan.at == At::Sender).map(|bare| bare.median);
+        let first = pools.first().and_then(|pool| pool.drain_ns).map(|drain| drain.median);
+        for pool in &mut pools {
+            let own = pool.drain_ns.map(|drain| drain.median);
+            let beside = |other: Option<u64>| other.zip(own).map(|(of, own)| own as f64 / of.max(1) as f64);
+            (pool.to_first, pool.to_bare) = (beside(first), beside(bare));
+        }
+        let (verdict, why) = judge(&plan, &pools);
+        Self {
+            layout: LAYOUT,
+            kind: "burst",
+            started: measured.started,
+            started_utc: measured.started.to_string(),
+            settings: measured.settings,
+            verdict,
+            why,
+            advice: advice(&plan, &pools),
+            pools,
+            floor: measured.floor,
+            bare_ns,
+            jitter_floor_p99_ns: measured.jitter_floor_p99_ns,
+            environment: measured.environment,
+            plan,
+        }
+    }
+
+    /// The run for people.
+    pub(super) fn summary(&self, folder: &RunFolder) -> String {
+        let mut text = format!("{}: {}\n", output::painted(self.verdict), self.why);
+        for line in &self.advice {
+            let _ = writeln!(text, "hint: {line}");
+        }
+        let Plan { hold, rate_hz, stream, .. } = &self.plan;
+        let rounds = self.pools.first().map_or(0, |pool| pool.rounds.len());
+        let _ = writeln!(
+            text,
+            "\n{} datagrams withheld {}, {} of {} B each; live feed {}; {rounds} rounds{}\n\n{}",
+            figures::thousands(*hold),
+            match self.plan.at {
+                At::Socket => "in the receiving thread",
+                At::Sender => "at the sender",
+            },
+            plural(stream.messages(), "message"),
+            stream.datagram_bytes(),
+            output::rate(*rate_hz as f64, "msgs"),
+            if self.pools.len() > 1 { ", the pools in turn" } else { "" },
+            self.table(),
+        );
+        let Floor { line_ns, decode_ns, decode_hz, line_rate_bits, bytes, messages, .. } = self.floor;
+        let mut fact = |name: &str, value: String| _ = writeln!(text, "{name:<15}{value}");
+        fact(
+            "floor, line",
+            format!(
+                "{} for {} bytes and what is around them at {}",
+                figures::duration(line_ns),
+                figures::thousands(bytes),
+                figures::quantity(line_rate_bits as f64, "bit/s", false)
+            ),
+        );
+        fact(
+            "floor, decode",
+            format!(
+                "{} for {} messages at {}, in memory",
+                figures::duration(decode_ns),
+                figures::thousands(messages),
+                output::rate(decode_hz, "msgs")
+            ),
+        );
+        if let Some(bare) = self.bare_ns {
+            let ratios = self.ratios_to_bare();
+            let each = bare.median as f64 / *hold as f64 / 1_000.0;
+            fact(
+                "floor, bare",
+                format!("{} to send and receive them, {each:.2} µs each{ratios}", bare.durations()),
+            );
+        }
+        fact(
+            "jitter floor",
+            format!("{} at p99, all cores, idle", figures::duration(self.jitter_floor_p99_ns)),
+        );
+        let _ =
+            write!(text, "{}\n\nrun folder   {}", self.environment.summary(), paths::shown(folder.path()));
+        text
+    }
+
+    fn table(&self) -> String {
+        let mut table = output::table([
+            "pool",
+            "drain",
+            "least to most",
+            "ratio",
+            "peak",
+            "slots",
+            "misses",
+            "exhausted",
+            "dropped",
+            "kernel drops",
+            "lost",
+            "live p50",
+            "p99",
+            "max",
+            "before: p50",
+            "p99",
+        ]);
+        for pool in &self.pools {
+            let count = figures::thousands;
+            let at = |of: &Percentiles, rank| of.at(rank).map_or_else(|| "–".to_owned(), figures::duration);
+            table.add_row([
+                pool.pool.name().to_owned(),
+                pool.drain_ns.map_or_else(|| "never".to_owned(), |drain| figures::duration(drain.median)),
+                pool.drain_ns.map_or_else(|| "–".to_owned(), |drain| drain.range()),
+                pool.to_first.map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.2}")),
+                count(pool.peak_backlog),
+                count(pool.high_water),
+                count(pool.misses),
+                count(pool.exhaustions),
+                count(pool.dropped),
+                count(pool.kernel_drops),
+                count(pool.lost_messages),
+                at(&pool.meanwhile, Rank::MEDIAN),
+                at(&pool.meanwhile, Rank::P99),
+                at(&pool.meanwhile, Rank::Max),
+                at(&pool.before, Rank::MEDIAN),
+                at(&pool.before, Rank::P99),
+            ]);
+        }
+        format!(
+            "{table}\n\n\
+             drain: median of the rounds, from the release until the backlog is at its steady level; ratio: beside the \
+             first pool;\npeak: datagrams due and not decoded; slots: the most that held datagrams; live: from due to \
+             decoded, while it drained\n"
+        )
+    }
+
+    /// Writes everything into the run folder.
+    pub(super) fn write(&self, folder: &RunFolder) -> anyhow::Result<()> {
+        let json = output::json(self)?;
+        folder.write("run.json", |out| writeln!(out, "{json}"))?;
+        folder.write_summary(&self.summary(folder))?;
+        folder.write("table.md", |out| write!(out, "{}", self.markdown()))?;
+        folder.write("rounds.csv", |out| {
+            writeln!(
+                out,
+                "pool,round,drain_ns,held,steady_backlog,peak_backlog,hits,misses,exhaustions,dropped,high_water,\
+                 kernel_drops,sent_messages,lost_messages,live_p50_ns,live_p99_ns,live_max_ns"
+            )?;
+            for round in self.rounds() {
+                let at = |rank| round.meanwhile.at(rank).map_or_else(String::new, |ns| ns.to_string());
+                writeln!(
+                    out,
+                    "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
+                    round.pool.name(),
+                    round.round,
+                    round.drain_ns.map_or_else(String::new, |ns| ns.to_string()),
+                    round.held,
+                    round.steady_backlog,
+                    round.peak_backlog,
+                    round.hits,
+                    round.misses,
+                    round.exhaustions,
+                    round.dropped,
+                    round.high_water,
+                    round.kernel_drops,
+                    round.sent_messages,
+                    round.lost_messages,
+                    at(Rank::MEDIAN),
+                    at(Rank::P99),
+                    at(Rank::Max)
+                )?;
+            }
+            Ok(())
+        })?;
+        folder.write("backlog.csv", |out| {
+            writeln!(out, "pool,round,since_release_ns,backlog_datagrams")?;
+            for round in self.rounds() {
+                for (ns, backlog) in &round.backlog {
+                    writeln!(out, "{},{},{ns},{backlog}", round.pool.name(), round.round)?;
+                }
+            }
+            Ok(())
+        })?;
+        let hops: Vec<(&str, Recorder)> = self
+            .pools
+            .iter()
+            .map(|pool| {
+                let mut all = Recorder::new();
+                pool.rounds.iter().for_each(|round| all.merge(&round.recorders.meanwhile));
+                (pool.pool.name(), all)
+            })
+            .collect();
+        let named: Vec<(&str, &Recorder)> = hops.iter().map(|(name, recorder)| (*name, recorder)).collect();
+        let rounds = self.rounds().count() as u32;
+        folder.write_latency(self.started, self.plan.duration() * rounds.max(1), &named)?;
+        let svg = self.plot().svg();
+        folder.write("backlog.svg", |out| out.write_all(svg.as_bytes()))
+    }
+
+    /// The pools and the floors, for a page.
+    fn markdown(&self) -> String {
+        let at = |of: &Percentiles, rank| of.at(rank).map_or_else(|| "–".to_owned(), figures::duration);
+        let mut text = String::from(
+            "| pool | drain | beside the first | peak backlog | pool misses | kernel drops | lost | live p50 | live p99 |\n\
+             |---|--:|--:|--:|--:|--:|--:|--:|--:|\n",
+        );
+        for pool in &self.pools {
+            let _ = writeln!(
+                text,
+                "| {} | {} | {} | {} | {} | {} | {} | {} | {} |",
+                pool.pool.name(),
+                match (pool.drain_ns, pool.not_drained) {
+                    (Some(drain), 0) => drain.durations(),
+                    (_, rounds) =>
+                        format!("not within {:.0} s in {rounds} rounds", self.plan.give_up.as_secs_f64()),
+                },
+                pool.to_first.map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.2}")),
+                figures::thousands(pool.peak_backlog),
+                figures::thousands(pool.misses),
+                figures::thousands(pool.kernel_drops),
+                figures::thousands(pool.lost_messages),
+                at(&pool.meanwhile, Rank::MEDIAN),
+                at(&pool.meanwhile, Rank::P99),
+            );
+        }
+        let line = figures::duration(self.floor.line_ns);
+        let rate = figures::quantity(self.floor.line_rate_bits as f64, "bit/s", false);
+        let decode = figures::duration(self.floor.decode_ns);
+        let _ = write!(text, "\nFloors: {line} on a line of {rate}, {decode} to decode in memory");
+        if let Some(bare) = self.bare_ns {
+            let ratios = self.ratios_to_bare();
+            let _ = write!(text, ", {} to send and receive and nothing else{ratios}", bare.durations());
+        }
+        let verdict = self.verdict;
+        let _ = writeln!(text, ".\n\n{verdict}: {}.", self.why);
+        text
+    }
+
+    /// How the pools stand beside bare sending and receiving, as the end of a sentence.
+    fn ratios_to_bare(&self) -> String {
+        let ratio = |pool: &Summary| pool.to_bare.map(|ratio| format!("{} {ratio:.2}", pool.pool.name()));
+        let ratios: Vec<String> = self.pools.iter().filter_map(ratio).collect();
+        if ratios.is_empty() { String::new() } else { format!("; drains beside that: {}", ratios.join(", ")) }
+    }
+
+    fn rounds(&self) -> impl Iterator<Item = &Outcome> {
+        self.pools.iter().flat_map(|pool| &pool.rounds)
+    }
+
+    /// Backlog against time: of each pool the round of the median drain.
+    fn plot(&self) -> Curves {
+        let curve = |(number, pool): (usize, &Summary)| {
+            let round = pool.typical()?;
+            let drain = round.drain_ns.map_or_else(|| "never".to_owned(), figures::duration);
+            let points = round.backlog.iter().map(|(ns, backlog)| (*ns as f64 / 1e6, *backlog as f64));
+            Some(Curve {
+                name: format!("{}: {drain}", pool.pool.name()),
+                points: points.collect(),
+                colour: number,
+                dashed: false,
+            })
+        };
+        let held = match self.plan.at {
+            At::Socket => "behind the socket",
+            At::Sender => "at the sender",
+        };
+        Curves {
+            title: format!(
+                "{} datagrams held {held}, live feed {}",
+                figures::thousands(self.plan.hold),
+                output::rate(self.plan.rate_hz as f64, "msgs")
+            ),
+            x_title: "milliseconds since the release".to_owned(),
+            y_title: "backlog, datagrams".to_owned(),
+            across: Scale::Linear,
+            up: Scale::Linear,
+            reference: None,
+            curves: self.pools.iter().enumerate().filter_map(curve).collect(),
+        }
+    }
+}
+
+fn plural(count: u64, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{} {what}s", figures::thousands(count)) }
+}
+
+/// The verdict on the first pool, which is the one that is asked about; a loss counts wherever it was.
+fn judge(plan: &Plan, pools: &[Summary]) -> (Verdict, String) {
+    let Some(first) = pools.first() else {
+        return (Verdict::GeneratorLimited, "nothing was measured".to_owned());
+    };
+    let lost: u64 = pools.iter().map(|pool| pool.lost_messages).sum();
+    let wrong: Vec<&Outcome> = pools
+        .iter()
+        .flat_map(|pool| &pool.rounds)
+        .filter(|round| {
+            round.lost_messages == 0
+                && (!round.books_are_right || round.malformed > 0 || round.repeated_messages > 0)
+        })
+        .collect();
+    if lost > 0 {
+        let sent: u64 = pools.iter().flat_map(|pool| &pool.rounds).map(|round| round.sent_messages).sum();
+        return (
+            Verdict::Lossy,
+            format!("{} of {} messages lost", figures::thousands(lost), figures::thousands(sent)),
+        );
+    }
+    if let Some(round) = wrong.first() {
+        return (
+            Verdict::Lossy,
+            format!(
+                "{}, round {}: {} messages came twice or late, {} could not be read, the books are {}",
+                round.pool.name(),
+                round.round,
+                round.repeated_messages,
+                round.malformed,
+                if round.books_are_right { "right" } else { "wrong" }
+            ),
+        );
+    }
+    let late = first.rounds.iter().filter_map(|round| round.sender_lateness.at(Rank::MEDIAN)).max();
+    if let Some(late) = late.filter(|late| *late > LATE_NS) {
+        let why =
+            format!("the feeder was {} late in the median before anything was held", figures::duration(late));
+        return (Verdict::GeneratorLimited, why);
+    }
+    let give_up = figures::duration(u64::try_from(plan.give_up.as_nanos()).unwrap_or(u64::MAX));
+    let Some(drain) = first.drain_ns.filter(|_| first.not_drained == 0) else {
+        let why = format!(
+            "{} of {} rounds had not drained {give_up} after the release",
+            first.not_drained,
+            first.rounds.len()
+        );
+        return (Verdict::Overload, why);
+    };
+    let held = first.rounds.iter().map(|round| round.held).min().unwrap_or(0);
+    if let Some(why) = shortfall(plan, held, first.exhaustions) {
+        return (Verdict::Overload, why);
+    }
+    let absorbed = format!("{} held datagrams absorbed in {}", figures::thousands(held), drain.durations());
+    if drain.most - drain.least > drain.median {
+        let why = format!("{absorbed}: the rounds lie further apart than half of them take");
+        return (Verdict::Noisy, why);
+    }
+    let misses = match first.misses {
+        0 => "no pool miss".to_owned(),
+        _ if first.pool == Pool::Malloc => "all from the heap".to_owned(),
+        1 => "1 pool miss".to_owned(),
+        misses => format!("{} pool misses", figures::thousands(misses)),
+    };
+    (Verdict::Pass, format!("{absorbed}; nothing lost, {misses}, no kernel drop"))
+}
+
+/// Why a burst that was absorbed was not the one that was asked for: fewer datagrams were withheld, or the pool ran out of
+/// slots and something else had to keep them.
+fn shortfall(plan: &Plan, held: u64, exhaustions: u64) -> Option<String> {
+    let fewer = (held < plan.hold).then(|| {
+        let (held, asked) = (figures::thousands(held), figures::thousands(plan.hold));
+        format!("no more than {held} of {asked} datagrams could be withheld")
+    });
+    let exhausted = (exhaustions > 0).then(|| {
+        let slots = plural(plan.slots as u64, "slot");
+        let times = plural(exhaustions, "time");
+        format!("`--slots` too small, the pool's {slots} ran out {times}")
+    });
+    match (fewer, exhausted) {
+        (Some(fewer), Some(exhausted)) => Some(format!("{fewer}: {exhausted}")),
+        (fewer, exhausted) => fewer.or(exhausted),
+    }
+}
+
+/// Which buffer was too small, and how to raise it.
+fn advice(plan: &Plan, pools: &[Summary]) -> Vec<String> {
+    let rounds = || pools.iter().flat_map(|pool| &pool.rounds);
+    let mut advice = Vec::new();
+    let kernel_drops: u64 = rounds().map(|round| round.kernel_drops).sum();
+    let dropped: u64 = rounds().map(|round| round.dropped).sum();
+    let lost: u64 = rounds().map(|round| round.lost_messages).sum();
+    let given = rounds().map(|round| round.receive_buffer).min().unwrap_or(0);
+    // What the kernel charges for a datagram, at least, and as much again for those that come meanwhile.
+    let wanted = (plan.hold as usize * 2 * 1_280).max(2 * given).next_power_of_two();
+    if kernel_drops > 0 {
+        advice.push(format!(
+            "the socket's receive buffer of {given} bytes was too small, the kernel dropped {}: \
+             `--receive-buffer {wanted}`{}",
+            figures::thousands(kernel_drops),
+            if given < plan.receive_buffer {
+                format!(", after `sysctl -w net.core.rmem_max={wanted}`")
+            } else {
+                String::new()
+            }
+        ));
+    } else if given < plan.receive_buffer {
+        advice.push(format!(
+            "the kernel gave a receive buffer of {given} bytes where {} were asked for; \
+             `sysctl -w net.core.rmem_max={}` lets it give more",
+            plan.receive_buffer, plan.receive_buffer
+        ));
+    }
+    if pools.iter().any(|pool| pool.exhaustions > 0) {
+        let more = (2 * plan.slots).max(roomy(plan.hold) as usize).min(MAX_SLOTS).next_power_of_two();
+        advice
+            .push(format!("a pool of {} was too small: `--slots {more}`", plural(plan.slots as u64, "slot")));
+    }
+    if lost > 0 && kernel_drops == 0 && dropped == 0 {
+        advice.push(
+            "what was lost reached no socket: raise `sysctl net.core.netdev_max_backlog`, the queue before it".to_owned(),
+        );
+    }
+    advice
+}
+
+/// How long a whole run takes, for people who wait.
+pub(super) fn estimate(plan: &Plan, rounds: u32) -> Duration {
+    plan.duration() * rounds
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spread_is_of_the_values_in_order() {
+        assert_eq!(Spread::of([]), None);
+        assert_eq!(Spread::of([5]), Some(Spread { median: 5, least: 5, most: 5 }));
+        assert_eq!(Spread::of([9, 1, 5]), Some(Spread { median: 5, least: 1, most: 9 }));
+        assert_eq!(Spread::of([9, 1, 5, 7]), Some(Spread { median: 6, least: 1, most: 9 }));
+    }
+
+    #[test]
+    fn a_burst_that_was_not_the_one_asked_for_falls_short() {
+        let plan = Plan { slots: 1, hold: 100, ..Plan::of_tests(100_000, 1) };
+        let why = |held, exhaustions| shortfall(&plan, held, exhaustions);
+        assert_eq!(why(100, 0), None);
+        assert_eq!(why(99, 0).unwrap(), "no more than 99 of 100 datagrams could be withheld");
+        let exhausted = "`--slots` too small, the pool's 1 slot ran out 2,000 times";
+        assert_eq!(why(100, 2_000).unwrap(), exhausted);
+        assert_eq!(
+            why(1, 2_000).unwrap(),
+            format!("no more than 1 of 100 datagrams could be withheld: {exhausted}")
+        );
+    }
+}

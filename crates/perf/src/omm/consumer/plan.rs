@@ -1,0 +1,224 @@
+//! What all threads are to do: the options, with their files read and their items divided.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tapeline_client::connection::JsonSettings;
+use tapeline_client::ema_config::{Chosen, Group};
+use tapeline_client::login::Login;
+use tapeline_console::arguments::Core;
+use tapeline_console::failure::Hinted;
+use tapeline_console::omm::dictionaries::DictionaryArgs;
+use tapeline_console::paths;
+use tapeline_omm::Dictionary;
+use tapeline_omm::role::consumer::{Backoff, Settings};
+use tapeline_omm::rwf::Domain;
+
+use super::super::division::Division;
+use super::super::item_list::{self, Item};
+use super::super::messages::{DomainMessages, Messages, Payload};
+use super::super::options::ConsumerArgs;
+use super::super::source::Source;
+use super::super::stamp::Unit;
+use super::super::tally::Kind;
+use super::servers::Servers;
+
+/// What all threads are to do.
+pub(super) struct Plan {
+    /// Of each thread.
+    servers: Vec<Servers>,
+    pub(super) credentials: Login,
+    pub(super) settings: Settings,
+    pub(super) json: JsonSettings,
+    pub(super) dictionary: Arc<Dictionary>,
+    dictionary_files: DictionaryArgs,
+    /// What is posted and sent; none if nothing is.
+    pub(super) messages: Option<Messages>,
+    pub(super) service: String,
+    pub(super) asks_by_id: bool,
+    /// Of all threads: first those that are common to all.
+    items: Vec<Item>,
+    pub(super) division: Division,
+    pub(super) tick_rate: u64,
+    pub(super) request_rate: u64,
+    /// Posts a second, and those of them with a time.
+    pub(super) posts: Rate,
+    /// The same of generic messages.
+    pub(super) generics: Rate,
+    pub(super) is_snapshot: bool,
+    pub(super) measures_decode: bool,
+    pub(super) says_due: bool,
+    pub(super) spins: bool,
+    /// Threads that dispatch, by their cores, one for each connection; none where those of the connections do it.
+    pub(super) api_threads: Vec<Core>,
+    pub(super) unit: Unit,
+}
+
+/// Messages a second, and those of them that carry a time.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Rate {
+    pub(super) all: u64,
+    pub(super) stamped: u64,
+}
+
+impl Plan {
+    /// # Errors
+    /// A file that cannot be read or is not as it should be; options that contradict each other or the files.
+    pub(super) fn new(args: &ConsumerArgs) -> anyhow::Result<Self> {
+        let mut chosen = args.config.load(Group::Consumer)?;
+        let dictionary_files = args.dictionary.clone().or(chosen.dictionary.take()).or_usual();
+        let dictionary = dictionary_files.load()?;
+        let threads = args.threads.threads.len().max(1);
+        let division = args.items.division(threads);
+        let items = item_list::load(args.items.item_file.as_deref(), division.listed())?;
+        let servers = Servers::of_threads(args, &mut chosen, threads)?;
+        let has_standby = servers.iter().any(|servers| servers.standby.is_some());
+        if let Some(item) = items.iter().find(|item| item.is_snapshot).filter(|_| has_standby) {
+            let what =
+                format!("servers stand by, and item {} is a snapshot, which ends with its image", item.name);
+            return Err(Hinted::new(
+                what,
+                "take snapshot=\"true\" from the item list, or leave out the standby",
+            )
+            .into());
+        }
+        let posts = Rate { all: args.posting_rate, stamped: args.posting_latency_rate };
+        let generics = Rate { all: args.generic_msg_rate, stamped: args.generic_msg_latency_rate };
+        let messages = match posts.all + generics.all {
+            0 => None,
+            _ => Some(Messages::load(args.msg_file.as_deref(), &dictionary)?),
+        };
+        if let Some(messages) = &messages {
+            for (kind, rates) in [(Kind::Post, posts), (Kind::Generic, generics)] {
+                if rates.all > 0 {
+                    check(&items, messages, kind, args)?;
+                }
+            }
+        }
+        Ok(Self {
+            settings: settings(&chosen, items.len()),
+            json: chosen.json,
+            servers,
+            credentials: args
+                .login
+                .credentials()?
+                .with_round_trips(!args.no_rtt && chosen.takes_round_trips.unwrap_or(true)),
+            dictionary,
+            dictionary_files,
+            messages,
+            service: args.service_name.clone(),
+            asks_by_id: args.use_service_id,
+            items,
+            division,
+            tick_rate: args.pace.tick_rate,
+            request_rate: args.request_rate,
+            posts,
+            generics,
+            is_snapshot: args.snapshot,
+            measures_decode: args.measure_decode,
+            says_due: !args.no_due,
+            spins: args.busy_read,
+            api_threads: args.api_threads(),
+            unit: if args.times.nano_time { Unit::Nanos } else { Unit::Micros },
+        })
+    }
+
+    /// Whom a thread connects to.
+    pub(super) fn servers(&self, thread: usize) -> &Servers {
+        &self.servers[thread]
+    }
+
+    /// The items of a thread, in their order.
+    pub(super) fn items_of(&self, thread: usize) -> impl Iterator<Item = &Item> + Clone {
+        self.division.items(&self.items, thread)
+    }
+
+    /// What is sent to items of this domain, in turn.
+    pub(super) fn payloads(&self, kind: Kind, domain: Domain) -> &[Payload] {
+        self.messages.as_ref().map_or(&[], |messages| payloads(messages, kind, domain))
+    }
+
+    /// Images that each thread is to have.
+    pub(super) fn images(&self) -> Vec<u64> {
+        (0..self.division.threads).map(|thread| self.division.of(thread) as u64).collect()
+    }
+
+    /// The test's inputs as the guide's summary has them.
+    pub(super) fn inputs(&self, args: &ConsumerArgs) -> Vec<(&'static str, String)> {
+        let count = self.servers.iter().map(Servers::count).max().unwrap_or_default();
+        let names: Vec<String> = (0..count).map(|number| self.names(number)).collect();
+        let standby = self.servers.iter().find_map(|servers| servers.standby);
+        args.test_inputs(self.credentials.name(), &names, standby, &self.dictionary_files)
+    }
+
+    /// Where all threads have one of their servers, for people.
+    fn names(&self, number: usize) -> String {
+        let mut names: Vec<String> = self.servers.iter().map(|servers| servers.names(number)).collect();
+        names.dedup();
+        names.join("; ")
+    }
+}
+
+/// The role's settings: those of the configuration, and where it says nothing a connection each second until there is one, as
+/// the guide has it.
+fn settings(chosen: &Chosen, items: usize) -> Settings {
+    let usual = chosen.consumer();
+    let second = Duration::from_secs(1);
+    let first = chosen.reconnect_min.unwrap_or(second);
+    let most = chosen.reconnect_max.unwrap_or(first).max(first);
+    Settings { reconnect: Backoff { first, most }, most_items: usual.most_items.max(items), ..usual }
+}
+
+/// Whether an item takes messages of this kind.
+pub(super) fn takes(item: &Item, kind: Kind) -> bool {
+    match kind {
+        Kind::Post => item.takes_posts,
+        Kind::Generic => item.takes_generics,
+        Kind::Update => false,
+    }
+}
+
+fn payloads(messages: &Messages, kind: Kind, domain: Domain) -> &[Payload] {
+    let of_domain: Option<&DomainMessages> = match domain {
+        Domain::MARKET_PRICE => Some(&messages.market_price),
+        Domain::MARKET_BY_ORDER => messages.market_by_order.as_ref(),
+        _ => None,
+    };
+    of_domain.map_or(&[], |messages| match kind {
+        Kind::Post => &messages.posts,
+        Kind::Generic => &messages.generics,
+        Kind::Update => &messages.updates,
+    })
+}
+
+/// What is to be sent has somewhere to go, and contents for every domain.
+fn check(items: &[Item], messages: &Messages, kind: Kind, args: &ConsumerArgs) -> Result<(), Hinted> {
+    let (option, attribute, what) = match kind {
+        Kind::Post => ("--posting-rate", "post", "posts"),
+        _ => ("--generic-msg-rate", "generic", "generic messages"),
+    };
+    let mut taking = items.iter().filter(|item| takes(item, kind) && !item.is_snapshot).peekable();
+    if taking.peek().is_none() {
+        return Err(Hinted::new(
+            format!("{option} is given, and no item that is opened takes {what}"),
+            format!("mark streaming items of --item-file with {attribute}=\"true\""),
+        ));
+    }
+    match taking.find(|item| payloads(messages, kind, item.domain).is_empty()) {
+        None => Ok(()),
+        Some(item) => {
+            let file = match Source::of(args.msg_file.as_deref(), Messages::FILE) {
+                Source::File(path) => paths::shown(&path).to_string(),
+                Source::BuiltIn => "the built-in file".to_owned(),
+            };
+            let domain = item.domain;
+            Err(Hinted::new(
+                format!(
+                    "{option} is given, item {} is of {domain}, and {file} has no {what} for that",
+                    item.name
+                ),
+                format!("give {file} {what} of {domain}, or take {attribute}=\"true\" from its items"),
+            ))
+        }
+    }
+}

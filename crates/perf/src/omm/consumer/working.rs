@@ -1,0 +1,485 @@
+//! A thread: its servers, and where in the test it is. With API dispatch there are two of them (`dispatching.rs`).
+
+mod dispatching;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tapeline_client::connection::{RoleConnection, Side};
+use tapeline_client::ema_config::StandbyMode;
+use tapeline_client::endpoint::resolve;
+use tapeline_console::failure::Hinted;
+use tapeline_console::omm::say_notes;
+use tapeline_measure::{Nanos, monotonic_ns};
+use tapeline_omm::domain::standby::ServerType;
+use tapeline_omm::rwf::MessageClass;
+use tapeline_wire::rssl::{Event, Reactor};
+
+use super::super::link::{Link, Word};
+use super::super::tally::Milestone;
+use super::plan::Plan;
+use super::sending::Sending;
+use super::server::Server;
+use super::taking::Taking;
+
+/// The longest wait between two looks at whether to end.
+const TURN: Duration = Duration::from_millis(100);
+
+/// How long what was sent has to go out in the end, nanoseconds.
+const DRAIN_NS: u64 = 5_000_000_000;
+
+/// One thread's whole work.
+pub(super) fn work(plan: &Arc<Plan>, thread: usize, link: Link) {
+    let mut taking = Taking::new(plan, thread, link);
+    let how = match Working::new(plan, thread) {
+        Ok(mut working) => match plan.api_threads.get(thread) {
+            None => working.run(&mut taking),
+            Some(core) => dispatching::run(&mut working, &mut taking, core.0),
+        },
+        Err(cause) => Err(cause),
+    };
+    taking.link.end(how);
+}
+
+/// Where in the test a thread is.
+enum Stage {
+    /// It waits for connection, login and service.
+    Waiting,
+    /// It asks for items, and waits for their images.
+    Startup,
+    Steady(Sending),
+    Over,
+}
+
+struct Working {
+    plan: Arc<Plan>,
+    thread: usize,
+    reactor: Reactor,
+    /// One, or with warm standby several.
+    servers: Vec<Server>,
+    /// Which of them sends what is counted.
+    active: usize,
+    stage: Stage,
+}
+
+/// The clock of everything here: times in messages are on it.
+fn now() -> Nanos {
+    Nanos(monotonic_ns())
+}
+
+impl Working {
+    fn new(plan: &Arc<Plan>, thread: usize) -> anyhow::Result<Self> {
+        let count = plan.servers(thread).count();
+        let mut servers =
+            (0..count).map(|number| Server::new(plan, thread, number)).collect::<anyhow::Result<Vec<_>>>()?;
+        let active = plan.servers(thread).first;
+        servers[active].set_type(ServerType::Active);
+        let (plan, reactor) = (Arc::clone(plan), Reactor::new(count)?);
+        Ok(Self { plan, thread, reactor, servers, active, stage: Stage::Waiting })
+    }
+
+    fn run(&mut self, taking: &mut Taking) -> anyhow::Result<()> {
+        while !self.is_over(taking) {
+            self.turn(taking)?;
+        }
+        self.log_out(taking)
+    }
+
+    fn turn(&mut self, taking: &mut Taking) -> anyhow::Result<()> {
+        let now = now();
+        self.receive(now, taking)?;
+        self.look_for_service(now, taking);
+        self.ask(now, taking)?;
+        let next = self.tick(now, taking)?;
+        self.say_standing(taking);
+        self.disconnect(taking);
+        self.connect(now, taking)?;
+        self.count_requests(taking);
+        taking.say_unknown();
+        taking.link.settle();
+        Ok(self.reactor.wait(self.wait(next))?)
+    }
+
+    fn is_over(&self, taking: &Taking) -> bool {
+        taking.link.is_over() || matches!(self.stage, Stage::Over)
+    }
+
+    /// Takes what has come.
+    fn receive(&mut self, now: Nanos, taking: &mut Taking) -> anyhow::Result<()> {
+        while let Some((id, event, mut sender)) = self.reactor.next(now) {
+            let Some(number) = self.servers.iter().position(|server| server.connection == Some(id)) else {
+                continue;
+            };
+            let server = &mut self.servers[number];
+            match event {
+                Event::Message(received) => {
+                    server.heard = now;
+                    let (consumer, room, mut hearing) = server.hearing(taking);
+                    room.receive(received, &mut sender, |message, out| {
+                        consumer.message(now, message, out, &mut hearing);
+                        anyhow::Ok(())
+                    })?;
+                    say_notes(&mut server.room);
+                    if std::mem::take(&mut server.wants.has_news) {
+                        server.room.set_services(server.consumer.directory());
+                        if let Some(dictionary) = server.consumer.dictionary() {
+                            server.room.set_dictionary(dictionary);
+                        }
+                        self.has_service_gone(number, taking);
+                    }
+                }
+                Event::Connected(agreed) => {
+                    server.room =
+                        RoleConnection::new(Side::Client, agreed, &self.plan.dictionary, self.plan.json);
+                    // LSEG's tools in Java take nothing else.
+                    server.room.number_services(true);
+                    server.consumer.connected(now, &mut server.room.outbox(&mut sender));
+                }
+                Event::Closed(reason) => {
+                    let reason = reason.to_string();
+                    let tally = &mut taking.link.tally;
+                    server.room.unsent(&sender, |message| tally.take_back(message, MessageClass::POST));
+                    server.leave(taking);
+                    self.lost(number, &reason, taking);
+                    self.disconnected(number, now, taking);
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The connection to a server is gone, or cannot be had.
+    fn lost(&mut self, number: usize, reason: &str, taking: &mut Taking) {
+        let server = &mut self.servers[number];
+        let name = &server.endpoint(&self.plan).server;
+        if matches!(self.stage, Stage::Over) || server.is_out {
+            return;
+        }
+        if number != self.active {
+            if !std::mem::replace(&mut server.has_said_unreachable, true) {
+                taking.note(&format!(
+                    "{name}, which is to stand by, is not there, and is tried again: {reason}"
+                ));
+            }
+            return;
+        }
+        let what = format!("{name}: {reason}");
+        if self.switch(&what, taking) {
+            return;
+        }
+        let server = &mut self.servers[number];
+        if !matches!(self.stage, Stage::Waiting) {
+            self.end(what, taking);
+        } else if !std::mem::replace(&mut server.has_said_unreachable, true) {
+            taking.note(&format!(
+                "no connection to {}, it is tried again until there is one: {reason}",
+                server.endpoint(&self.plan).server
+            ));
+        }
+    }
+
+    /// The active server is of no use any more: the next one that stands by takes over, if there is any.
+    fn switch(&mut self, why: &str, taking: &mut Taking) -> bool {
+        let (count, before) = (self.servers.len(), self.active);
+        let can_take_over = |number: &usize| self.servers[*number].can_take_over(&self.plan);
+        let others: Vec<usize> =
+            (1..count).map(|step| (before + step) % count).filter(can_take_over).collect();
+        // Rather one that has been asked for all items.
+        let has_asked = |number: &&usize| self.servers[**number].has_asked(&self.plan, self.thread);
+        let Some(next) = others.iter().find(has_asked).or(others.first()).copied() else { return false };
+        self.active = next;
+        self.servers[before].set_type(ServerType::Standby);
+        self.servers[before].has_said_unreachable = true;
+        self.servers[next].set_type(ServerType::Active);
+        let server = &self.servers[next];
+        taking.note(&format!("{why}; {} is active now", server.endpoint(&self.plan).server));
+        if let Some(dictionary) = server.consumer.dictionary() {
+            taking.set_dictionary(dictionary);
+        }
+        if !matches!(self.stage, Stage::Waiting) {
+            taking.switched(self.servers[before].heard);
+        }
+        taking.closed_before(&self.servers[next].wants.closed);
+        // It is told at once: whoever waits for it waits no longer than that.
+        self.servers[next].with_role(&mut self.reactor, taking, |_, _, _| ());
+        if matches!(self.stage, Stage::Steady(_)) {
+            self.stage = self.steady(now(), taking);
+        }
+        true
+    }
+
+    /// The test is over before its time: something that it needs is lost.
+    fn end(&mut self, what: String, taking: &mut Taking) {
+        taking.link.say(Word::Milestone(Milestone::Lost(what)));
+        (self.stage, taking.is_over) = (Stage::Over, true);
+    }
+
+    /// Where the test has begun, it is over without its service, unless another server has that: not where a standby is of the
+    /// whole connection, which is there.
+    fn has_service_gone(&mut self, number: usize, taking: &mut Taking) {
+        let has_begun = matches!(self.stage, Stage::Startup | Stage::Steady(_));
+        if number != self.active || !has_begun || self.servers[number].is_up(&self.plan) {
+            return;
+        }
+        let what = format!("the service {} is down, or gone", self.plan.service);
+        let name = &self.servers[number].endpoint(&self.plan).server;
+        let why = format!("{name}: {what}");
+        let is_of_service = self.plan.servers(self.thread).standby == Some(StandbyMode::Service);
+        if !is_of_service || !self.switch(&why, taking) {
+            self.end(what, taking);
+        }
+    }
+
+    /// Begins to ask each server for items as soon as their service takes requests there.
+    fn look_for_service(&mut self, now: Nanos, taking: &mut Taking) {
+        for (number, server) in self.servers.iter_mut().enumerate() {
+            if server.asking.is_none() && !server.is_out && server.is_open(&self.plan) {
+                server.begin(&self.plan, now);
+            }
+            if number != self.active || !matches!(self.stage, Stage::Waiting) || !server.consumer.is_ready() {
+                continue;
+            }
+            if server.asking.is_some() {
+                taking.link.say(Word::Milestone(Milestone::Ready));
+                if server.has_begun() {
+                    // It stood by until now.
+                    taking.link.say(Word::Milestone(Milestone::FirstRequest(now)));
+                }
+                self.stage = Stage::Startup;
+            } else if !std::mem::replace(&mut server.has_said_no_service, true) {
+                let (service, directory) = (&self.plan.service, server.consumer.directory());
+                let names: Vec<&str> = directory.services().filter_map(|service| service.name()).collect();
+                let is_there = server.service(&self.plan).is_some_and(|service| service.state().is_some());
+                taking.note(&match (is_there, names.is_empty()) {
+                    (true, _) => {
+                        format!("the service {service} takes no requests now; they wait until it does")
+                    }
+                    (false, true) => {
+                        format!("there is no service {service}, nor any other; it is waited for")
+                    }
+                    (false, false) => {
+                        format!("there is no service {service} but {}; it is waited for", names.join(", "))
+                    }
+                });
+            }
+        }
+    }
+
+    /// Opens the items of the slices that have begun. Without any left, and with all images, the steady state begins.
+    fn ask(&mut self, now: Nanos, taking: &mut Taking) -> anyhow::Result<()> {
+        let thread = self.thread;
+        for (number, server) in self.servers.iter_mut().enumerate() {
+            let is_first = server.ask(&self.plan, thread, now, taking)?;
+            if is_first && number == self.active {
+                taking.link.say(Word::Milestone(Milestone::FirstRequest(now)));
+            }
+        }
+        let is_asked = self.servers[self.active].has_asked(&self.plan, thread);
+        if matches!(self.stage, Stage::Startup) && is_asked && taking.has_all() {
+            if self.plan.division.of(thread) == 0 {
+                taking.complete();
+            }
+            self.stage = if self.plan.is_snapshot { Stage::Over } else { self.steady(now, taking) };
+        }
+        Ok(())
+    }
+
+    /// Says who stands by, as soon as that server would be ready.
+    fn say_standing(&mut self, taking: &Taking) {
+        if !matches!(self.stage, Stage::Steady(_)) {
+            return;
+        }
+        for number in (0..self.servers.len()).filter(|number| *number != self.active) {
+            if self.servers[number].stands_by_anew(&self.plan, self.thread) {
+                let name = |number: usize| &self.servers[number].endpoint(&self.plan).server;
+                taking.note(&format!("{} is active, {} stands by", name(self.active), name(number)));
+            }
+        }
+    }
+
+    /// What is sent goes to the active server.
+    fn steady(&self, now: Nanos, taking: &Taking) -> Stage {
+        let asking = self.servers[self.active].asking.as_ref();
+        let (posts, generics) =
+            asking.map(|asking| (asking.posts.clone(), asking.generics.clone())).unwrap_or_default();
+        Stage::Steady(Sending::new(&self.plan, posts, generics, taking.poster, now))
+    }
+
+    /// Has the roles do what is due; when they want that again.
+    fn tick_roles(&mut self, now: Nanos, taking: &mut Taking) -> Option<Nanos> {
+        let Self { servers, reactor, .. } = self;
+        let next = servers.iter_mut().filter(|server| !server.is_out);
+        next.filter_map(|server| server.tick(reactor, now, taking)).min()
+    }
+
+    /// Does what is due, and sends; when to do so again.
+    fn tick(&mut self, now: Nanos, taking: &mut Taking) -> anyhow::Result<Option<Nanos>> {
+        let next = self.tick_roles(now, taking);
+        let server = &mut self.servers[self.active];
+        let mut sends = None;
+        if let Stage::Steady(sending) = &mut self.stage
+            && let Some(mut sender) = server.connection.and_then(|id| self.reactor.sender(id))
+        {
+            let mut out = server.room.outbox(&mut sender);
+            sending.send(now, &mut server.consumer, &mut out, &mut taking.link.tally)?;
+            sends = sending.due();
+        }
+        let asks = self.servers.iter().filter_map(|server| server.due(&self.plan, self.thread));
+        Ok(next.into_iter().chain(sends).chain(asks).min())
+    }
+
+    /// How long there is nothing to do but to take what comes.
+    fn wait(&self, next: Option<Nanos>) -> Duration {
+        if self.plan.spins || matches!(self.stage, Stage::Over) {
+            return Duration::ZERO;
+        }
+        next.map_or(TURN, |next| Duration::from_nanos(next.0.saturating_sub(now().0))).min(TURN)
+    }
+
+    /// Connects, where the roles want it.
+    fn connect(&mut self, now: Nanos, taking: &mut Taking) -> anyhow::Result<()> {
+        for number in 0..self.servers.len() {
+            let server = &mut self.servers[number];
+            if let Some(why) = server.wants.refusal.take().filter(|_| !matches!(self.stage, Stage::Over)) {
+                self.refused(number, &why, taking)?;
+            }
+            let server = &mut self.servers[number];
+            if !std::mem::take(&mut server.wants.connection) || server.is_out {
+                continue;
+            }
+            let endpoint = server.next_endpoint(&self.plan);
+            let begun = resolve(&endpoint.server)
+                .and_then(|all| Ok(self.reactor.connect_to_any(&all, &endpoint.settings, now)?));
+            match begun {
+                Ok(id) => server.connection = Some(id),
+                Err(cause) => {
+                    self.lost(number, &format!("{cause:#}"), taking);
+                    self.disconnected(number, now, taking);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A server's session is over for good.
+    fn refused(&mut self, number: usize, why: &str, taking: &mut Taking) -> anyhow::Result<()> {
+        let server = &mut self.servers[number];
+        server.is_out = true;
+        let what = format!("the session with {} is over: {why}", server.endpoint(&self.plan).server);
+        if number != self.active {
+            taking.note(&what);
+        } else if !self.switch(&what, taking) {
+            let hint = "--user and --password-file say who logs in, --server where";
+            return Err(Hinted::new(what, hint).into());
+        }
+        Ok(())
+    }
+
+    /// A role has no connection any more.
+    fn disconnected(&mut self, number: usize, now: Nanos, taking: &mut Taking) {
+        let (consumer, _, mut hearing) = self.servers[number].hearing(taking);
+        consumer.disconnected(now, &mut hearing);
+    }
+
+    /// Closes connections, where the roles want it, and that of a server that cannot stand by.
+    fn disconnect(&mut self, taking: &mut Taking) {
+        for number in 0..self.servers.len() {
+            let server = &mut self.servers[number];
+            let wants = std::mem::take(&mut server.wants.disconnection);
+            let Some(id) = server.connection.filter(|_| wants || server.is_out) else { continue };
+            self.reactor.close(id);
+            server.leave(taking);
+            if !wants {
+                let name = &server.endpoint(&self.plan).server;
+                let mode = self.plan.servers(self.thread).standby.map_or("", StandbyMode::what);
+                taking.note(&format!("{name} is left out: its login does not offer to stand by for {mode}"));
+            } else if server.wants.refusal.is_none() {
+                let why = server.wants.timed_out.take();
+                let why = why.unwrap_or_else(|| "the provider closed the login".to_owned());
+                self.lost(number, &why, taking);
+            }
+        }
+    }
+
+    fn count_requests(&mut self, taking: &mut Taking) {
+        self.servers.iter_mut().for_each(|server| server.count_requests(taking));
+    }
+
+    /// Says what was missing, lets what was sent go out, and says goodbye.
+    fn log_out(&mut self, taking: &mut Taking) -> anyhow::Result<()> {
+        if let Some(what) = taking.what_is_missing() {
+            taking.note(&what);
+        }
+        (self.stage, taking.is_over) = (Stage::Over, true);
+        self.drain(taking)?;
+        for server in &mut self.servers {
+            if let Some(id) = server.connection {
+                server.with_role(&mut self.reactor, taking, |consumer, out, hearing| {
+                    consumer.log_out(out, hearing);
+                });
+                if let Some(mut sender) = self.reactor.sender(id) {
+                    sender.flush();
+                }
+                self.reactor.close(id);
+            }
+            server.leave(taking);
+            server.count_requests(taking);
+        }
+        Ok(())
+    }
+
+    /// Waits until what was counted as sent is out, and takes what comes meanwhile: a peer that is not read might not read.
+    fn drain(&mut self, taking: &mut Taking) -> anyhow::Result<()> {
+        let until = now().0.saturating_add(DRAIN_NS);
+        loop {
+            let server = &mut self.servers[self.active];
+            let Some(mut sender) = server.connection.and_then(|id| self.reactor.sender(id)) else {
+                return Ok(());
+            };
+            let is_out = server.room.outbox(&mut sender).send_waiting() && sender.unsent() == 0;
+            let now = now();
+            if is_out || now.0 >= until {
+                let tally = &mut taking.link.tally;
+                server.room.unsent(&sender, |message| tally.take_back(message, MessageClass::POST));
+                return Ok(());
+            }
+            self.reactor.wait(TURN)?;
+            self.receive(now, taking)?;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use allocation_counter::measure;
+
+    use super::super::super::allocations::Pair;
+    use super::super::super::options::{ConsumerArgs, of};
+    use super::*;
+
+    /// Updates are decoded and timed, posts come back, and generic messages go both ways.
+    #[test]
+    fn what_is_received_and_posted_allocates_nothing_once_it_goes_on() {
+        let mut pair = Pair::new();
+        let options =
+            "--item-count 100 --posting-rate 1000 --posting-latency-rate 100 --generic-msg-rate 1000";
+        let args =
+            of::<ConsumerArgs>(&format!("{options} --measure-decode --server localhost:{}", pair.port));
+        let plan = Arc::new(Plan::new(&args).unwrap());
+        let mut taking = Taking::new(&plan, 0, pair.link());
+        let mut working = Working::new(&plan, 0).unwrap();
+        pair.serve("--update-rate 10000 --latency-update-rate all --generic-msg-rate 1000");
+        let mut turn = |taking: &mut Taking| {
+            working.turn(taking).unwrap();
+            // A change of phase begins a new tally.
+            if matches!(working.stage, Stage::Steady(_)) { taking.link.tally.counts.updates } else { 0 }
+        };
+        while turn(&mut taking) < 5_000 {}
+        let counted = measure(|| while turn(&mut taking) < 15_000 {});
+        assert_eq!(counted.count_total, 0);
+        let counts = taking.link.tally.counts;
+        assert!(counts.posts > 0 && counts.reflected_posts > 0 && counts.generics_received > 0, "{counts:?}");
+        pair.end(|| _ = turn(&mut taking));
+    }
+}

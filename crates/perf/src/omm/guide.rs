@@ -1,0 +1,761 @@
+//! The guide's own spelling: `-itemCount 100000` for `--item-count 100000`, and links named as LSEG's tools are.
+//!
+//! Arguments are translated before the command line is read. Of an option that cannot mean anything here, one line says why and
+//! what to do instead.
+
+mod line;
+mod spelling;
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use tapeline_console::failure::Hinted;
+use tapeline_console::near;
+
+use self::line::Line;
+pub use self::spelling::Spelling;
+
+/// A tool, by its command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tool {
+    Consumer,
+    Provider,
+    NiProvider,
+    Transport,
+}
+
+/// Sets of tools that have an option.
+const C: u8 = 1 << Tool::Consumer as u8;
+const P: u8 = 1 << Tool::Provider as u8;
+const N: u8 = 1 << Tool::NiProvider as u8;
+const T: u8 = 1 << Tool::Transport as u8;
+
+impl Tool {
+    const ALL: [Self; 4] = [Self::Consumer, Self::Provider, Self::NiProvider, Self::Transport];
+
+    const fn command(self) -> &'static str {
+        match self {
+            Self::Consumer => "consumer",
+            Self::Provider => "provider",
+            Self::NiProvider => "ni-provider",
+            Self::Transport => "transport",
+        }
+    }
+
+    /// Names under which LSEG has the tool, that of EMA first.
+    const fn links(self) -> &'static [&'static str] {
+        match self {
+            Self::Consumer => &["EmaCppConsPerf", "ConsPerf"],
+            Self::Provider => &["EmaCppIProvPerf", "ProvPerf"],
+            Self::NiProvider => &["EmaCppNIProvPerf", "NIProvPerf"],
+            Self::Transport => &["TransportPerf"],
+        }
+    }
+
+    /// Where the hub or provider listens if nothing is said.
+    const fn usual_port(self) -> &'static str {
+        match self {
+            Self::NiProvider => "14003",
+            _ => "14002",
+        }
+    }
+
+    const fn has(self, word: &Word) -> bool {
+        word.tools & (1 << self as u8) != 0
+    }
+}
+
+/// An option of the guide, or of the public tools.
+struct Word {
+    name: &'static str,
+    tools: u8,
+    means: Means,
+}
+
+/// What an option is here.
+#[derive(Clone, Copy)]
+enum Means {
+    /// The option of this name, with the value.
+    Value(&'static str),
+    /// The option of this name, without a value.
+    Flag(&'static str),
+    /// The flag of this name for 1, nothing for 0.
+    OneOrZero(&'static str),
+    /// What Tapeline does always.
+    Always,
+    /// Which thread dispatches: 1 is what Tapeline does unless it is told otherwise, 0 what EMA's tools do.
+    Dispatch,
+    /// Cores of the threads that dispatch.
+    ApiThreads,
+    Host,
+    Port,
+    ConnectionType,
+    EncryptedType,
+    Protocols,
+    /// The name of the consumer or provider in `EmaConfig.xml`.
+    ConfigName,
+    /// What only Java's tools can do, which changes nothing here: why. `true` if it has a value.
+    Idle(bool, &'static str),
+    /// Java's key store, here a file of PEM: of a server its key and certificate, of a client those that it trusts.
+    KeyFile,
+    KeyPassword,
+    /// Cannot be: why, and what to do. `true` if it has a value.
+    Refused(bool, &'static str, &'static str),
+}
+
+const NO_TUNNEL: Means = Means::Refused(false, "there are no tunnel streams", "leave it out");
+const NO_TUNNEL_VALUE: Means = Means::Refused(true, "there are no tunnel streams", "leave it out");
+const NO_MULTICAST: Means =
+    Means::Refused(true, "there is no multicast to hubs", "leave it out, and connect with -h and -p");
+
+const NO_PROXY: Means = Means::Refused(true, "connections are not made through a proxy", "leave it out");
+
+const fn word(name: &'static str, tools: u8, means: Means) -> Word {
+    Word { name, tools, means }
+}
+
+/// The options of the guide's tables 2, 3 and 4, those that the public tools have besides, and TransportPerf's.
+#[rustfmt::skip]
+const WORDS: &[Word] = &[
+    word("tickRate", C | P | N | T, Means::Value("tick-rate")),
+    word("threads", C | P | N | T, Means::Value("threads")),
+    word("mainThread", C | P | N | T, Means::Value("main-thread")),
+    word("summaryFile", C | P | N | T, Means::Value("summary-file")),
+    word("statsFile", C | P | N | T, Means::Value("stats-file")),
+    word("latencyFile", C | P | N | T, Means::Value("latency-file")),
+    word("writeStatsInterval", C | P | N | T, Means::Value("write-stats-interval")),
+    word("noDisplayStats", C | P | N | T, Means::Flag("no-display-stats")),
+    word("nanoTime", C | P | N, Means::Flag("nano-time")),
+    word("msgFile", C | P | N, Means::Value("msg-file")),
+    word("itemFile", C | N, Means::Value("item-file")),
+    word("itemCount", C | N, Means::Value("item-count")),
+    word("commonItemCount", C | N, Means::Value("common-item-count")),
+    word("serviceName", C | P | N, Means::Value("service-name")),
+    word("serviceId", P | N, Means::Value("service-id")),
+    word("useServiceId", C, Means::OneOrZero("use-service-id")),
+    // What is published has a service's number and no name.
+    word("useServiceId", N, Means::Always),
+    word("primeJVM", C, Means::Idle(false, "there is no virtual machine to warm up")),
+    word("downcastDecoding", C, Means::Idle(false, "fields are decoded by their types, in one way")),
+    word("help", C | P | N | T, Means::Flag("help")),
+    word("requestRate", C, Means::Value("request-rate")),
+    word("snapshot", C, Means::Flag("snapshot")),
+    word("steadyStateTime", C, Means::Value("steady-state-time")),
+    word("delaySteadyStateCalc", C, Means::Value("delay-steady-state-calc")),
+    word("postingRate", C, Means::Value("posting-rate")),
+    word("postingLatencyRate", C, Means::Value("posting-latency-rate")),
+    word("genericMsgRate", C | P, Means::Value("generic-msg-rate")),
+    word("genericMsgLatencyRate", C | P, Means::Value("generic-msg-latency-rate")),
+    word("updateRate", P | N, Means::Value("update-rate")),
+    word("latencyUpdateRate", P | N, Means::Value("latency-update-rate")),
+    word("refreshBurstSize", P | N, Means::Value("refresh-burst-size")),
+    word("preEnc", P | N, Means::Flag("pre-enc")),
+    word("measureEncode", P | N, Means::Flag("measure-encode")),
+    word("measureDecode", C | P | N, Means::Flag("measure-decode")),
+    word("runTime", P | N | T, Means::Value("run-time")),
+    word("openLimit", P, Means::Value("open-limit")),
+    word("maxPackCount", P | N, Means::Value("max-pack-count")),
+    word("packBufSize", P | N, Means::Value("pack-buffer-size")),
+    word("uname", C | N, Means::Value("user")),
+    word("consumerName", C, Means::ConfigName),
+    word("providerName", P | N, Means::ConfigName),
+    word("h", C | N, Means::Host),
+    word("p", C | P | N, Means::Port),
+    word("if", P | T, Means::Value("bind")),
+    word("if", C | N, Means::Value("interface")),
+    word("connType", C | P | N, Means::ConnectionType),
+    word("encryptedConnType", C | N, Means::EncryptedType),
+    // Java's names for these two.
+    word("encryptedConnectionType", C | N, Means::EncryptedType),
+    word("c", P, Means::ConnectionType),
+    word("pl", C | P, Means::Protocols),
+    word("websocket", C, Means::Protocols),
+    word("castore", C | N | T, Means::Value("ca")),
+    word("keyfile", C | P | N | T, Means::KeyFile),
+    word("keypasswd", C | P | N | T, Means::KeyPassword),
+    word("cert", P | T, Means::Value("cert")),
+    word("outputBufs", C | P | N | T, Means::Value("guaranteed-output-buffers")),
+    word("inputBufs", C | P | N, Means::Value("num-input-buffers")),
+    word("sendBufSize", C | P | N | T, Means::Value("sys-send-buf-size")),
+    word("recvBufSize", C | P | N | T, Means::Value("sys-recv-buf-size")),
+    word("highWaterMark", C | P | N | T, Means::Value("high-water-mark")),
+    word("maxFragmentSize", P | N | T, Means::Value("max-fragment-size")),
+    word("tcpDelay", C | P | N, Means::Flag("tcp-nodelay=false")),
+    word("directWrite", P | N, Means::Flag("high-water-mark=0")),
+    // TransportPerf's: the guide has no chapter on it.
+    word("appType", T, Means::Value("app-type")),
+    word("msgRate", T, Means::Value("msg-rate")),
+    word("latencyMsgRate", T, Means::Value("latency-msg-rate")),
+    word("msgSize", T, Means::Value("msg-size")),
+    word("pack", T, Means::Value("pack")),
+    word("reflectMsgs", T, Means::Flag("reflect-msgs")),
+    word("busyRead", C | T, Means::Flag("busy-read")),
+    word("tcpDelay", T, Means::Flag("tcp-delay")),
+    word("directWrite", T, Means::Flag("direct-write")),
+    word("compressionType", T, Means::Value("compression")),
+    word("compressionLevel", T, Means::Value("compression-level")),
+    word("summaryFileStatic", T, Means::Value("summary-file")),
+    word("statsFileStatic", T, Means::Value("stats-file")),
+    word("connType", T, Means::Value("conn-type")),
+    word("encryptedConnType", T, Means::Value("encrypted-conn-type")),
+    word("pl", T, Means::Value("pl")),
+    word("h", T, Means::Value("host")),
+    word("p", T, Means::Value("port")),
+    // Each connection is on a reactor, and a consumer's has a watchlist.
+    word("reactor", C | P | N, Means::Always),
+    word("watchlist", C, Means::Always),
+    word("spTLSv1.2", C | P | N | T, Means::Flag("tls-version=1.2")),
+    word("spTLSv1.3", C | P | N | T, Means::Flag("tls-version=1.3")),
+    word("useUserDispatch", C | P | N, Means::Dispatch),
+    word("apiThreads", C | P | N, Means::ApiThreads),
+    word("cipher", P, Means::Refused(true, "ciphers are those of TLS 1.2 and 1.3 that are safe, and not chosen by name", "leave it out")),
+    word("maxOutputBufs", P, Means::Refused(true, "a connection has the output buffers that -outputBufs says, and no more when it needs them", "raise -outputBufs")),
+    word("calcRWFJSONConversionLatency", C, Means::Refused(false, "the time of conversion is not told apart: latencies of JSON have it in them", "leave it out")),
+    word("tunnel", C, NO_TUNNEL),
+    word("tunnelAuth", C, NO_TUNNEL),
+    word("tunnelStreamBuffersUsed", C | P, NO_TUNNEL),
+    word("tunnelStreamOutputBufs", C | P, NO_TUNNEL_VALUE),
+    word("rp", N | T, NO_MULTICAST),
+    word("sp", N | T, NO_MULTICAST),
+    word("u", N | T, NO_MULTICAST),
+    word("ra", N | T, NO_MULTICAST),
+    word("sa", N | T, NO_MULTICAST),
+    word("tp", T, NO_MULTICAST),
+    word("prr", T, NO_MULTICAST),
+    word("proxy", T, Means::Refused(false, "connections are not made through a proxy", "leave it out")),
+    word("ph", T, NO_PROXY),
+    word("pp", T, NO_PROXY),
+    word("plogin", T, NO_PROXY),
+    word("ppasswd", T, NO_PROXY),
+    word("pdomain", T, NO_PROXY),
+    word("krbfile", T, NO_PROXY),
+    word("mcastStats", N | T, Means::Refused(false, "there is no multicast to hubs", "leave it out")),
+    word("takeMCastStats", N, Means::Refused(false, "there is no multicast to hubs", "leave it out")),
+];
+
+/// The settings' file of EMA in the working directory.
+const EMA_CONFIG: &str = "EmaConfig.xml";
+
+/// What options say together.
+#[derive(Default)]
+struct Said {
+    host: Option<String>,
+    port: Option<String>,
+    /// These with the option's spelling.
+    connection: Option<(String, String)>,
+    encrypted: Option<(String, String)>,
+    protocols: Option<(String, String)>,
+    config_name: Option<(String, String)>,
+    has_user_dispatch: bool,
+    /// It was said which thread dispatches, this way or that.
+    has_dispatch: bool,
+    api_threads: Option<String>,
+    /// Each message goes out at once, whatever the high-water mark.
+    is_direct: bool,
+    key_file: Option<String>,
+    has_key_password: bool,
+    /// What was asked for and changes nothing.
+    notes: Vec<String>,
+}
+
+/// A command line in Tapeline's spelling.
+#[derive(Debug, Default)]
+pub struct Translated {
+    /// The command line as clap takes it.
+    pub arguments: Vec<OsString>,
+    /// How errors are to spell the options.
+    pub spelling: Spelling,
+    /// What the user is told of options that change nothing.
+    pub notes: Vec<String>,
+}
+
+/// Arguments as Tapeline spells them, the first being the program's name. What is in its spelling already, and what is of no
+/// performance tool, stays as it is. `folder` is the working directory.
+///
+/// # Errors
+/// An option that is unknown, has no value, or cannot be here; with what to do.
+pub fn translate(arguments: &[OsString], folder: &Path) -> Result<Translated, Hinted> {
+    let Some((tool, link, rest)) = called(arguments) else {
+        return Ok(Translated { arguments: arguments.to_vec(), ..Translated::default() });
+    };
+    let mut line = Line::new(tool);
+    let mut spelling = Spelling::default();
+    let mut said = Said::default();
+    let mut is_guides = link.is_some();
+    let mut rest = rest.iter();
+    while let Some(argument) = rest.next() {
+        let Some(text) = argument.to_str() else {
+            line.word(argument.clone());
+            continue;
+        };
+        let Some((spelled, word, value)) = find(tool, text)? else {
+            match plain(&line, text) {
+                None => line.word(argument.clone()),
+                Some((option, has_value)) => {
+                    let mut words = vec![argument.clone()];
+                    if has_value {
+                        words.extend(rest.next().cloned());
+                    }
+                    spelling.typed(&option, &format!("--{option}"));
+                    said.plain(&option, words, &mut line);
+                }
+            }
+            continue;
+        };
+        is_guides |= !spelled.starts_with("--");
+        // A lone -h asks for help, as -? does; with a value it is the guide's host.
+        let is_host = word.name == "h";
+        if is_host && rest.as_slice().first().is_none_or(|next| next.to_string_lossy().starts_with('-')) {
+            line.word("--help".into());
+            continue;
+        }
+        let value = match value {
+            Some(value) => value.to_owned(),
+            // Java's tools take true and false for 1 and 0, and an option alone for true.
+            None if word.is_switch() => match rest.as_slice().first().and_then(|next| next.to_str()) {
+                Some(said @ ("true" | "false")) => {
+                    rest.next();
+                    if said == "true" { "1" } else { "0" }.to_owned()
+                }
+                Some(next) if word.has_value() && !next.starts_with('-') => {
+                    rest.next();
+                    next.to_owned()
+                }
+                _ => "1".to_owned(),
+            },
+            None if word.has_value() => match rest.next() {
+                Some(value) => value.to_str().map(str::to_owned).ok_or_else(|| {
+                    Hinted::new(
+                        format!("the value of {spelled} is no UTF-8"),
+                        format!("write --{} for it", kebab(word.name)),
+                    )
+                })?,
+                None => {
+                    return Err(Hinted::new(format!("{spelled} has no value"), "a value comes behind it"));
+                }
+            },
+            None => String::new(),
+        };
+        for (option, as_guide) in word.names() {
+            spelling.typed(option, &as_guide);
+        }
+        said.guides(tool, spelled, word, value, &mut line)?;
+    }
+    if is_guides {
+        spelling.is_guides(tool);
+    }
+    let notes = said.together(tool, link, folder, &mut line)?;
+    let mut arguments: Vec<OsString> = ["tapeline", "omm", tool.command()].map(OsString::from).to_vec();
+    arguments.extend(line.words());
+    Ok(Translated { arguments, spelling, notes })
+}
+
+/// The option that an argument is in Tapeline's spelling, and whether its value comes behind it.
+fn plain(line: &Line, text: &str) -> Option<(String, bool)> {
+    let long = text.strip_prefix("--")?;
+    let (name, has_own) = long.split_once('=').map_or((long, false), |(name, _)| (name, true));
+    let (option, has_value) = line.option(name)?;
+    Some((option.to_owned(), has_value && !has_own))
+}
+
+/// Which tool is called, by which link if by one, and its arguments.
+fn called(arguments: &[OsString]) -> Option<(Tool, Option<&str>, &[OsString])> {
+    let (program, rest) = arguments.split_first()?;
+    let name = Path::new(program).file_name()?.to_str()?;
+    let name = name.strip_suffix(".exe").unwrap_or(name);
+    if let Some(tool) = Tool::ALL.into_iter().find(|tool| tool.links().contains(&name)) {
+        return Some((tool, Some(name), rest));
+    }
+    match rest {
+        [omm, command, rest @ ..] if omm == "omm" => {
+            let tool = Tool::ALL.into_iter().find(|tool| command == tool.command())?;
+            Some((tool, None, rest))
+        }
+        _ => None,
+    }
+}
+
+/// How an argument is spelled, which word it is, and its value if that is in the same argument.
+type Found<'a> = (&'a str, &'static Word, Option<&'a str>);
+
+/// Finds the word that an argument is; `None` for what stays as it is: values, and options in Tapeline's spelling.
+fn find(tool: Tool, text: &str) -> Result<Option<Found<'_>>, Hinted> {
+    let words = || WORDS.iter().filter(|word| tool.has(word));
+    if let Some(long) = text.strip_prefix("--") {
+        // What Tapeline has no option for is refused in its spelling too.
+        let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
+        let found = words().find(|word| {
+            matches!(word.means, Means::Refused(..) | Means::Always | Means::Dispatch)
+                && kebab(word.name) == name
+        });
+        let spelled = text.get(..name.len() + 2).unwrap_or(text);
+        return Ok(found.map(|word| (spelled, word, value)));
+    }
+    let Some(short) = text.strip_prefix('-') else { return Ok(None) };
+    if short == "?" {
+        return Ok(Some((text, &HELP, None)));
+    }
+    if !short.starts_with(|letter: char| letter.is_ascii_alphabetic())
+        || short == "V"
+        || short == "h" && !words().any(|word| word.name == "h")
+    {
+        return Ok(None);
+    }
+    match words().find(|word| word.name == short) {
+        Some(word) => Ok(Some((text, word, None))),
+        None => {
+            let known: Vec<&str> = words().map(|word| word.name).collect();
+            let hint = match near::nearest(short, &known) {
+                Some(near) => format!("there is -{near}"),
+                None => "-? shows the options".to_owned(),
+            };
+            Err(Hinted::new(format!("{text} is no option of {}", tool.command()), hint))
+        }
+    }
+}
+
+const HELP: Word = word("?", C | P | N | T, Means::Flag("help"));
+
+fn has_host(tool: Tool) -> bool {
+    WORDS.iter().any(|word| tool.has(word) && matches!(word.means, Means::Host))
+}
+
+/// Whether a tool is called as EMA's, whose defaults and files it takes then.
+fn is_ema(tool: Tool, link: Option<&str>) -> bool {
+    tool != Tool::Transport && link.is_some_and(|link| tool.links().first() == Some(&link))
+}
+
+impl Word {
+    const fn has_value(&self) -> bool {
+        let is_alone = matches!(self.means, Means::Flag(_) | Means::Always);
+        !is_alone && !matches!(self.means, Means::Refused(false, ..) | Means::Idle(false, _))
+    }
+
+    /// Whether it says yes or no.
+    const fn is_switch(&self) -> bool {
+        matches!(self.means, Means::OneOrZero(_) | Means::Dispatch) || !self.has_value()
+    }
+}
+
+/// Names of what is said inside WebSockets: the guide's, and Tapeline's.
+const SUB_PROTOCOLS: [&str; 3] = ["rssl.rwf", "tr_json2", "rssl.json.v2"];
+const OUR_SUB_PROTOCOLS: [&str; 3] = ["rwf", "json", "json-v2"];
+
+/// A list with commas or blanks, as one with commas.
+fn sub_protocols(option: &str, list: &str) -> Result<String, Hinted> {
+    let names: Vec<&str> = list.split([',', ' ', '\t']).filter(|name| !name.is_empty()).collect();
+    let is_known = |name: &str| SUB_PROTOCOLS.contains(&name) || OUR_SUB_PROTOCOLS.contains(&name);
+    match names.iter().find(|name| !is_known(name)) {
+        None => Ok(names.join(",")),
+        Some(unknown) => {
+            let [rwf, json, json_v2] = SUB_PROTOCOLS;
+            let what = format!("{option} has '{unknown}'; expected {rwf}, {json} or {json_v2}");
+            let near = near::nearest(unknown, &SUB_PROTOCOLS).map(|near| format!("there is {near}"));
+            Err(Hinted::new(what, near.unwrap_or_default()))
+        }
+    }
+}
+
+/// `itemCount` as `item-count`.
+fn kebab(name: &str) -> String {
+    let mut kebab = String::new();
+    for letter in name.chars() {
+        if letter.is_ascii_uppercase() {
+            kebab.push('-');
+        }
+        kebab.push(letter.to_ascii_lowercase());
+    }
+    kebab
+}
+
+impl Said {
+    /// An option in Tapeline's spelling: where the guide's has said the same before, it counts no longer.
+    fn plain(&mut self, option: &str, words: Vec<OsString>, line: &mut Line) {
+        match option {
+            "server" => (self.host, self.port) = (None, None),
+            "websocket" => self.protocols = None,
+            "api-dispatch" | "api-threads" | "busy-read" => {
+                self.has_dispatch = true;
+                self.has_user_dispatch = false;
+                self.api_threads = self.api_threads.take().filter(|_| option != "api-threads");
+            }
+            "high-water-mark" => self.is_direct = false,
+            "key" | "ca" => self.key_file = None,
+            _ => {}
+        }
+        line.plain(option, words);
+        if option == "config-name" && self.config_name.is_some() {
+            self.config_name = line.value(option).map(|name| ("--config-name".to_owned(), name.to_owned()));
+        }
+    }
+
+    /// One of the guide's.
+    fn guides(
+        &mut self,
+        tool: Tool,
+        spelled: &str,
+        word: &'static Word,
+        value: String,
+        line: &mut Line,
+    ) -> Result<(), Hinted> {
+        let one_or_zero = || Hinted::new(format!("{spelled} is '{value}'; expected 1 or 0"), "");
+        self.has_dispatch |= matches!(word.means, Means::Dispatch | Means::ApiThreads);
+        match word.means {
+            Means::Value(option) => line.guides(&format!("{option}={value}")),
+            Means::Flag(option) if value == "0" => {
+                self.is_direct &= word.name != "directWrite";
+                line.withdraw(option.split_once('=').map_or(option, |(option, _)| option));
+            }
+            Means::Flag(option) => {
+                self.is_direct |= word.name == "directWrite";
+                line.guides(option);
+            }
+            Means::OneOrZero(option) => match value.as_str() {
+                "1" => line.guides(option),
+                "0" => line.withdraw(option),
+                _ => return Err(one_or_zero()),
+            },
+            Means::Always => {}
+            Means::Idle(_, why) => self.notes.push(format!("{spelled} changes nothing: {why}")),
+            Means::KeyFile => self.key_file = Some(value),
+            Means::KeyPassword => self.has_key_password = true,
+            Means::Dispatch => match value.as_str() {
+                "1" => {
+                    self.has_user_dispatch = true;
+                    line.withdraw("api-dispatch");
+                }
+                "0" => {
+                    self.has_user_dispatch = false;
+                    line.guides("api-dispatch");
+                }
+                _ => return Err(one_or_zero()),
+            },
+            Means::ApiThreads => {
+                line.guides(&format!("api-threads={value}"));
+                self.api_threads = Some(value);
+            }
+            Means::Host => self.host = Some(value),
+            Means::Port if has_host(tool) => self.port = Some(value),
+            Means::Port => line.guides(&format!("port={value}")),
+            Means::ConnectionType => self.connection = Some((spelled.to_owned(), value)),
+            Means::EncryptedType => self.encrypted = Some((spelled.to_owned(), value)),
+            Means::Protocols => {
+                line.withdraw("websocket");
+                self.protocols = Some((spelled.to_owned(), value));
+            }
+            Means::ConfigName => {
+                line.withdraw("config-name");
+                self.config_name = Some((spelled.to_owned(), value));
+            }
+            Means::Refused(_, why, hint) => {
+                return Err(Hinted::new(format!("{spelled} cannot be: {why}"), hint));
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the options that follow from several.
+    fn together(
+        mut self,
+        tool: Tool,
+        link: Option<&str>,
+        folder: &Path,
+        line: &mut Line,
+    ) -> Result<Vec<String>, Hinted> {
+        for option in self.config(tool, link, folder, line.has("config"))? {
+            line.guides(&option);
+        }
+        if let Some(list) = &self.api_threads {
+            if self.has_user_dispatch {
+                let what = format!("-apiThreads {list} is of API dispatch, and -useUserDispatch is 1");
+                return Err(Hinted::new(what, "say -useUserDispatch 0, or leave -apiThreads out"));
+            }
+            // As many connections, whose own threads are bound to none.
+            if !line.has("threads") {
+                line.guides(&format!("threads={}", vec!["-1"; list.split(',').count()].join(",")));
+            }
+        }
+        if is_ema(tool, link) && !self.has_dispatch {
+            line.guides("api-dispatch");
+        }
+        // What goes out at once waits for no mark, whichever was said last.
+        if self.is_direct {
+            line.withdraw("high-water-mark");
+            if tool != Tool::Transport {
+                line.guides("high-water-mark=0");
+            }
+        }
+        let is_client = has_host(tool);
+        self.server(tool, line)?;
+        self.key_file(tool, folder, line)?;
+        let is_websocket = self.connection(is_client, line)?;
+        let protocols = match &self.protocols {
+            Some((spelled, list)) => Some((spelled.as_str(), sub_protocols(spelled, list)?)),
+            None => None,
+        };
+        match protocols {
+            // EMA's option says that it is a WebSocket; ETA's says which kinds if it is one.
+            Some(("-pl", list)) if is_client && !is_websocket => {
+                let (spelled, kind) =
+                    self.connection.unwrap_or_else(|| ("-connType".to_owned(), "socket".to_owned()));
+                let what = format!("-pl {list} is of WebSockets, and {spelled} is {kind}");
+                return Err(Hinted::new(what, format!("say {spelled} websocket, or leave -pl out")));
+            }
+            Some((_, list)) => line.guides(&format!("websocket={list}")),
+            None if is_client && is_websocket && !line.has("websocket") => {
+                line.guides("websocket=rssl.rwf");
+            }
+            None => {}
+        }
+        Ok(self.notes)
+    }
+
+    /// What Java's tools keep in one file under a password.
+    fn key_file(&mut self, tool: Tool, folder: &Path, line: &mut Line) -> Result<(), Hinted> {
+        let Some(file) = self.key_file.take() else {
+            if self.has_key_password {
+                self.notes.push("-keypasswd changes nothing: there is no -keyfile".to_owned());
+            }
+            return Ok(());
+        };
+        // What cannot be read is said by who opens it.
+        let bytes = std::fs::read(folder.join(&file)).unwrap_or_default();
+        // Those of JKS and JCEKS begin with magic numbers, those of PKCS #12 as all DER does.
+        if [&b"\xFE\xED\xFE\xED"[..], b"\xCE\xCE\xCE\xCE", b"\x30\x82"]
+            .iter()
+            .any(|magic| bytes.starts_with(magic))
+        {
+            let what = format!("-keyfile {file} is a key store of Java's; PEM is expected");
+            let hint = "keytool -importkeystore -srckeystore FILE -destkeystore F.p12 -deststoretype PKCS12, then \
+                        openssl pkcs12 -in F.p12 -nodes -out F.pem";
+            return Err(Hinted::new(what, hint));
+        }
+        let text = String::from_utf8_lossy(&bytes);
+        if text.contains("ENCRYPTED") {
+            let what = format!("-keyfile {file} has a key under a password, which is not opened here");
+            return Err(Hinted::new(what, "openssl pkey -in FILE -out key.pem writes it without"));
+        }
+        if self.has_key_password {
+            self.notes.push(format!("-keypasswd changes nothing: {file} is not under a password"));
+        }
+        let is_client = has_host(tool) || tool == Tool::Transport && self.is_transport_client(line);
+        if !is_client {
+            if !line.has("cert") && text.contains("BEGIN CERTIFICATE") {
+                line.guides(&format!("cert={file}"));
+            }
+            line.guides(&format!("key={file}"));
+        } else if line.has("tls") || self.is_encrypted(line) {
+            line.guides(&format!("ca={file}"));
+        } else {
+            self.notes.push("-keyfile changes nothing: the connection is not encrypted".to_owned());
+        }
+        Ok(())
+    }
+
+    fn is_encrypted(&self, line: &Line) -> bool {
+        self.connection.as_ref().is_some_and(|(_, kind)| kind == "encrypted")
+            || line.value("conn-type") == Some("encrypted")
+    }
+
+    fn is_transport_client(&self, line: &Line) -> bool {
+        line.value("app-type") == Some("client") || line.has_word("client")
+    }
+
+    /// Where a client's server is: what of it the guide's options have not said is that of `--server`, or as usual.
+    fn server(&mut self, tool: Tool, line: &mut Line) -> Result<(), Hinted> {
+        if self.host.is_none() && self.port.is_none() {
+            return Ok(());
+        }
+        if let Some(port) = &self.port
+            && !port.parse::<u16>().is_ok_and(|port| port > 0)
+        {
+            return Err(Hinted::new(format!("-p is '{port}', which is no port; expected 1 to 65535"), ""));
+        }
+        let before = line.value("server").and_then(|server| server.rsplit_once(':'));
+        let (host, port) = before.unwrap_or(("localhost", tool.usual_port()));
+        let host = self.host.as_deref().unwrap_or(host);
+        let is_bare = host.contains(':') && !host.starts_with('[');
+        let host = if is_bare { format!("[{host}]") } else { host.to_owned() };
+        let server = format!("server={host}:{}", self.port.as_deref().unwrap_or(port));
+        line.guides(&server);
+        Ok(())
+    }
+
+    /// What the type of connection comes to; whether it is a WebSocket.
+    fn connection(&self, is_client: bool, line: &mut Line) -> Result<bool, Hinted> {
+        let usual = ("-connType".to_owned(), "socket".to_owned());
+        let (outer, kind) = self.connection.as_ref().unwrap_or(&usual);
+        let (option, inner) = match (kind.as_str(), &self.encrypted) {
+            ("encrypted", Some((option, inner))) => (option, inner.as_str()),
+            ("encrypted", None) => (outer, "socket"),
+            (kind, _) => (outer, kind),
+        };
+        let known = "expected socket, websocket or encrypted";
+        match inner {
+            "socket" | "websocket" => {}
+            "http" => {
+                let why = "RSSL is not tunnelled through HTTP";
+                return Err(Hinted::new(format!("{option} http cannot be: {why}"), "take websocket"));
+            }
+            "reliableMCast" => {
+                let what = format!("{option} reliableMCast cannot be: there is no multicast to hubs");
+                return Err(Hinted::new(what, "take socket"));
+            }
+            _ => return Err(Hinted::new(format!("{option} is '{inner}'; {known}"), "")),
+        }
+        if kind == "encrypted" && is_client {
+            line.guides("tls");
+        } else if kind == "encrypted" && !line.has("cert") {
+            let hint = "name them with -cert and -keyfile";
+            return Err(Hinted::new(format!("{outer} encrypted needs a certificate and a key"), hint));
+        }
+        Ok(inner == "websocket")
+    }
+
+    /// Which settings of `EmaConfig.xml` count: those that are named, or through a link of EMA's those that its tools take.
+    fn config(
+        &self,
+        tool: Tool,
+        link: Option<&str>,
+        folder: &Path,
+        has_config: bool,
+    ) -> Result<Vec<String>, Hinted> {
+        let usual = match (tool, &self.protocols) {
+            (Tool::Consumer, Some((_, list))) if list.contains("json") => "Perf_Consumer_WSJSON",
+            (Tool::Consumer, Some(_)) => "Perf_Consumer_WSRWF",
+            (Tool::Consumer, None) => "Perf_Consumer",
+            (Tool::NiProvider, _) => "Perf_NIProvider",
+            _ => "Perf_Provider",
+        };
+        let name = match (&self.config_name, is_ema(tool, link)) {
+            (Some((_, name)), _) => name.as_str(),
+            (None, true) => usual,
+            (None, false) => return Ok(Vec::new()),
+        };
+        if has_config {
+            return Ok(vec![format!("config-name={name}")]);
+        }
+        let Ok(text) = std::fs::read_to_string(folder.join(EMA_CONFIG)) else {
+            return match &self.config_name {
+                None => Ok(Vec::new()),
+                Some((option, _)) => {
+                    let what = format!("{option} {name} is of {EMA_CONFIG}, which is not in this folder");
+                    Err(Hinted::new(what, "--config names another file"))
+                }
+            };
+        };
+        // The first thread's; what the file has for further ones is found by their numbers when it is read.
+        let is_there = |name: &str| text.contains(&format!("\"{name}\""));
+        let numbered = format!("{name}_1");
+        let name = if !is_there(name) && is_there(&numbered) { &numbered } else { name };
+        let config = format!("config={EMA_CONFIG}");
+        // What a tool takes unasked can be missing: then the file's own default counts.
+        if self.config_name.is_none() && !is_there(name) {
+            return Ok(vec![config]);
+        }
+        Ok(vec![config, format!("config-name={name}")])
+    }
+}
+
+#[cfg(test)]
+mod tests;

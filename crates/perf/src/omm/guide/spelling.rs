@@ -1,0 +1,118 @@
+//! How the user spells options: errors name them the same way.
+
+use std::collections::HashMap;
+
+use super::{Means, Tool, WORDS};
+
+/// Options in Tapeline's spelling, with their dashes, and as the user spells them where that is otherwise.
+#[derive(Clone, Debug, Default)]
+pub struct Spelling {
+    names: HashMap<String, String>,
+    /// Options that the user has spelled: another spelling of a tool's words does not change them.
+    typed: Vec<String>,
+}
+
+impl Spelling {
+    /// All options of a tool as the guide has them, but for those that were spelled already.
+    pub(super) fn is_guides(&mut self, tool: Tool) {
+        for word in WORDS.iter().filter(|word| tool.has(word) && word.name != "help") {
+            for (option, as_guide) in word.names() {
+                let option = format!("--{option}");
+                if !self.typed.contains(&option) {
+                    self.names.entry(option).or_insert(as_guide);
+                }
+            }
+        }
+    }
+
+    /// The user has spelled an option so; without dashes, as Tapeline has it.
+    pub(super) fn typed(&mut self, option: &str, spelled: &str) {
+        let option = format!("--{option}");
+        if spelled == option {
+            self.names.remove(&option);
+        } else {
+            self.names.insert(option.clone(), spelled.to_owned());
+        }
+        self.typed.push(option);
+    }
+
+    /// Whether options are as Tapeline has them.
+    pub fn is_plain(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    /// A text with each option as the user spells it.
+    pub fn respelled(&self, text: &str) -> String {
+        let mut out = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(at) = rest.find("--") {
+            let (before, option) = rest.split_at(at);
+            out.push_str(before);
+            let is_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
+            let name = option.split(|letter| !is_name(letter)).next().unwrap_or_default();
+            let is_start = ends_with_style(&out) || !out.ends_with(is_name);
+            out.push_str(self.names.get(name).filter(|_| is_start).map_or(name, String::as_str));
+            rest = &option[name.len()..];
+        }
+        out.push_str(rest);
+        out
+    }
+}
+
+/// Whether a text ends with the code that begins or ends a colour, which is no part of a word.
+fn ends_with_style(text: &str) -> bool {
+    let code = text.rfind("\u{1b}[").and_then(|at| text[at + 2..].strip_suffix('m'));
+    code.is_some_and(|code| code.chars().all(|letter| letter.is_ascii_digit() || letter == ';'))
+}
+
+impl super::Word {
+    /// The options that a word comes to, each with how the guide says it.
+    pub(super) fn names(&self) -> Vec<(&'static str, String)> {
+        let spelled = format!("-{}", self.name);
+        let option = match self.means {
+            Means::Value(option) | Means::Flag(option) | Means::OneOrZero(option) => {
+                option.split_once('=').map_or(option, |(option, _)| option)
+            }
+            Means::ApiThreads => "api-threads",
+            Means::Dispatch => return vec![("api-dispatch", format!("{spelled} 0"))],
+            Means::Host => "server",
+            Means::ConnectionType => return vec![("tls", format!("{spelled} encrypted"))],
+            Means::Protocols => "websocket",
+            Means::ConfigName => "config-name",
+            // What follows from it is found when all is read.
+            Means::KeyFile => return vec![("key", spelled.clone()), ("ca", spelled)],
+            Means::Port | Means::EncryptedType | Means::KeyPassword => return Vec::new(),
+            Means::Always | Means::Idle(..) | Means::Refused(..) => return Vec::new(),
+        };
+        vec![(option, spelled)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_named_as_they_were_spelled() {
+        let mut spelling = Spelling::default();
+        assert_eq!(spelling.respelled("--update-rate is 5"), "--update-rate is 5");
+        spelling.typed("update-rate", "-updateRate");
+        spelling.typed("tick-rate", "--tick-rate");
+        spelling.is_guides(Tool::Provider);
+        for (text, said) in [
+            ("--update-rate is 5, less than --tick-rate", "-updateRate is 5, less than --tick-rate"),
+            ("'--pre-enc', (--max-pack-count)=1", "'-preEnc', (-maxPackCount)=1"),
+            ("for '\u{1b}[1;33m--run-time\u{1b}[0m'", "for '\u{1b}[1;33m-runTime\u{1b}[0m'"),
+            ("--api-dispatch or --api-threads", "-useUserDispatch 0 or -apiThreads"),
+            // What is no option of the guide, or none at all.
+            (
+                "--jitter-time --update-rate-x a--update-rate ---",
+                "--jitter-time --update-rate-x a--update-rate ---",
+            ),
+            ("--", "--"),
+            ("", ""),
+        ] {
+            assert_eq!(spelling.respelled(text), said);
+        }
+    }
+}

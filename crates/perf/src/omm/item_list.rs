@@ -1,0 +1,313 @@
+//! Which items: the list of the guide's chapter 8.2 (`350k.xml`).
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use quick_xml::events::BytesStart;
+use tapeline_client::xml::{self, Fault, Tag, Tags};
+use tapeline_console::failure::Hinted;
+use tapeline_console::near;
+use tapeline_console::paths;
+use tapeline_omm::rwf::Domain;
+
+use super::source::Source;
+
+/// Bytes of a file at most: of a million items as the public lists have them.
+const MOST_BYTES: u64 = 64 << 20;
+/// Items that are built in, and how many of them take posts and generic messages: as the public list.
+const BUILT_IN: usize = 350_000;
+const BUILT_IN_OPEN_TO_POSTS: usize = 10_000;
+/// Bytes of a name at most: what the key of a message has room for.
+const LONGEST_NAME: usize = 255;
+/// Items of a list that is read whole, at most.
+pub const MOST_ITEMS: usize = 1_000_000;
+/// The guide's name of the file.
+pub(super) const FILE: &str = "350k.xml";
+
+/// An item of the list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Item {
+    /// MarketPrice or MarketByOrder.
+    pub domain: Domain,
+    /// The item's name.
+    pub name: String,
+    /// Posts are sent to it, if there are any.
+    pub takes_posts: bool,
+    /// Generic messages are sent to it, if there are any.
+    pub takes_generics: bool,
+    /// It is opened as a snapshot.
+    pub is_snapshot: bool,
+}
+
+impl Item {
+    fn named(name: String) -> Self {
+        Self {
+            domain: Domain::MARKET_PRICE,
+            name,
+            takes_posts: false,
+            takes_generics: false,
+            is_snapshot: false,
+        }
+    }
+}
+
+/// The first `count` items of a list; without one, those of `350k.xml` in the working directory if it is there, else RDT1 to
+/// RDT350000, of which the first 10,000 take posts and generic messages.
+///
+/// # Errors
+/// It cannot be read, has too few, or one of them twice; or file, line and what was expected.
+pub(super) fn load(path: Option<&Path>, count: usize) -> anyhow::Result<Vec<Item>> {
+    let (list, items) = match Source::of(path, FILE) {
+        Source::File(path) => {
+            let file = paths::shown(&path).to_string();
+            let listed = listed(&path, count)?;
+            listed.check_once().map_err(|fault| fault.in_file(&file))?;
+            (file, listed.items)
+        }
+        Source::BuiltIn => ("the list that is built in".to_owned(), built_in(count)),
+    };
+    if items.len() < count {
+        let hint = "name a longer list with --item-file, or fewer items with --item-count";
+        let what = format!("{list} has {} items, and {count} are asked for", items.len());
+        return Err(Hinted::new(what, hint).into());
+    }
+    Ok(items)
+}
+
+fn built_in(count: usize) -> Vec<Item> {
+    let item = |number: usize| Item {
+        takes_posts: number <= BUILT_IN_OPEN_TO_POSTS,
+        takes_generics: number <= BUILT_IN_OPEN_TO_POSTS,
+        ..Item::named(format!("RDT{number}"))
+    };
+    (1..=count.min(BUILT_IN)).map(item).collect()
+}
+
+/// The first `most` items of a file: an item list, or names of MarketPrice items, one a line; empty lines and those that
+/// begin with `#` are none. What comes behind them is not read.
+///
+/// # Errors
+/// It cannot be read; or file, line and what was expected.
+pub fn read(path: &Path, most: usize) -> anyhow::Result<Vec<Item>> {
+    Ok(listed(path, most)?.items)
+}
+
+fn listed(path: &Path, most: usize) -> anyhow::Result<Listed> {
+    let text = xml::text(paths::short(path), MOST_BYTES, "a list of items")?;
+    Ok(parse(&text, most).map_err(|fault| fault.in_file(&paths::shown(&path).to_string()))?)
+}
+
+/// Items of a file.
+#[derive(Debug, Default)]
+struct Listed {
+    items: Vec<Item>,
+    /// The line of each.
+    lines: Vec<usize>,
+}
+
+impl Listed {
+    fn push(&mut self, line: usize, item: Item) {
+        self.items.push(item);
+        self.lines.push(line);
+    }
+
+    /// Who opens an item twice on one connection has one stream of it, and counts that do not fit.
+    fn check_once(&self) -> Result<(), Fault> {
+        let mut first = HashMap::with_capacity(self.items.len());
+        for (item, line) in self.items.iter().zip(&self.lines) {
+            if let Some(before) = first.insert((item.domain, item.name.as_str()), line) {
+                let what = format!("the item {} is on line {before} already; expected it once", item.name);
+                return Err(Fault::new(*line, what, "leave one of them out"));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn parse(text: &str, most: usize) -> Result<Listed, Fault> {
+    let mut listed = Listed::default();
+    if !text.trim_start_matches('\u{feff}').trim_start().starts_with('<') {
+        let lines = (1..).zip(text.lines().map(str::trim));
+        let names = lines.filter(|(_, name)| !name.is_empty() && !name.starts_with('#'));
+        names.take(most).for_each(|(line, name)| listed.push(line, Item::named(name.to_owned())));
+        return Ok(listed);
+    }
+    let mut tags = Tags::new(text);
+    let mut depth = 0;
+    while listed.items.len() < most
+        && let Some(tag) = tags.next_tag()?
+    {
+        let line = tags.line();
+        let (start, is_open) = match tag {
+            Tag::Open(start) => (start, true),
+            Tag::Empty(start) => (start, false),
+            Tag::Close => {
+                depth -= 1;
+                continue;
+            }
+            Tag::Text => continue,
+        };
+        match (depth, start.name().as_ref()) {
+            (0, "itemList") => {}
+            (1, "item") => listed.push(line, item(&start, line)?),
+            (0, other) => {
+                return Err(Fault::new(line, format!("the root element is {other}; expected itemList"), ""));
+            }
+            (1, other) => {
+                return Err(Fault::new(line, format!("{other} has no place in itemList; expected item"), ""));
+            }
+            (_, other) => {
+                return Err(Fault::new(line, format!("{other} has no place in an item, which is empty"), ""));
+            }
+        }
+        depth += usize::from(is_open);
+    }
+    if depth > 0 && listed.items.len() < most {
+        return Err(Fault::new(tags.line(), "the list ends in the middle of an element", ""));
+    }
+    Ok(listed)
+}
+
+/// `<item domain="MarketPrice" name="RDT1" post="true"/>`
+fn item(start: &BytesStart<'_>, line: usize) -> Result<Item, Fault> {
+    const KNOWN: [&str; 6] = ["domain", "name", "post", "generic", "genMsg", "snapshot"];
+    let (mut domain, mut name) = (None, None);
+    let (mut posts, mut generics, mut snapshot) = (None, None, None);
+    for attribute in xml::attributes(start, line) {
+        let (key, value) = attribute?;
+        let twice = |is_there: bool| match is_there {
+            true => Err(Fault::new(line, format!("{key} is given twice"), "")),
+            false => Ok(()),
+        };
+        let flag = |flag: &mut Option<bool>| {
+            twice(flag.is_some())?;
+            let what = || Fault::new(line, format!("{key} is '{value}'; expected true or false"), "");
+            *flag = Some(value.parse().map_err(|_| what())?);
+            Ok(())
+        };
+        match &*key {
+            "domain" => {
+                twice(domain.is_some())?;
+                domain = Some(match &*value {
+                    "MarketPrice" => Domain::MARKET_PRICE,
+                    "MarketByOrder" => Domain::MARKET_BY_ORDER,
+                    _ => {
+                        let what = format!("domain is '{value}'; expected MarketPrice or MarketByOrder");
+                        return Err(Fault::new(line, what, ""));
+                    }
+                });
+            }
+            "name" => {
+                twice(name.is_some())?;
+                if value.is_empty() || value.len() > LONGEST_NAME {
+                    let what = format!("name has {} bytes; expected 1 to {LONGEST_NAME}", value.len());
+                    return Err(Fault::new(line, what, ""));
+                }
+                name = Some(value.into_owned());
+            }
+            "post" => flag(&mut posts)?,
+            // The guide has it as genMsg; its tools and files have generic.
+            "generic" | "genMsg" => flag(&mut generics)?,
+            "snapshot" => flag(&mut snapshot)?,
+            _ => {
+                let hint = near::nearest(&key, &KNOWN).map(|near| format!("there is {near}"));
+                let what = format!("item has an attribute {key}; expected {}", KNOWN.join(", "));
+                return Err(Fault::new(line, what, hint.unwrap_or_default()));
+            }
+        }
+    }
+    let missing = |what: &str| Fault::new(line, format!("an item has no {what}"), "");
+    let item = Item {
+        domain: domain.ok_or_else(|| missing("domain"))?,
+        name: name.ok_or_else(|| missing("name"))?,
+        takes_posts: posts.unwrap_or(false),
+        takes_generics: generics.unwrap_or(false),
+        is_snapshot: snapshot.unwrap_or(false),
+    };
+    for (is_so, what) in [(item.takes_posts, "post"), (item.takes_generics, "generic")] {
+        if is_so && item.is_snapshot {
+            let what = format!("the item {} has both {what} and snapshot; expected one of them", item.name);
+            return Err(Fault::new(line, what, ""));
+        }
+    }
+    Ok(item)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SMALL: &str = r#"<?xml version="1.0"?>
+<!-- Two of them. -->
+<itemList>
+    <item domain="MarketPrice" name="A" post="true" genMsg="true"/>
+    <item domain="MarketByOrder" name="B&amp;C" generic="true" snapshot="false"></item>
+    <item snapshot="true" name="D" domain="MarketPrice" />
+</itemList>
+"#;
+
+    fn fault(from: &str, to: &str) -> (usize, String) {
+        let fault = parse(&SMALL.replace(from, to), 10).unwrap_err();
+        (fault.line, fault.what)
+    }
+
+    #[test]
+    fn attributes_are_those_of_the_guide() {
+        let Listed { items, lines } = parse(SMALL, 10).unwrap();
+        assert_eq!(lines, [4, 5, 6]);
+        let a = Item { takes_posts: true, takes_generics: true, ..Item::named("A".to_owned()) };
+        let b =
+            Item { domain: Domain::MARKET_BY_ORDER, takes_generics: true, ..Item::named("B&C".to_owned()) };
+        let d = Item { is_snapshot: true, ..Item::named("D".to_owned()) };
+        assert_eq!(items, [a.clone(), b, d]);
+        assert_eq!(parse(SMALL, 1).unwrap().items, [a]);
+        let names = parse("# names\nA\n\n  B \nC", 2).unwrap();
+        assert_eq!(names.items, ["A", "B"].map(|name| Item::named(name.to_owned())));
+        assert_eq!(names.lines, [2, 4]);
+    }
+
+    #[test]
+    fn an_item_is_in_a_list_once() {
+        let twice = |text: &str| parse(text, 10).unwrap().check_once();
+        assert_eq!(twice(SMALL), Ok(()));
+        // Of another domain it is another item.
+        assert_eq!(twice(&SMALL.replace("B&amp;C", "A")), Ok(()));
+        let fault = twice(&SMALL.replace("\"D\"", "\"A\"")).unwrap_err();
+        assert_eq!((fault.line, &*fault.what), (6, "the item A is on line 4 already; expected it once"));
+        assert_eq!(twice("A\nB\n\n A\n").unwrap_err().line, 4);
+    }
+
+    #[test]
+    fn what_is_wrong_has_its_line() {
+        let twice = fault("post=\"true\"", "name=\"B\"");
+        assert_eq!(twice, (4, "name is given twice".into()));
+        assert_eq!(fault("genMsg=\"true\"", "genMsg=\"1\"").1, "genMsg is '1'; expected true or false");
+        assert_eq!(
+            fault("MarketByOrder", "Login"),
+            (5, "domain is 'Login'; expected MarketPrice or MarketByOrder".into())
+        );
+        assert_eq!(fault(" name=\"D\"", ""), (6, "an item has no name".into()));
+        assert_eq!(fault("name=\"D\" domain=\"MarketPrice\"", "name=\"D\"").1, "an item has no domain");
+        assert_eq!(fault("name=\"D\"", "name=\"\"").1, "name has 0 bytes; expected 1 to 255");
+        assert_eq!(fault("snapshot=\"false\"", "snapshot=\"true\"").0, 5);
+        assert!(fault("post=", "posts=").1.starts_with("item has an attribute posts; expected domain"));
+        assert_eq!(fault("<itemList>", "<items>").1, "the root element is items; expected itemList");
+        assert_eq!(
+            fault("<item snapshot", "<entry snapshot").1,
+            "entry has no place in itemList; expected item"
+        );
+        assert_eq!(fault("</item>", "<item/></item>").1, "item has no place in an item, which is empty");
+        assert_eq!(fault("</itemList>", ""), (8, "the list ends in the middle of an element".into()));
+        assert!(fault("<?xml version=\"1.0\"?>", "<!DOCTYPE a>").1.contains("document type"));
+    }
+
+    #[test]
+    fn the_list_that_is_built_in() {
+        let items = built_in(20_000);
+        assert_eq!((items.len(), items[0].name.as_str()), (20_000, "RDT1"));
+        assert!(items[9_999].takes_posts && items[9_999].takes_generics && !items[10_000].takes_posts);
+        assert_eq!(built_in(1_000_000).len(), 350_000);
+        let error = load(None, 350_001).unwrap_err();
+        assert!(error.to_string().ends_with("has 350000 items, and 350001 are asked for"), "{error}");
+    }
+}

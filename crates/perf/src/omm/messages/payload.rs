@@ -1,0 +1,144 @@
+//! What one message carries.
+
+use tapeline_omm::rwf::{DataType, MapAction, MapEncoder, MapHead, SetDefinition, SetDefinitions};
+use tapeline_omm::{Fid, FieldListEncoder, Full, Refused};
+
+use super::super::stamp::{self, Stamp};
+use super::value::Field;
+
+/// The key of a map of orders: ORDER_ID, as the public tools have it.
+const KEY: Fid = Fid(3426);
+/// Bytes of one payload at most.
+pub(super) const LONGEST: usize = 60_000;
+
+/// What one message carries: its values, to be encoded as often as it is sent.
+#[derive(Debug)]
+pub struct Payload {
+    content: Content,
+    /// As it is without a stamp.
+    encoded: Box<[u8]>,
+}
+
+/// Its values.
+#[derive(Debug)]
+pub(super) enum Content {
+    /// A field list.
+    Fields(Box<[Field]>),
+    /// A map of field lists.
+    Orders(Orders),
+}
+
+/// The orders of a book, or what becomes of them.
+#[derive(Debug)]
+pub(super) struct Orders {
+    /// Set definitions as they are on the wire.
+    pub(super) sets: Option<Box<[u8]>>,
+    /// Fields of the summary; without any, and without a stamp, there is none.
+    pub(super) summary: Box<[Field]>,
+    pub(super) orders: Box<[Order]>,
+}
+
+/// One order.
+#[derive(Debug)]
+pub(super) struct Order {
+    pub(super) action: MapAction,
+    pub(super) key: Box<[u8]>,
+    pub(super) fields: Box<[Field]>,
+    /// So many of the fields, from the first on, are set data, by set 0.
+    pub(super) in_set: usize,
+}
+
+impl Payload {
+    /// With these values, encoded once: so it is known that they can be.
+    ///
+    /// # Errors
+    /// They cannot.
+    pub(super) fn new(content: Content) -> Result<Self, Refused> {
+        let mut bytes = vec![0; LONGEST];
+        let len = content.encode(&mut bytes, None)?;
+        bytes.truncate(len);
+        Ok(Self { content, encoded: bytes.into() })
+    }
+
+    /// What it is: a field list, a map.
+    pub const fn container(&self) -> DataType {
+        match self.content {
+            Content::Fields(_) => DataType::FIELD_LIST,
+            Content::Orders(_) => DataType::MAP,
+        }
+    }
+
+    /// Encoded before, without a stamp: what `--pre-enc` sends.
+    pub fn encoded(&self) -> &[u8] {
+        &self.encoded
+    }
+
+    /// Encodes all values, with a stamp behind them if there is one (of a map: in its summary), at the start of `out`; how
+    /// many bytes that were.
+    #[inline]
+    pub(in super::super) fn encode(&self, out: &mut [u8], stamp: Option<Stamp>) -> Result<usize, Refused> {
+        self.content.encode(out, stamp)
+    }
+}
+
+impl Content {
+    #[inline]
+    fn encode(&self, out: &mut [u8], stamp: Option<Stamp>) -> Result<usize, Refused> {
+        match self {
+            Self::Fields(fields) => Ok(list(out, fields, stamp)?),
+            Self::Orders(orders) => orders.encode(out, stamp),
+        }
+    }
+}
+
+/// A field list, with a stamp behind it.
+#[inline]
+fn list(out: &mut [u8], fields: &[Field], stamp: Option<Stamp>) -> Result<usize, Full> {
+    let mut list = FieldListEncoder::new(out)?;
+    for field in fields {
+        field.write(&mut list)?;
+    }
+    if let Some(stamp) = stamp {
+        list.uint(stamp.field, stamp.sent)?;
+        if let Some(due) = stamp.due {
+            list.uint(stamp::DUE, due)?;
+        }
+    }
+    Ok(list.finish())
+}
+
+impl Orders {
+    fn encode(&self, out: &mut [u8], stamp: Option<Stamp>) -> Result<usize, Refused> {
+        let head = MapHead {
+            key_fid: Some(KEY),
+            set_definitions: self.sets.as_deref(),
+            ..MapHead::new(DataType::RMTES_STRING, DataType::FIELD_LIST)
+        };
+        let mut map = if stamp.is_some() || !self.summary.is_empty() {
+            MapEncoder::with_summary(out, &head, |out| Ok(list(out, &self.summary, stamp)?))?
+        } else {
+            MapEncoder::new(out, &head)?
+        };
+        // They were written by this program: they can be read.
+        let sets = self.sets.as_deref().map(|sets| SetDefinitions::parse(sets, DataType::FIELD_LIST));
+        let set = sets.and_then(Result::ok).and_then(|sets| sets.get(0));
+        for order in &self.orders {
+            map.entry_in_place(order.action, &order.key, None, |out| order.encode(out, set))?;
+        }
+        Ok(map.finish())
+    }
+}
+
+impl Order {
+    fn encode(&self, out: &mut [u8], set: Option<SetDefinition<'_>>) -> Result<usize, Refused> {
+        let Some(set) = set.filter(|_| self.in_set > 0) else { return Ok(list(out, &self.fields, None)?) };
+        let (in_set, others) = self.fields.split_at_checked(self.in_set).unwrap_or((&self.fields, &[]));
+        let mut list = FieldListEncoder::with_set(out, None, &set, |values| {
+            in_set.iter().try_for_each(|field| values.value(field.value.value()))
+        })?;
+        for field in others {
+            field.write(&mut list)?;
+        }
+        Ok(list.finish())
+    }
+}

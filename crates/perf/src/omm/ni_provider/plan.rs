@@ -1,0 +1,129 @@
+//! What all threads are to do: the options, with their files read and their items divided.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tapeline_client::connection::JsonSettings;
+use tapeline_client::ema_config::{Chosen, Group};
+use tapeline_client::endpoint::Endpoint;
+use tapeline_client::login::Login;
+use tapeline_console::arguments::Core;
+use tapeline_console::failure::Hinted;
+use tapeline_console::omm::dictionaries::DictionaryArgs;
+use tapeline_omm::Dictionary;
+use tapeline_omm::domain::ServiceEntry;
+use tapeline_omm::domain::directory::ServiceState;
+use tapeline_omm::role::consumer::Backoff;
+use tapeline_omm::role::ni_provider::Settings;
+
+use super::super::division::Division;
+use super::super::item_list::{self, Item};
+use super::super::options::NiProviderArgs;
+use super::super::publishing::Publishing;
+use super::super::stamp::Unit;
+
+/// What all threads are to do.
+pub(super) struct Plan {
+    /// That of the settings in the configuration.
+    name: String,
+    pub(super) publishing: Publishing,
+    pub(super) measures_decode: bool,
+    /// Of each thread, to be tried one after the other. There is one at least.
+    endpoints: Vec<Vec<Endpoint>>,
+    pub(super) credentials: Login,
+    pub(super) settings: Settings,
+    pub(super) json: JsonSettings,
+    /// Cores of the threads that dispatch; none with user dispatch.
+    pub(super) api_threads: Vec<Core>,
+    pub(super) dictionary: Arc<Dictionary>,
+    dictionary_files: DictionaryArgs,
+    pub(super) service: ServiceEntry,
+    /// Of all threads: first those that are common to all.
+    items: Vec<Item>,
+    division: Division,
+}
+
+const USUAL: &str = "localhost:14003";
+/// Between two attempts to connect, as the guide has it.
+const AGAIN: Duration = Duration::from_secs(1);
+
+impl Plan {
+    /// # Errors
+    /// A file that cannot be read or is not as it should be; options that contradict each other or the files.
+    pub(super) fn new(args: &NiProviderArgs) -> anyhow::Result<Self> {
+        let mut chosen = args.config.load(Group::NiProvider)?;
+        let dictionary_files = args.dictionary.clone().or(chosen.dictionary.take()).or_usual();
+        let dictionary = dictionary_files.load()?;
+        let unit = if args.times.nano_time { Unit::Nanos } else { Unit::Micros };
+        let publishing = Publishing::new(&args.publishing, args.pace.tick_rate, unit, &dictionary)?;
+        let threads = args.threads.threads.len().max(1);
+        let division = args.items.division(threads);
+        let items = item_list::load(args.items.item_file.as_deref(), division.listed())?;
+        if let Some(item) = items.iter().find(|item| publishing.is_book(item.domain).is_none()) {
+            let what =
+                format!("item {} is of {}, and there are no messages of that domain", item.name, item.domain);
+            return Err(Hinted::new(what, "--msg-file names a file that has some").into());
+        }
+        let settings = settings(&chosen, items.len());
+        let mut endpoints = vec![args.server.endpoints(chosen.hosts, USUAL)?; threads];
+        for (place, name) in args.config.further(Group::NiProvider, threads)? {
+            let chosen = args.config.load_further(Group::NiProvider, place, &name)?;
+            endpoints[place] = args.server.endpoints(chosen.hosts, USUAL)?;
+        }
+        for endpoint in endpoints.iter_mut().flatten() {
+            Arc::make_mut(&mut endpoint.settings).pack_bytes = Some(args.publishing.pack_bytes());
+        }
+        let (id, name, vendor) = args.service.or(chosen.services);
+        Ok(Self {
+            name: chosen.name,
+            service: ServiceEntry::new(id, publishing.info(name, vendor), ServiceState::UP),
+            publishing,
+            measures_decode: args.publishing.measure_decode,
+            endpoints,
+            credentials: args.login.credentials()?,
+            settings,
+            json: chosen.json,
+            api_threads: args.dispatch.beside(&args.threads),
+            dictionary,
+            dictionary_files,
+            items,
+            division,
+        })
+    }
+
+    /// Whom a thread connects to.
+    pub(super) fn endpoints(&self, thread: usize) -> &[Endpoint] {
+        &self.endpoints[thread]
+    }
+
+    /// The items of a thread, in their order.
+    pub(super) fn items_of(&self, thread: usize) -> impl Iterator<Item = &Item> {
+        self.division.items(&self.items, thread)
+    }
+
+    /// What the summary calls TEST INPUTS.
+    pub(super) fn inputs(&self, args: &NiProviderArgs) -> Vec<(&'static str, String)> {
+        let names = |endpoints: &Vec<Endpoint>| {
+            let names: Vec<&str> = endpoints.iter().map(|endpoint| endpoint.server.as_str()).collect();
+            names.join(", ")
+        };
+        let mut servers: Vec<String> = self.endpoints.iter().map(names).collect();
+        servers.dedup();
+        let service = self.service.name().unwrap_or_default();
+        args.test_inputs(&self.name, service, &servers.join("; "), &self.dictionary_files)
+    }
+}
+
+/// Those of the configuration, and where it says nothing a connection each second until there is one.
+fn settings(chosen: &Chosen, items: usize) -> Settings {
+    let usual = Settings::default();
+    let first = chosen.reconnect_min.unwrap_or(AGAIN);
+    let most = chosen.reconnect_max.unwrap_or(first).max(first);
+    Settings {
+        reconnect: Backoff { first, most },
+        reconnect_attempts: chosen.reconnect_attempts,
+        login_timeout: chosen.login_timeout.unwrap_or(usual.login_timeout),
+        most_items: usual.most_items.max(items),
+        ..usual
+    }
+}

@@ -1,0 +1,323 @@
+//! A thread: its connection, and where in the test it is.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tapeline_client::connection::{RoleConnection, Side};
+use tapeline_client::endpoint::resolve;
+use tapeline_console::failure::Hinted;
+use tapeline_console::omm::say_notes;
+use tapeline_measure::{Nanos, monotonic_ns};
+use tapeline_omm::role::ni_provider::NiProvider;
+use tapeline_omm::rwf::MessageClass;
+use tapeline_wire::rssl::{ConnectionId, Event, Reactor};
+
+use super::super::bursts::{Bursts, Progress};
+use super::super::consumer::decoding::Decoder;
+use super::super::dispatching::{self, Dispatched};
+use super::super::link::{Link, Word};
+use super::super::slices::Slices;
+use super::super::tally::{Milestone, Phase};
+use super::plan::Plan;
+use super::publisher::{Item, Publisher};
+use tapeline_omm::role::Nowhere;
+
+/// The longest wait between two looks at whether to end.
+const IDLE: Duration = Duration::from_millis(50);
+/// How long the hub may take for what is on its way in the end.
+const GOODBYE_NS: u64 = 5_000_000_000;
+
+/// Does the work of one thread until it is to end, or its connection is lost.
+pub(super) fn work(plan: &Arc<Plan>, thread: usize, mut link: Link) {
+    // It has nothing to start up for: images are a part of what it sends.
+    link.tally.phase = Phase::Steady;
+    let decoder = plan.measures_decode.then(|| Decoder::new(Arc::clone(&plan.dictionary)));
+    let mut publisher = Publisher::new(link, decoder);
+    let how = Working::new(plan, thread, &mut publisher).and_then(|mut working| working.run(&mut publisher));
+    publisher.link.end(how);
+}
+
+struct Working {
+    plan: Arc<Plan>,
+    thread: usize,
+    reactor: Reactor,
+    provider: NiProvider,
+    connection: Option<ConnectionId>,
+    /// The endpoint that is connected to, or was last.
+    endpoint: usize,
+    room: RoleConnection,
+    slices: Slices,
+    begun: u64,
+    updates: Bursts,
+    /// Updates were behind, or held back: they would take all the room there is, and no other item would get its image.
+    is_behind: bool,
+    /// The service is published: with the connection the test is over.
+    has_begun: bool,
+    is_over: bool,
+    has_said_unreachable: bool,
+}
+
+/// The clock of everything here: times in messages are on it.
+fn now() -> Nanos {
+    Nanos(monotonic_ns())
+}
+
+impl Working {
+    fn new(plan: &Arc<Plan>, thread: usize, publisher: &mut Publisher) -> anyhow::Result<Self> {
+        let (credentials, services) = (plan.credentials.request(), [plan.service.clone()]);
+        let mut provider = NiProvider::new(plan.settings.clone(), &credentials, &services)?;
+        for (number, item) in plan.items_of(thread).enumerate() {
+            let handle = provider.add(plan.service.id, item.domain, item.name.as_bytes(), number as u64)?;
+            let is_book = plan.publishing.is_book(item.domain).unwrap_or_default();
+            publisher.items.push(Item { handle, domain: item.domain, is_book, update: 0 });
+        }
+        let publishing = &plan.publishing;
+        let (tick_rate, seed) = (publishing.tick_rate, now().0 ^ (thread as u64).rotate_right(16));
+        let updates = Bursts::new(publishing.update_rate, publishing.stamped_updates, tick_rate, 0, seed);
+        Ok(Self {
+            plan: Arc::clone(plan),
+            thread,
+            reactor: Reactor::new(1)?,
+            provider,
+            connection: None,
+            endpoint: 0,
+            room: RoleConnection::default(),
+            slices: Slices::new(tick_rate, now()),
+            begun: 0,
+            updates,
+            is_behind: false,
+            has_begun: false,
+            is_over: false,
+            has_said_unreachable: false,
+        })
+    }
+
+    fn run(&mut self, publisher: &mut Publisher) -> anyhow::Result<()> {
+        match self.plan.api_threads.get(self.thread).map(|core| core.0) {
+            Some(core) => {
+                let number = self.thread;
+                dispatching::run(&mut Halves { working: self, publisher }, number, core)?;
+            }
+            None => {
+                while !publisher.link.is_over() && !self.is_over {
+                    self.receive(publisher)?;
+                    let wait = self.turn(publisher)?;
+                    self.connect(publisher)?;
+                    publisher.link.settle();
+                    self.reactor.wait(wait)?;
+                }
+            }
+        }
+        self.log_out(publisher)
+    }
+
+    /// Takes what has come.
+    ///
+    /// # Errors
+    /// The hub's frames are too small for what is to be packed.
+    fn receive(&mut self, publisher: &mut Publisher) -> anyhow::Result<()> {
+        let now = now();
+        while let Some((id, event, mut sender)) = self.reactor.next(now) {
+            if self.connection != Some(id) {
+                continue;
+            }
+            match event {
+                Event::Connected(agreed) => {
+                    self.plan.publishing.check_pack(agreed.max_fragment_size)?;
+                    self.room =
+                        RoleConnection::new(Side::Client, agreed, &self.plan.dictionary, self.plan.json);
+                    self.room.set_services(self.provider.directory());
+                    self.room.set_pack(self.plan.publishing.pack);
+                    self.provider.connected(now, &mut self.room.outbox(&mut sender));
+                }
+                Event::Message(received) => {
+                    let Self { provider, room, .. } = self;
+                    let _ = room.receive(received, &mut sender, |message, out| {
+                        provider.message(now, message, out, publisher);
+                        Ok::<(), Infallible>(())
+                    });
+                    say_notes(room);
+                }
+                Event::Closed(reason) => {
+                    let reason = reason.to_string();
+                    let tally = &mut publisher.link.tally;
+                    self.room.unsent(&sender, |message| tally.take_back(message, MessageClass::UPDATE));
+                    self.lost(&reason, publisher);
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The connection is gone: where the test had begun, it is over; else there will be another one.
+    fn lost(&mut self, reason: &str, publisher: &mut Publisher) {
+        let server = &self.plan.endpoints(self.thread)[self.endpoint].server;
+        if self.has_begun {
+            let what = format!("{server}: {reason}");
+            publisher.link.say(Word::Milestone(Milestone::Lost(what)));
+            self.is_over = true;
+        } else if !std::mem::replace(&mut self.has_said_unreachable, true) {
+            anstream::eprintln!(
+                "note: no connection to {server}, it is tried again until there is one: {reason}"
+            );
+        }
+        self.connection = None;
+        publisher.link.tally.counts.malformed += std::mem::take(&mut self.room).unreadable();
+        self.provider.disconnected(now(), publisher);
+    }
+
+    /// Sends what is due; how long until there is more to do.
+    fn turn(&mut self, publisher: &mut Publisher) -> anyhow::Result<Duration> {
+        let now = now();
+        let sender = self.connection.and_then(|id| self.reactor.sender(id));
+        let Some(mut sender) = sender else {
+            let next = self.provider.tick(now, &mut Nowhere, publisher);
+            return Ok(until(next, now).min(IDLE));
+        };
+        let mut out = self.room.outbox(&mut sender);
+        let next = self.provider.tick(now, &mut out, publisher);
+        if !self.provider.is_ready() {
+            return Ok(until(next, now).min(IDLE));
+        }
+        if std::mem::take(&mut publisher.is_ready) {
+            publisher.link.say(Word::Milestone(Milestone::Ready));
+            self.has_begun = true;
+        }
+        let publishing = &self.plan.publishing;
+        let before = std::mem::replace(&mut self.begun, self.slices.begun(now));
+        let is_active = publisher.images > 0 && self.updates.is_any();
+        if is_active {
+            for number in before..self.begun {
+                publisher.link.tally.slice(now.since(self.slices.due_of(number)));
+            }
+        }
+        let Self { provider, updates, slices, begun, is_behind, .. } = self;
+        if *is_behind {
+            publisher.send_images(publishing, publishing.image_burst, provider, &mut out)?;
+        }
+        let mut progress = publisher.send_updates(publishing, updates, slices, *begun, provider, &mut out);
+        *is_behind = progress != Progress::Done;
+        let due = slices.due_of(*begun);
+        if progress == Progress::Done {
+            // What is due does not wait until others have their images.
+            sender.flush();
+            let mut out = self.room.outbox(&mut sender);
+            loop {
+                progress = publisher.send_images(publishing, publishing.image_burst, provider, &mut out)?;
+                if progress != Progress::More || monotonic_ns() >= due.0 {
+                    break;
+                }
+            }
+        }
+        let is_active = publisher.images > 0 && updates.is_any();
+        Ok(match progress {
+            Progress::More => Duration::ZERO,
+            Progress::Done | Progress::Held if is_active => {
+                Duration::from_nanos(due.0.saturating_sub(monotonic_ns())).min(IDLE)
+            }
+            // A connection that takes nothing says when it does again.
+            Progress::Done | Progress::Held => until(next, now).min(IDLE),
+        })
+    }
+
+    /// Connects and disconnects, if the role wants it.
+    fn connect(&mut self, publisher: &mut Publisher) -> anyhow::Result<()> {
+        if std::mem::take(&mut publisher.wants_disconnection)
+            && let Some(id) = self.connection
+        {
+            self.reactor.close(id);
+            if publisher.refusal.is_none() {
+                self.lost("the hub closed the login, or did not answer it", publisher);
+            }
+            self.connection = None;
+        }
+        if let Some(why) = publisher.refusal.take() {
+            let server = &self.plan.endpoints(self.thread)[self.endpoint].server;
+            let what = format!("the session with {server} is over: {why}");
+            return Err(Hinted::new(what, "--user names another user, --server another hub").into());
+        }
+        if !std::mem::take(&mut publisher.wants_connection) || self.is_over {
+            return Ok(());
+        }
+        self.endpoint = publisher.attempt as usize % self.plan.endpoints(self.thread).len();
+        let endpoint = &self.plan.endpoints(self.thread)[self.endpoint];
+        let begun = resolve(&endpoint.server)
+            .and_then(|all| Ok(self.reactor.connect_to_any(&all, &endpoint.settings, now())?));
+        match begun {
+            Ok(id) => self.connection = Some(id),
+            Err(cause) => self.lost(&format!("{cause:#}"), publisher),
+        }
+        Ok(())
+    }
+
+    /// Says goodbye, once what was sent is out.
+    fn log_out(&mut self, publisher: &mut Publisher) -> anyhow::Result<()> {
+        let end = now() + GOODBYE_NS;
+        if let Some(id) = self.connection
+            && let Some(mut sender) = self.reactor.sender(id)
+        {
+            self.provider.log_out(&mut self.room.outbox(&mut sender), publisher);
+        }
+        while let Some(id) = self.connection.filter(|_| now() < end) {
+            let Some(mut sender) = self.reactor.sender(id) else { break };
+            let mut out = self.room.outbox(&mut sender);
+            self.provider.tick(now(), &mut out, publisher);
+            if out.send_waiting() && sender.flush() && sender.unsent() == 0 {
+                self.reactor.close(id);
+                break;
+            }
+            self.reactor.wait(IDLE)?;
+            while let Some((_, event, sender)) = self.reactor.next(now()) {
+                if matches!(event, Event::Closed(_)) {
+                    let tally = &mut publisher.link.tally;
+                    self.room.unsent(&sender, |message| tally.take_back(message, MessageClass::UPDATE));
+                    self.connection = None;
+                }
+            }
+        }
+        // It is there still where the time was over first: what waits was not sent.
+        if let Some(sender) = self.connection.and_then(|id| self.reactor.sender(id)) {
+            let tally = &mut publisher.link.tally;
+            self.room.unsent(&sender, |message| tally.take_back(message, MessageClass::UPDATE));
+        }
+        publisher.link.tally.counts.malformed += self.room.unreadable();
+        Ok(())
+    }
+}
+
+/// With API dispatch a further thread takes what comes, and the thread itself publishes.
+struct Halves<'a> {
+    working: &'a mut Working,
+    publisher: &'a mut Publisher,
+}
+
+impl Dispatched for Halves<'_> {
+    fn reactor(&mut self) -> &mut Reactor {
+        &mut self.working.reactor
+    }
+
+    fn take(&mut self) -> anyhow::Result<bool> {
+        let Self { working, publisher } = self;
+        working.receive(publisher)?;
+        working.connect(publisher)?;
+        Ok(publisher.is_ready || working.is_over)
+    }
+
+    fn perform(&mut self) -> anyhow::Result<Option<Duration>> {
+        let Self { working, publisher } = self;
+        if publisher.link.is_over() || working.is_over {
+            return Ok(None);
+        }
+        let wait = working.turn(publisher)?;
+        working.connect(publisher)?;
+        publisher.link.settle();
+        Ok(Some(wait))
+    }
+}
+
+/// How long until then; for a while if there is no such time.
+fn until(next: Option<Nanos>, now: Nanos) -> Duration {
+    next.map_or(IDLE, |next| Duration::from_nanos(next.0.saturating_sub(now.0)))
+}

@@ -1,0 +1,120 @@
+//! `tapeline omm consumer`: ConsPerf.
+
+use clap::Args;
+use tapeline_client::ema_config::StandbyMode;
+use tapeline_console::arguments::Core;
+use tapeline_console::omm::dictionaries::DictionaryArgs;
+use tapeline_console::omm::login::LoginArgs;
+use tapeline_console::omm::transport::{ClientArgs, ConfigArgs};
+use tapeline_console::paths::FilePath;
+
+use super::{DispatchArgs, ItemArgs, PaceArgs, ResultArgs, ThreadArgs, TimeArgs, rate, seconds};
+use clap::ValueEnum;
+
+/// Open many items of a provider, and measure what comes.
+#[derive(Clone, Debug, Args)]
+pub struct ConsumerArgs {
+    /// Name of the items' service
+    #[arg(long, value_name = "NAME", default_value = "DIRECT_FEED")]
+    pub(in super::super) service_name: String,
+    /// Ask for items by the service's number and not by its name
+    #[arg(long)]
+    pub(in super::super) use_service_id: bool,
+    #[command(flatten)]
+    pub(in super::super) items: ItemArgs,
+    /// Contents of posts and generic messages; MsgData.xml of this folder, if it is there, or the one that is built in if not said
+    #[arg(long, value_name = "FILE")]
+    pub(in super::super) msg_file: Option<FilePath>,
+    /// Requests a second
+    #[arg(long, value_name = "RATE", default_value = "35000", value_parser = rate)]
+    pub(in super::super) request_rate: u64,
+    /// Open all items as snapshots, and end when they are there
+    #[arg(long)]
+    pub(in super::super) snapshot: bool,
+    /// Seconds to measure for after the last image; also how long the images may take
+    #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = seconds)]
+    pub(in super::super) steady_state_time: u64,
+    /// Milliseconds after the last image whose latencies do not count
+    #[arg(long, value_name = "MS", default_value_t = 0)]
+    pub(in super::super) delay_steady_state_calc: u64,
+    /// Posts a second, to the items that allow it
+    #[arg(long, value_name = "RATE", default_value = "0", value_parser = rate)]
+    pub(in super::super) posting_rate: u64,
+    /// Posts a second that carry a time
+    #[arg(long, value_name = "RATE", default_value = "0", value_parser = rate)]
+    pub(in super::super) posting_latency_rate: u64,
+    /// Generic messages a second, to the items that allow it
+    #[arg(long, value_name = "RATE", default_value = "0", value_parser = rate)]
+    pub(in super::super) generic_msg_rate: u64,
+    /// Generic messages a second that carry a time
+    #[arg(long, value_name = "RATE", default_value = "0", value_parser = rate)]
+    pub(in super::super) generic_msg_latency_rate: u64,
+    /// Measure how long decoding takes
+    #[arg(long)]
+    pub(in super::super) measure_decode: bool,
+    /// Take no part in round trips that the provider measures
+    #[arg(long)]
+    pub(in super::super) no_rtt: bool,
+    /// Look for messages without ever sleeping: the least latency, for a core of its own
+    #[arg(long)]
+    pub(in super::super) busy_read: bool,
+    /// Leave out when a post or generic message was due (TIM_TRK_4)
+    #[arg(long)]
+    pub(in super::super) no_due: bool,
+    /// Summary's file
+    #[arg(long, value_name = "FILE", default_value = "ConsSummary.out")]
+    pub(in super::super) summary_file: FilePath,
+    /// Statistics' files, one for each thread: NAME1.csv and so on
+    #[arg(long, value_name = "NAME", default_value = "ConsStats")]
+    pub(in super::super) stats_file: String,
+    #[command(flatten)]
+    pub(in super::super) pace: PaceArgs,
+    #[command(flatten)]
+    pub(in super::super) threads: ThreadArgs,
+    #[command(flatten)]
+    pub(in super::super) dispatch: DispatchArgs,
+    #[command(flatten)]
+    pub(in super::super) times: TimeArgs,
+    #[command(flatten)]
+    pub(in super::super) results: ResultArgs,
+    #[command(flatten)]
+    pub(in super::super) config: ConfigArgs,
+    #[command(flatten)]
+    pub(in super::super) server: ClientArgs,
+    /// A server that stands by, and takes over when that of --server is lost: warm standby. May be given several times
+    #[arg(long, value_name = "HOST:PORT", help_heading = "Warm standby")]
+    pub(in super::super) standby: Vec<String>,
+    /// What stands by: whole connections, or the service alone, which may also go down [default: that of the configuration, or
+    /// login]
+    #[arg(long, value_enum, value_name = "MODE", help_heading = "Warm standby")]
+    pub(in super::super) standby_mode: Option<StandbyModeArg>,
+    #[command(flatten)]
+    pub(in super::super) login: LoginArgs,
+    #[command(flatten)]
+    pub(in super::super) dictionary: DictionaryArgs,
+}
+
+/// What it is that stands by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(in super::super) enum StandbyModeArg {
+    /// A server, with all that it has: another takes over when its connection is lost
+    Login,
+    /// A service: another server takes over when it is down, too
+    Service,
+}
+
+impl From<StandbyModeArg> for StandbyMode {
+    fn from(mode: StandbyModeArg) -> Self {
+        match mode {
+            StandbyModeArg::Login => Self::Login,
+            StandbyModeArg::Service => Self::Service,
+        }
+    }
+}
+
+impl ConsumerArgs {
+    /// Threads that dispatch, by their cores; none with user dispatch.
+    pub(in super::super) fn api_threads(&self) -> Vec<Core> {
+        self.dispatch.beside(&self.threads)
+    }
+}

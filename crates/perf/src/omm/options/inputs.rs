@@ -1,0 +1,318 @@
+//! TEST INPUTS of a summary: the names of the guide's samples, in their order; what the guide has no name for comes behind.
+
+use tapeline_client::ema_config::StandbyMode;
+use tapeline_console::arguments::Core;
+use tapeline_console::omm::dictionaries::DictionaryArgs;
+use tapeline_console::paths;
+
+use super::provider::PublishingArgs;
+use super::{ConsumerArgs, DispatchArgs, NiProviderArgs, ProviderArgs, ResultArgs, StampRate, ThreadArgs};
+use crate::omm::item_list;
+use crate::omm::messages::Messages;
+use crate::omm::source::Source;
+
+/// Names and values.
+pub(in super::super) type Inputs = Vec<(&'static str, String)>;
+
+impl ConsumerArgs {
+    /// `user` logs in at the first of the `servers`, and at others that stand by, if there are any; `dictionary` is what was
+    /// loaded.
+    pub(in super::super) fn test_inputs(
+        &self,
+        user: &str,
+        servers: &[String],
+        standby: Option<StandbyMode>,
+        dictionary: &DictionaryArgs,
+    ) -> Inputs {
+        let (first, others) = servers.split_first().map_or(("", &[][..]), |(first, others)| (first, others));
+        let mut inputs = vec![
+            ("Steady State Time", self.steady_state_time.to_string()),
+            ("Delay Steady State Time", self.delay_steady_state_calc.to_string()),
+            ("Service", self.service_name.clone()),
+            ("useUserDispatch", u8::from(self.api_threads().is_empty()).to_string()),
+            ("mainThread", core(&self.threads.main_thread)),
+            ("Thread List", cores(&self.threads.threads)),
+            (
+                "ApiThread List",
+                match &*self.api_threads() {
+                    [] => "(none)".to_owned(),
+                    threads => cores(threads),
+                },
+            ),
+            ("Username", user.to_owned()),
+            ("Item Count", self.items.item_count.to_string()),
+            ("Common Item Count", self.items.common_item_count.to_string()),
+            ("Request Rate", self.request_rate.to_string()),
+            ("Request Snapshots", yes(self.snapshot)),
+            ("Posting Rate", self.posting_rate.to_string()),
+            ("Latency Posting Rate", self.posting_latency_rate.to_string()),
+            ("Generic Msg Rate", self.generic_msg_rate.to_string()),
+            ("Latency Generic Msg Rate", self.generic_msg_latency_rate.to_string()),
+            ("Item File", Source::of(self.items.item_file.as_deref(), item_list::FILE).to_string()),
+            ("Data File", Source::of(self.msg_file.as_deref(), Messages::FILE).to_string()),
+            ("Summary File", paths::shown(&self.summary_file).to_string()),
+            ("Stats File", self.stats_file.clone()),
+            ("Latency Log File", latency_file(&self.results)),
+            ("Tick Rate", self.pace.tick_rate.to_string()),
+            ("Server", first.to_owned()),
+            ("Use Service Id", yes(self.use_service_id)),
+            ("Dictionary", dictionary.shown()),
+            ("Nanosecond Time", yes(self.times.nano_time)),
+            ("Measure Decode", yes(self.measure_decode)),
+            ("Due Time", yes(!self.no_due)),
+            ("Round Trips", yes(!self.no_rtt)),
+        ];
+        if let Some(mode) = standby {
+            inputs.extend([("Standby Servers", others.join(", ")), ("Standby Mode", mode.what().to_owned())]);
+        }
+        inputs
+    }
+}
+
+impl ProviderArgs {
+    /// `name` is that of the settings in the configuration, `service` what is served; `dictionary` is what was loaded.
+    pub(in super::super) fn test_inputs(
+        &self,
+        name: &str,
+        service: &str,
+        dictionary: &DictionaryArgs,
+    ) -> Inputs {
+        let publishing = &self.publishing;
+        let mut inputs = publishing.first(name, &self.threads, &self.dispatch);
+        inputs.extend([
+            ("Summary File", paths::shown(&self.summary_file).to_string()),
+            ("Stats File", self.stats_file.clone()),
+            ("Latency Log File", latency_file(&self.results)),
+            ("Write Stats Interval", self.results.write_stats_interval.to_string()),
+            ("Display Stats", yes(!self.results.no_display_stats)),
+            ("Tick Rate", self.pace.tick_rate.to_string()),
+            ("Update Rate", publishing.update_rate.to_string()),
+            ("Latency Update Rate", stamps(publishing.stamped_updates())),
+            ("Generic Msg Rate", self.generic_msg_rate.to_string()),
+            ("Latency Generic Msg Rate", stamps(self.generic_msg_latency_rate)),
+            ("Refresh Burst Size", publishing.refresh_burst_size.to_string()),
+            ("Data File", Source::of(publishing.msg_file.as_deref(), Messages::FILE).to_string()),
+            ("Pre-Encoded Updates", yes(publishing.pre_enc)),
+            ("Nanosecond Time", yes(self.times.nano_time)),
+            ("Measure Encode", yes(publishing.measure_encode)),
+            ("Service Name", service.to_owned()),
+            ("Open Limit", self.open_limit.to_string()),
+        ]);
+        inputs.extend(self.rtt.map(|ms| ("Round Trip Interval", ms.to_string())));
+        inputs.extend(publishing.last(dictionary));
+        inputs
+    }
+}
+
+impl NiProviderArgs {
+    /// As [`ProviderArgs::test_inputs`]; what is served is published to one of the `servers`.
+    pub(in super::super) fn test_inputs(
+        &self,
+        name: &str,
+        service: &str,
+        servers: &str,
+        dictionary: &DictionaryArgs,
+    ) -> Inputs {
+        let publishing = &self.publishing;
+        let mut inputs = publishing.first(name, &self.threads, &self.dispatch);
+        inputs.extend([
+            ("Summary File", paths::shown(&self.summary_file).to_string()),
+            ("Stats File", self.stats_file.clone()),
+            ("Write Stats Interval", self.results.write_stats_interval.to_string()),
+            ("Display Stats", yes(!self.results.no_display_stats)),
+            ("Item Count", self.items.item_count.to_string()),
+            ("Tick Rate", self.pace.tick_rate.to_string()),
+            ("Update Rate", publishing.update_rate.to_string()),
+            ("Latency Update Rate", stamps(publishing.stamped_updates())),
+            ("Refresh Burst Size", publishing.refresh_burst_size.to_string()),
+            ("Item File", Source::of(self.items.item_file.as_deref(), item_list::FILE).to_string()),
+            ("Data File", Source::of(publishing.msg_file.as_deref(), Messages::FILE).to_string()),
+        ]);
+        inputs.extend(self.service.service_id.map(|id| ("Service ID", id.to_string())));
+        inputs.extend([
+            ("Service Name", service.to_owned()),
+            ("Pre-Encoded Updates", yes(publishing.pre_enc)),
+            ("Nanosecond Time", yes(self.times.nano_time)),
+            ("Measure Encode", yes(publishing.measure_encode)),
+            ("Common Item Count", self.items.common_item_count.to_string()),
+            ("Latency Log File", latency_file(&self.results)),
+            ("Server", servers.to_owned()),
+        ]);
+        inputs.extend(publishing.last(dictionary));
+        inputs
+    }
+}
+
+impl PublishingArgs {
+    /// What both providers begin with.
+    fn first(&self, name: &str, threads: &ThreadArgs, dispatch: &DispatchArgs) -> Inputs {
+        let name = if name.is_empty() { "(none)" } else { name };
+        let api_threads = dispatch.beside(threads);
+        let mut inputs = vec![
+            ("Run Time", self.run_time().to_string()),
+            ("Provider Name", name.to_owned()),
+            ("useUserDispatch", yes(api_threads.is_empty())),
+            ("mainThread CpuId", core(&threads.main_thread)),
+            ("Thread List", cores(&threads.threads)),
+        ];
+        if !api_threads.is_empty() {
+            inputs.push(("ApiThread List", cores(&api_threads)));
+        }
+        inputs
+    }
+
+    /// What both have that the guide has not.
+    fn last(&self, dictionary: &DictionaryArgs) -> Inputs {
+        let mut inputs = vec![("Max Pack Count", self.max_pack_count.to_string())];
+        if self.max_pack_count > 1 {
+            inputs.push(("Pack Buffer Size", self.pack_bytes().to_string()));
+        }
+        inputs.extend([
+            ("Dictionary", dictionary.shown()),
+            ("Measure Decode", yes(self.measure_decode)),
+            ("Due Time", yes(!self.no_due)),
+        ]);
+        inputs
+    }
+}
+
+fn core(core: &Core) -> String {
+    core.0.map_or_else(|| "-1".to_owned(), |core| core.to_string())
+}
+
+fn cores(threads: &[Core]) -> String {
+    threads.iter().map(core).collect::<Vec<_>>().join(",")
+}
+
+fn yes(is: bool) -> String {
+    if is { "Yes" } else { "No" }.to_owned()
+}
+
+fn stamps(rate: StampRate) -> String {
+    match rate {
+        StampRate::PerSecond(rate) => rate.to_string(),
+        StampRate::All => "all".to_owned(),
+    }
+}
+
+fn latency_file(results: &ResultArgs) -> String {
+    results.latency_file.clone().unwrap_or_else(|| "(none)".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::of;
+    use super::*;
+
+    fn names(inputs: &Inputs) -> Vec<&'static str> {
+        inputs.iter().map(|(name, _)| *name).collect()
+    }
+
+    fn value<'a>(inputs: &'a Inputs, name: &str) -> &'a str {
+        &inputs.iter().find(|(found, _)| *found == name).unwrap().1
+    }
+
+    #[test]
+    fn names_and_order_are_the_guides() {
+        let files = DictionaryArgs::of(None, None);
+        let args = of::<ConsumerArgs>("--threads 0,-1 --item-file a.xml");
+        let servers = ["a:1", "b:2", "c:3"].map(str::to_owned);
+        let inputs = args.test_inputs("joe", &servers, Some(StandbyMode::Service), &files);
+        let last: Vec<&str> = inputs.iter().rev().take(2).map(|(_, value)| value.as_str()).collect();
+        assert_eq!(last, ["service", "b:2, c:3"]);
+        let inputs = args.test_inputs("joe", &servers[..1], None, &files);
+        let guide = [
+            "Steady State Time",
+            "Delay Steady State Time",
+            "Service",
+            "useUserDispatch",
+            "mainThread",
+            "Thread List",
+            "ApiThread List",
+            "Username",
+            "Item Count",
+            "Common Item Count",
+            "Request Rate",
+            "Request Snapshots",
+            "Posting Rate",
+            "Latency Posting Rate",
+            "Generic Msg Rate",
+            "Latency Generic Msg Rate",
+            "Item File",
+            "Data File",
+            "Summary File",
+            "Stats File",
+            "Latency Log File",
+            "Tick Rate",
+        ];
+        assert_eq!(names(&inputs)[..guide.len()], guide);
+        for (name, expected) in [
+            ("Steady State Time", "300"),
+            ("Service", "DIRECT_FEED"),
+            ("Thread List", "0,-1"),
+            ("Username", "joe"),
+            ("Item Count", "100000"),
+            ("Request Rate", "35000"),
+            ("Request Snapshots", "No"),
+            ("Item File", "a.xml"),
+            ("Data File", "(built in)"),
+            ("Summary File", "ConsSummary.out"),
+            ("Latency Log File", "(none)"),
+            ("Tick Rate", "1000"),
+            ("Dictionary", "(built in)"),
+        ] {
+            assert_eq!(value(&inputs, name), expected, "{name}");
+        }
+        let inputs = of::<ProviderArgs>("--latency-update-rate all").test_inputs("", "DIRECT_FEED", &files);
+        let guide = [
+            "Run Time",
+            "Provider Name",
+            "useUserDispatch",
+            "mainThread CpuId",
+            "Thread List",
+            "Summary File",
+            "Stats File",
+            "Latency Log File",
+            "Write Stats Interval",
+            "Display Stats",
+            "Tick Rate",
+            "Update Rate",
+            "Latency Update Rate",
+            "Generic Msg Rate",
+            "Latency Generic Msg Rate",
+            "Refresh Burst Size",
+            "Data File",
+            "Pre-Encoded Updates",
+            "Nanosecond Time",
+            "Measure Encode",
+        ];
+        assert_eq!(names(&inputs)[..guide.len()], guide);
+        assert_eq!((value(&inputs, "Latency Update Rate"), value(&inputs, "Run Time")), ("all", "360"));
+        let inputs = of::<NiProviderArgs>("--service-id 7").test_inputs("P", "NI_PUB", "a:1", &files);
+        let guide = [
+            "Run Time",
+            "Provider Name",
+            "useUserDispatch",
+            "mainThread CpuId",
+            "Thread List",
+            "Summary File",
+            "Stats File",
+            "Write Stats Interval",
+            "Display Stats",
+            "Item Count",
+            "Tick Rate",
+            "Update Rate",
+            "Latency Update Rate",
+            "Refresh Burst Size",
+            "Item File",
+            "Data File",
+            "Service ID",
+            "Service Name",
+            "Pre-Encoded Updates",
+            "Nanosecond Time",
+            "Measure Encode",
+        ];
+        assert_eq!(names(&inputs)[..guide.len()], guide);
+        assert_eq!((value(&inputs, "Service Name"), value(&inputs, "Service ID")), ("NI_PUB", "7"));
+    }
+}

@@ -1,0 +1,192 @@
+//! The options of the tools, under the guide's names in kebab case, with its defaults; and the rules between them.
+
+mod consumer;
+mod inputs;
+mod ni_provider;
+mod provider;
+mod rules;
+mod transport;
+
+use std::time::Duration;
+
+use clap::Args;
+use tapeline_console::arguments::{self, Core};
+use tapeline_console::output::Format;
+use tapeline_console::paths::FilePath;
+
+pub use self::consumer::ConsumerArgs;
+pub use self::ni_provider::NiProviderArgs;
+pub use self::provider::ProviderArgs;
+pub(super) use self::provider::PublishingArgs;
+pub(super) use self::transport::End;
+pub use self::transport::TransportPerfArgs;
+use super::division::Division;
+
+/// What a number of messages with a time is: so many a second, or all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StampRate {
+    /// So many a second.
+    PerSecond(u64),
+    /// Each message (`all`).
+    All,
+}
+
+/// The highest rate: more than a loopback carries by far, and few enough that what is due in years has a number.
+const HIGHEST_RATE: u64 = 1_000_000_000;
+
+/// Messages a second.
+fn rate(text: &str) -> Result<u64, String> {
+    match arguments::rate(text)? {
+        rate if rate > HIGHEST_RATE => {
+            Err("it is more than 1G, the highest rate that there can be".to_owned())
+        }
+        rate => Ok(rate),
+    }
+}
+
+/// Whole seconds.
+fn seconds(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| "whole seconds are expected, such as 60".to_owned())
+}
+
+/// A number, or `all`.
+fn stamp_rate(text: &str) -> Result<StampRate, String> {
+    match text {
+        "all" => Ok(StampRate::All),
+        text => rate(text).map(StampRate::PerSecond),
+    }
+}
+
+impl StampRate {
+    /// As it was `asked`; if it was not, ten a second of what is sent, as the guide has it, and none of nothing.
+    fn or_usual(asked: Option<Self>, sends: bool) -> Self {
+        asked.unwrap_or(Self::PerSecond(if sends { 10 } else { 0 }))
+    }
+}
+
+/// Which items, and how they are divided.
+#[derive(Clone, Debug, Args)]
+pub(super) struct ItemArgs {
+    /// Items in all, over all threads
+    #[arg(long, value_name = "COUNT", default_value_t = 100_000)]
+    pub(super) item_count: usize,
+    /// Of these, items that every thread has
+    #[arg(long, value_name = "COUNT", default_value_t = 0)]
+    pub(super) common_item_count: usize,
+    /// List of the items; 350k.xml of this folder, if it is there, or RDT1 to RDT350000 if not said
+    #[arg(long, value_name = "FILE")]
+    pub(super) item_file: Option<FilePath>,
+}
+
+impl ItemArgs {
+    /// How they are divided among so many threads.
+    pub(super) fn division(&self, threads: usize) -> Division {
+        Division { all: self.item_count, common: self.common_item_count, threads }
+    }
+}
+
+/// What a provider's service is called.
+#[derive(Clone, Debug, Args)]
+pub(super) struct ServiceArgs {
+    /// Name of the service [default: that of the configuration, or DIRECT_FEED]
+    #[arg(long, value_name = "NAME")]
+    pub(super) service_name: Option<String>,
+    /// Number of the service [default: that of the configuration, or 1]
+    #[arg(long, value_name = "NUMBER")]
+    pub(super) service_id: Option<u16>,
+}
+
+/// A service's number, its name, and its vendor if that is known.
+type Service = (u16, String, Option<String>);
+
+impl ServiceArgs {
+    /// What it is called; where that was not said, as the first service of the configuration is.
+    pub(super) fn or(&self, configured: Vec<Service>) -> Service {
+        let usual = (1, "DIRECT_FEED".to_owned(), Some("Tapeline".to_owned()));
+        let (id, name, vendor) = configured.into_iter().next().unwrap_or(usual);
+        (self.service_id.unwrap_or(id), self.service_name.clone().unwrap_or(name), vendor)
+    }
+}
+
+/// The grid of time.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Pace")]
+pub(super) struct PaceArgs {
+    /// Slices a second: how often a thread's loop sends a burst. More of them make smaller bursts
+    #[arg(long, value_name = "RATE", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub(super) tick_rate: u64,
+}
+
+/// Working threads, and where they run.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Threads")]
+pub(super) struct ThreadArgs {
+    /// Threads, by the core that each is bound to: 0,1 for two; -1 for one that is bound to none
+    #[arg(long, value_name = "CORES", value_delimiter = ',', default_value = "-1", allow_hyphen_values = true, value_parser = arguments::core)]
+    pub(super) threads: Vec<Core>,
+    /// Core that the main thread is bound to, which collects and writes; -1 for none
+    #[arg(long, value_name = "CORE", default_value = "-1", allow_hyphen_values = true, value_parser = arguments::core)]
+    pub(super) main_thread: Core,
+}
+
+/// Who takes what comes.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Threads")]
+pub(super) struct DispatchArgs {
+    /// Beside each thread a further one takes what comes on its connections: API dispatch
+    #[arg(long)]
+    api_dispatch: bool,
+    /// The same, by the core that each of these threads is bound to; -1 for one that is bound to none
+    #[arg(long, value_name = "CORES", value_delimiter = ',', allow_hyphen_values = true, value_parser = arguments::core)]
+    api_threads: Vec<Core>,
+}
+
+impl DispatchArgs {
+    /// Threads that dispatch beside so many others, by their cores; none with user dispatch.
+    pub(super) fn beside(&self, threads: &ThreadArgs) -> Vec<Core> {
+        match self.api_dispatch && self.api_threads.is_empty() {
+            true => vec![Core(None); threads.threads.len()],
+            false => self.api_threads.clone(),
+        }
+    }
+}
+
+/// Where the results go.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Results")]
+pub(super) struct ResultArgs {
+    /// File of each single latency, one for each thread: NAME1.csv and so on; none if not said
+    #[arg(long, value_name = "NAME")]
+    pub(super) latency_file: Option<String>,
+    /// Seconds between two lines of statistics
+    #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub(super) write_stats_interval: u64,
+    /// Print no statistics while it runs
+    #[arg(long)]
+    pub(super) no_display_stats: bool,
+    /// Folder for run.json, distributions and the other files; a new one under runs/ if not said
+    #[arg(long, value_name = "FOLDER")]
+    pub(super) run_folder: Option<FilePath>,
+    /// Watch the noise of the threads' cores (of all, if none is bound) for so long before the run: the floor under latencies
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = arguments::duration)]
+    pub(super) jitter_time: Duration,
+    /// What is printed: statistics and the summary, or in the end the run's record alone
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub(super) format: Format,
+}
+
+/// How times travel.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Times")]
+pub(super) struct TimeArgs {
+    /// Times in nanoseconds, at both ends; else in microseconds
+    #[arg(long)]
+    pub(super) nano_time: bool,
+}
+
+/// The options of a tool from a command line.
+#[cfg(test)]
+pub(super) fn of<T: Args + clap::FromArgMatches>(line: &str) -> T {
+    let command = T::augment_args(clap::Command::new("tool"));
+    T::from_arg_matches(&command.get_matches_from(format!("tool {line}").split_whitespace())).unwrap()
+}

@@ -1,0 +1,185 @@
+//! The run folder: the record of the run, its distributions, and the latency of each thread by second.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tapeline_measure::{Environment, Evidence, Jitter, Nanos, Recorder, Spent, Verdict};
+
+use super::resources::Resources;
+use super::transport;
+use crate::omm::collect::{Run, Tool};
+use crate::omm::stamp::Unit;
+use crate::omm::sums::{Figures, PhaseFigures, Sums};
+use crate::omm::tally::Times;
+use crate::run_folder::{self, Hop, Phase, Process, RunFolder, Throughput};
+
+/// The distribution of round trips.
+const ROUND_TRIP: &str = "round trip";
+
+/// When and where the run was, and what it used.
+#[derive(Debug)]
+pub(in super::super) struct Cost<'a> {
+    /// When it began.
+    pub(in super::super) started: Nanos,
+    /// How long it was, from the start of the threads.
+    pub(in super::super) seconds: f64,
+    /// What the process used: in the steady state if there was one, else over the run.
+    pub(in super::super) spent: Spent,
+    pub(in super::super) resources: &'a Resources,
+    pub(in super::super) timeline: &'a [Second],
+    /// The noise of the cores, if it was measured.
+    pub(in super::super) jitter: Vec<Jitter>,
+    pub(in super::super) environment: Environment,
+    /// How much of its time it had, if the user ended it before.
+    pub(in super::super) cut: Option<String>,
+}
+
+pub(in super::super) use crate::run_folder::Second;
+
+/// What came of the run.
+pub(super) struct Results<'a> {
+    pub(super) verdict: Verdict,
+    pub(super) why: String,
+    pub(super) evidence: Evidence,
+    pub(super) figures: Figures,
+    pub(super) sums: &'a Sums,
+    pub(super) threads: &'a [&'a Sums],
+}
+
+impl Results<'_> {
+    /// The distributions that have samples, the one that stands for the run last.
+    fn distributions(&self) -> Vec<(&'static str, &Recorder)> {
+        let Sums { steady, posts, generics, encoding, decoding, round_trips, .. } = self.sums;
+        let mut all = vec![("encoding", encoding), ("decoding", decoding), (ROUND_TRIP, round_trips)];
+        let of = [
+            ("post service", "post response", posts),
+            ("generic service", "generic response", generics),
+            ("service", "response", steady),
+        ];
+        for (service, response, times) in of {
+            all.push((service, &times.service));
+            all.push((response, &times.response));
+        }
+        all.retain(|(_, recorder)| recorder.samples() + recorder.negatives() > 0);
+        all
+    }
+
+    /// The record.
+    pub(super) fn record(&self, run: &Run<'_>, cost: &Cost<'_>) -> run_folder::Run {
+        let Figures { counts, startup, steady, .. } = &self.figures;
+        // What is measured is the steady state, of a consumer that reached it.
+        let (seconds, messages) = steady
+            .filter(|_| run.tool == Tool::Consumer)
+            .map_or((cost.seconds, run.tool.carried(counts)), |steady| (steady.seconds, steady.updates));
+        let over = Duration::from_secs_f64(seconds.max(0.0));
+        let mut record = run_folder::Run::new(
+            run.tool.kind(),
+            cost.started,
+            over,
+            self.evidence.clone(),
+            cost.jitter.clone(),
+            cost.environment.clone(),
+        );
+        record.verdict = self.verdict;
+        record.why.clone_from(&self.why);
+        record.throughput = Throughput::new(messages, 0, over);
+        if !run.tool.times_updates()
+            && let Some(per_second) = self.threads.iter().map(|sums| sums.sent.while_active()).sum()
+        {
+            // Without the time before consumers came and after they went.
+            record.throughput.messages_per_second = per_second;
+        }
+        record.settings = settings(run);
+        let clock_error_ns = if run.unit == Unit::Micros { 1_000 } else { 0 };
+        record.hops = self
+            .distributions()
+            .into_iter()
+            .map(|(name, recorder)| Hop {
+                name: name.to_owned(),
+                percentiles: recorder.percentiles(),
+                // Both ends read CLOCK_MONOTONIC; in microseconds the fraction of one is lost.
+                clock_error_ns: match name {
+                    "encoding" | "decoding" | ROUND_TRIP => 0,
+                    _ => clock_error_ns,
+                },
+            })
+            .collect();
+        if run.tool == Tool::Consumer {
+            let phase = |name: &str, figures: &PhaseFigures, times: &Times| Phase {
+                name: name.to_owned(),
+                seconds: figures.seconds,
+                messages: figures.updates,
+                messages_per_second: figures.per_second,
+                service: times.service.percentiles(),
+                response: times.response.percentiles(),
+            };
+            record.phases.push(phase("start-up", startup, &self.sums.startup));
+            if let Some(steady) = steady {
+                record.phases.push(phase("steady state", steady, &self.sums.steady));
+            }
+        }
+        // Who receives updates has timed those that say when they were sent.
+        let stamped_updates = match run.tool {
+            Tool::Consumer => self.figures.overall.latency.count,
+            _ => counts.stamped_updates,
+        };
+        record.counts = json!({
+            "requests": counts.requests,
+            "images": counts.images,
+            "images_asked": self.figures.images,
+            "image_retrieval_seconds": self.figures.images_s,
+            "suspect_images": counts.suspect_images,
+            "statuses": counts.statuses,
+            "updates": counts.updates,
+            "stamped_updates": stamped_updates,
+            "standby_updates": counts.standby_updates,
+            "standby_switches": self.figures.switches.count,
+            "standby_resumed": self.figures.switches.resumed,
+            "standby_standstill_seconds": self.figures.switches.standstill_s(),
+            "posts": counts.posts,
+            "stamped_posts": counts.stamped_posts,
+            "reflected_posts": counts.reflected_posts,
+            "dropped_posts": counts.dropped_posts,
+            "generics_sent": counts.generics_sent,
+            "stamped_generics": counts.stamped_generics,
+            "generics_received": counts.generics_received,
+            "malformed": counts.malformed,
+            "slices_held_back": counts.held_back,
+            "unsent": counts.unsent,
+        });
+        if run.tool == Tool::Transport {
+            record.counts = transport::counts(counts);
+            record.throughput = transport::throughput(counts, self.figures.overall.seconds);
+        }
+        record.timeline = cost.timeline.to_vec();
+        let name = run.tool.kind().trim_start_matches("omm-").to_owned();
+        record.processes = vec![Process { name, spent: cost.spent }];
+        record
+    }
+
+    /// Writes the folder's files.
+    pub(super) fn write(
+        &self,
+        folder: &RunFolder,
+        record: &run_folder::Run,
+        summary: &str,
+    ) -> anyhow::Result<()> {
+        folder.write_record(record)?;
+        folder.write_summary(summary.trim_end())?;
+        for (number, sums) in (1..).zip(self.threads) {
+            folder.write_stats(number, 1_000_000_000, &sums.windows)?;
+        }
+        let over = Duration::from_secs_f64(record.seconds);
+        folder.write_latency(record.started, over, &self.distributions())
+    }
+}
+
+/// The inputs under the guide's names, and where the guide's files are.
+fn settings(run: &Run<'_>) -> serde_json::Value {
+    let inputs = run.inputs.iter().map(|(name, value)| ((*name).to_owned(), json!(value)));
+    json!({
+        "inputs": inputs.collect::<serde_json::Map<_, _>>(),
+        "threads": run.threads.threads.len(),
+        "tick_rate": run.tick_rate,
+    })
+}

@@ -1,0 +1,115 @@
+//! What TransportPerf writes and prints of messages without a meaning (ETA C 3.6: TransportPerf.c), and what Tapeline adds.
+
+use serde_json::{Value, json};
+
+use super::resources::{MEGABYTE, Resources};
+use super::statistics::{Interval, Moment};
+use super::summary::Lines;
+use crate::omm::sums::{Figures, Moments};
+use crate::omm::tally::{Counts, Times};
+use crate::run_folder::Throughput;
+
+/// Names of the columns.
+pub(super) const COLUMNS: &str = "UTC, Msgs sent, Bytes sent, Msgs received, Bytes received, \
+    Latency msgs received, Latency avg (usec), Latency std dev (usec), Latency max (usec), Latency min (usec), \
+    CPU usage (%), Memory (MB)";
+
+/// A row's, but for when and what was used.
+pub(super) fn cells(cells: &mut Vec<String>, counts: &Counts, times: &Times) {
+    let moments = Moments::of(times);
+    let counts =
+        [counts.messages_sent, counts.bytes_sent, counts.updates, counts.bytes_received, moments.count];
+    cells.extend(counts.map(|count| count.to_string()));
+    let times = [moments.mean, moments.deviation, moments.max, moments.min];
+    cells.extend(times.map(|time| format!("{time:.3}")));
+}
+
+/// What the console shows of an interval. `thread`: its number from 1, if there are several.
+pub(super) fn console(thread: Option<usize>, interval: &Interval, moment: &Moment) -> String {
+    let Interval { counts, updates, .. } = interval;
+    let seconds = moment.seconds.max(1) as f64;
+    let mut text = format!("{:03}:", moment.second);
+    if let Some(number) = thread {
+        text.push_str(&format!(" Thread {number}:"));
+    }
+    let line = |way: &str, messages: u64, bytes: u64| {
+        let (rate, data) = (messages as f64 / seconds, bytes as f64 / MEGABYTE / seconds);
+        format!("\n  {way}: MsgRate: {rate:8.0}, DataRate:{data:8.3}MBps")
+    };
+    text.push_str(&line("Sent", counts.messages_sent, counts.bytes_sent));
+    text.push_str(&line("Recv", counts.updates, counts.bytes_received));
+    let Moments { count, mean, deviation, max, min } = Moments::of(updates);
+    if count > 0 {
+        text.push_str(&format!(
+            "\n  Latency (usec): Avg:{mean:8.3} StdDev:{deviation:8.3} Max:{max:8.3} Min:{min:8.3}, Msgs: {count}"
+        ));
+    }
+    let said = [
+        (counts.held_back, "slices held back: the connection took nothing more"),
+        (counts.lost, "messages lost"),
+        (counts.out_of_order, "messages out of order"),
+        (counts.malformed, "messages could not be read"),
+    ];
+    for (count, what) in said.into_iter().filter(|(count, _)| *count > 0) {
+        text.push_str(&format!("\n  - {count} {what}"));
+    }
+    let sample = &moment.sample;
+    text.push_str(&format!("\n  CPU: {:6.2}% Mem: {:8.2}MB\n", sample.cpu_percent, sample.memory_mb()));
+    text
+}
+
+/// What the summary has of one thread, or of all.
+pub(super) fn summary(lines: &mut Lines, figures: &Figures, resources: Option<&Resources>) {
+    let Figures { counts, overall, .. } = figures;
+    lines.head("Statistics:");
+    let Moments { count, mean, deviation, max, min } = overall.latency;
+    if count == 0 {
+        lines.say("No latency information was received.");
+    } else {
+        lines.say(format_args!("Latency avg (usec): {mean:.3}"));
+        lines.say(format_args!("Latency std dev (usec): {deviation:.3}"));
+        lines.say(format_args!("Latency max (usec): {max:.3}"));
+        lines.say(format_args!("Latency min (usec): {min:.3}"));
+    }
+    let seconds = overall.seconds;
+    lines.say(format_args!("Sampling duration(sec): {seconds:.2}"));
+    lines.count("Msgs Sent", counts.messages_sent);
+    lines.unsent(counts);
+    lines.count("Msgs Received", counts.updates);
+    let rate = |count: f64| if seconds > 0.0 { count / seconds } else { 0.0 };
+    let (sent, received) = (counts.bytes_sent as f64 / MEGABYTE, counts.bytes_received as f64 / MEGABYTE);
+    lines.say(format_args!("Data Sent (MB): {sent:.2}"));
+    lines.say(format_args!("Data Received (MB): {received:.2}"));
+    lines.rate("Avg. Msg Sent Rate", rate(counts.messages_sent as f64));
+    lines.rate("Avg. Msg Recv Rate", rate(counts.updates as f64));
+    lines.say(format_args!("Avg. Data Sent Rate (MB): {:.2}", rate(sent)));
+    lines.say(format_args!("Avg. Data Recv Rate (MB): {:.2}", rate(received)));
+    lines.resources(resources);
+    if resources.is_some() {
+        lines.count("Process ID", u64::from(std::process::id()));
+    }
+}
+
+/// The record's counts.
+pub(super) fn counts(counts: &Counts) -> Value {
+    json!({
+        "due": counts.messages_due,
+        "sent": counts.messages_sent,
+        "stamped": counts.stamped_messages,
+        "sent_bytes": counts.bytes_sent,
+        "received": counts.updates,
+        "received_bytes": counts.bytes_received,
+        "lost": counts.lost,
+        "out_of_order": counts.out_of_order,
+        "malformed": counts.malformed,
+        "slices_held_back": counts.held_back,
+        "unsent": counts.unsent,
+    })
+}
+
+/// What went through this end: what it sent and what it received.
+pub(super) fn throughput(counts: &Counts, seconds: f64) -> Throughput {
+    let messages = counts.messages_sent + counts.updates;
+    let bytes = counts.bytes_sent + counts.bytes_received;
+    Throughput::new(messages, bytes, std::time::Duration::from_secs_f64(seconds.max(0.0)))
+}

@@ -1,0 +1,106 @@
+//! `tapeline omm provider`: IProvPerf, the guide's chapter 5.
+//!
+//! The threads share one port: a connection goes to the thread that has the fewest. Each thread does all the work of its
+//! connections: in each slice a burst of updates, then generic messages, then posts that go back; in what is left of it
+//! answers to requests, and what the consumers say.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `plan.rs` | what all threads are to do: the options with their files read |
+//! | `working.rs` | a thread: its consumers, slice by slice |
+//! | `client.rs` | one consumer's connection, and what is sent on it |
+//! | `items.rs` | the items that it has open |
+//! | `answers.rs` | what it does, and what it gets for it |
+
+mod answers;
+mod client;
+mod items;
+mod plan;
+mod working;
+
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tapeline_client::ema_config::Group;
+use tapeline_console::failure::Hinted;
+use tapeline_wire::rssl::Reactor;
+
+use self::plan::Plan;
+use super::collect::{self, Limit, Rates, Run, Tool};
+use super::options::{ProviderArgs, StampRate};
+
+/// Where EMA's consumers look for a provider.
+const USUAL_PORT: u16 = 14_002;
+/// Connections of one thread; more are refused.
+const MOST_CONNECTIONS: usize = 1_000;
+/// Bytes of messages of which a part has come, on all connections of a thread.
+const MOST_HELD: usize = 256 << 20;
+
+/// A thread of a provider with these options, on a reactor that listens.
+#[cfg(test)]
+pub(super) fn serve(options: &str, reactor: Reactor, link: super::link::Link) {
+    let args = super::options::of::<ProviderArgs>(options);
+    let plan = Plan::new(&args, tapeline_client::ema_config::Chosen::default()).unwrap();
+    working::work(&Arc::new(plan), 0, reactor, link);
+}
+
+impl ProviderArgs {
+    /// Runs the tool to its end; the code is the process's exit status.
+    pub fn run(&self) -> anyhow::Result<ExitCode> {
+        self.check()?;
+        let mut chosen = self.config.load(Group::IProvider)?;
+        let further = self.config.further(Group::IProvider, self.threads.threads.len())?;
+        if let Some((place, name)) = further.first() {
+            let what = format!(
+                "the configuration has {name} for thread {}, and all threads listen at one port",
+                place + 1
+            );
+            return Err(Hinted::new(what, "start one provider for each port, or take one thread").into());
+        }
+        let hosts = std::mem::take(&mut chosen.hosts);
+        let plan = Arc::new(Plan::new(self, chosen)?);
+        let (address, mut settings) = self.server.listen(hosts, USUAL_PORT)?;
+        plan.publishing.check_pack(settings.max_fragment_size)?;
+        Arc::make_mut(&mut settings).pack_bytes = Some(self.publishing.pack_bytes());
+        let threads = self.threads.threads.iter();
+        let mut reactors = threads.map(|_| Reactor::new(MOST_CONNECTIONS)).collect::<Result<Vec<_>, _>>()?;
+        reactors.iter_mut().for_each(|reactor| reactor.limit_held(MOST_HELD));
+        let doors = reactors.iter_mut().map(Reactor::door).collect::<Result<Vec<_>, _>>()?;
+        if let Some(first) = reactors.first_mut() {
+            let address = first.listen_for(&doors, address, &settings)?;
+            anstream::println!("listening at {address}");
+        }
+        let run = Run {
+            tool: Tool::Provider,
+            inputs: self.test_inputs(&plan.name, plan.service_name(), &plan.dictionary_files),
+            threads: &self.threads,
+            results: &self.results,
+            summary_file: &self.summary_file,
+            stats_file: &self.stats_file,
+            limit: Limit::RunTime(Duration::from_secs(self.publishing.run_time())),
+            is_timed: self.publishing.run_time.is_some(),
+            images: Vec::new(),
+            rates: Rates {
+                updates: self.publishing.update_rate,
+                generics: self.generic_msg_rate,
+                stamped_generics: match self.generic_msg_latency_rate {
+                    StampRate::PerSecond(rate) => rate,
+                    StampRate::All => self.generic_msg_rate,
+                },
+                ..Rates::default()
+            },
+            tick_rate: self.pace.tick_rate,
+            unit: plan.publishing.unit,
+        };
+        // Each thread takes its own.
+        let reactors: Vec<_> = reactors.into_iter().map(|reactor| Mutex::new(Some(reactor))).collect();
+        let reactors = Arc::new(reactors);
+        collect::run(&run, move |number, link| {
+            let reactor = reactors[number].lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(reactor) = reactor {
+                working::work(&plan, number, reactor, link);
+            }
+        })
+    }
+}

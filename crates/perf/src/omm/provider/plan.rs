@@ -1,0 +1,106 @@
+//! What all threads are to do: the options, with their files read.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tapeline_client::connection::JsonSettings;
+use tapeline_client::ema_config::Chosen;
+use tapeline_console::arguments::Core;
+use tapeline_console::failure::Hinted;
+use tapeline_console::omm::dictionaries::DictionaryArgs;
+use tapeline_omm::Dictionary;
+use tapeline_omm::domain::directory::{Load, ServiceState};
+use tapeline_omm::domain::{Directory, ServiceEntry, ServicePart};
+use tapeline_omm::role::provider::Settings;
+use tapeline_omm::rwf::FilterAction;
+
+use super::super::options::{ProviderArgs, StampRate};
+use super::super::publishing::Publishing;
+use super::super::stamp::Unit;
+
+/// What all threads of the interactive provider are to do.
+pub(super) struct Plan {
+    /// That of the settings in the configuration.
+    pub(super) name: String,
+    pub(super) publishing: Publishing,
+    pub(super) generic_rate: u64,
+    pub(super) stamped_generics: StampRate,
+    pub(super) encodes_once: bool,
+    pub(super) measures_decode: bool,
+    pub(super) open_limit: usize,
+    pub(super) services: Directory,
+    pub(super) dictionary: Arc<Dictionary>,
+    pub(super) dictionary_files: DictionaryArgs,
+    pub(super) settings: Settings,
+    pub(super) json: JsonSettings,
+    /// Cores of the threads that dispatch; none with user dispatch.
+    pub(super) api_threads: Vec<Core>,
+}
+
+/// Streams of a consumer that are of no item: directory and dictionaries.
+const OTHER_STREAMS: u32 = 64;
+/// What a consumer may be owed that does not read, beside its images: answers to posts, and one long generic message.
+const MOST_OWED: usize = 17 << 20;
+
+impl Plan {
+    /// # Errors
+    /// A file that cannot be read or is not as it should be; options that contradict the files.
+    pub(super) fn new(args: &ProviderArgs, chosen: Chosen) -> anyhow::Result<Self> {
+        let dictionary_files = args.dictionary.clone().or(chosen.dictionary).or_usual();
+        let dictionary = dictionary_files.load()?;
+        let unit = if args.times.nano_time { Unit::Nanos } else { Unit::Micros };
+        let publishing = Publishing::new(&args.publishing, args.pace.tick_rate, unit, &dictionary)?;
+        if args.generic_msg_rate > 0 {
+            let contents = [
+                Some(("MarketPrice", &publishing.prices)),
+                publishing.books.as_ref().map(|books| ("MarketByOrder", books)),
+            ];
+            for (domain, contents) in contents.into_iter().flatten() {
+                if contents.messages.generics.is_empty() {
+                    let what = format!(
+                        "--generic-msg-rate is {}, and the messages have no generic one for {domain}",
+                        args.generic_msg_rate
+                    );
+                    return Err(Hinted::new(what, "--msg-file names a file with a genericMsg").into());
+                }
+            }
+        }
+        let (id, name, vendor) = args.service.or(chosen.services);
+        let mut service = ServiceEntry::new(id, publishing.info(name, vendor), ServiceState::UP);
+        let load = Load { open_limit: Some(args.open_limit.into()), ..Load::default() };
+        service.parts.push((FilterAction::SET, ServicePart::Load(load)));
+        let mut services = Directory::new();
+        services.apply(&service);
+        Ok(Self {
+            name: chosen.name,
+            generic_rate: args.generic_msg_rate,
+            stamped_generics: args.generic_msg_latency_rate,
+            encodes_once: args.publishing.pre_enc,
+            measures_decode: args.publishing.measure_decode,
+            open_limit: args.open_limit as usize,
+            services,
+            dictionary,
+            dictionary_files,
+            settings: Settings {
+                most_streams: args.open_limit.saturating_add(OTHER_STREAMS),
+                owed_bytes: MOST_OWED,
+                round_trip_interval_ms: args.rtt.unwrap_or(0),
+                ..Settings::default()
+            },
+            json: chosen.json,
+            api_threads: args.dispatch.beside(&args.threads),
+            publishing,
+        })
+    }
+
+    /// Time between two round trips on a connection, if they are to be measured.
+    pub(super) fn round_trips(&self) -> Option<Duration> {
+        let interval = self.settings.round_trip_interval_ms;
+        (interval > 0).then(|| Duration::from_millis(interval))
+    }
+
+    /// What is served.
+    pub(super) fn service_name(&self) -> &str {
+        self.services.services().next().and_then(ServiceEntry::name).unwrap_or_default()
+    }
+}

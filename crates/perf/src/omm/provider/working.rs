@@ -1,0 +1,362 @@
+//! A thread: its share of the consumers, slice by slice.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tapeline_client::connection::MOST_MALFORMED;
+use tapeline_client::connection::SharedTexts;
+use tapeline_client::server::{Connections, Serve};
+use tapeline_console::omm::say_accept_error;
+use tapeline_console::omm::say_notes;
+use tapeline_measure::{Nanos, monotonic_ns};
+use tapeline_omm::Refused;
+use tapeline_omm::rwf::{DataType, MessageClass, MessageView};
+use tapeline_wire::rssl::{ConnectionId, Negotiated, Reactor, Sender};
+
+use super::super::bursts::Progress;
+use super::super::consumer::decoding::{Decoder, Found};
+use super::super::dispatching::{self, Dispatched};
+use super::super::link::Link;
+use super::super::slices::Slices;
+use super::super::stamp::{self, Stamp};
+use super::super::tally::{Kind, Phase, Timed};
+use super::answers::Answers;
+use super::client::Client;
+use super::plan::Plan;
+
+/// The longest wait of a thread that has nothing to send: the main one may ask for its tally meanwhile.
+const IDLE: Duration = Duration::from_millis(50);
+/// How long consumers may take for what is on its way in the end.
+const GOODBYE_NS: u64 = 5_000_000_000;
+
+/// What the consumers of a thread share.
+pub(super) struct Desk {
+    pub(super) plan: Arc<Plan>,
+    pub(super) link: Link,
+    /// Slices that have begun.
+    pub(super) begun: u64,
+    /// Consumers that there have been.
+    pub(super) clients: u64,
+    /// SharedTexts of updates that are encoded once, for consumers that speak JSON.
+    pub(super) texts: SharedTexts,
+    decoder: Decoder,
+    /// Where posts become updates.
+    pub(super) scratch: Vec<u8>,
+    /// Bytes of posts that wait to go back, of all consumers.
+    pub(super) reflected: usize,
+    /// Messages that could not be written.
+    pub(super) unwritten: u64,
+}
+
+/// A thread of the provider.
+pub(super) struct Working {
+    /// Its number.
+    thread: usize,
+    desk: Desk,
+    reactor: Reactor,
+    clients: Connections<Desk>,
+    slices: Slices,
+    /// Updates are behind, or held back: they would take all the room there is, and nobody would get an image. So images have their
+    /// turn between them, where otherwise they have the time that is to spare.
+    is_behind: bool,
+}
+
+/// Does the work of one thread until it is to end.
+pub(super) fn work(plan: &Arc<Plan>, thread: usize, reactor: Reactor, link: Link) {
+    let mut working = Working::new(plan, thread, reactor, link);
+    let done = working.run();
+    let Working { mut desk, mut clients, .. } = working;
+    clients.leave(&mut desk);
+    desk.link.end(done);
+}
+
+impl Working {
+    fn new(plan: &Arc<Plan>, thread: usize, reactor: Reactor, mut link: Link) -> Self {
+        // A provider has nothing to start up for.
+        link.tally.phase = Phase::Steady;
+        let desk = Desk {
+            plan: Arc::clone(plan),
+            link,
+            begun: 0,
+            clients: 0,
+            texts: SharedTexts::default(),
+            decoder: Decoder::new(Arc::clone(&plan.dictionary)),
+            scratch: Vec::new(),
+            reflected: 0,
+            unwritten: 0,
+        };
+        let slices = Slices::new(plan.publishing.tick_rate, Nanos(monotonic_ns()));
+        Self { thread, desk, reactor, clients: Connections::default(), slices, is_behind: false }
+    }
+
+    fn run(&mut self) -> anyhow::Result<()> {
+        match self.desk.plan.api_threads.get(self.thread).map(|core| core.0) {
+            Some(core) => dispatching::run(self, self.thread, core)?,
+            None => {
+                while !self.desk.link.is_over() {
+                    self.turn()?;
+                }
+            }
+        }
+        self.drain()
+    }
+
+    fn turn(&mut self) -> anyhow::Result<()> {
+        self.receive();
+        let wait = self.give();
+        self.reactor.wait(wait)?;
+        self.desk.link.settle();
+        Ok(())
+    }
+
+    /// Lets go out what was sent, and closes: who counts as many as were sent has them all. What is not out by then was not sent.
+    fn drain(&mut self) -> anyhow::Result<()> {
+        let end = monotonic_ns() + GOODBYE_NS;
+        while !self.is_out() && monotonic_ns() < end {
+            self.reactor.wait(IDLE)?;
+            self.clients.receive(&mut self.desk, &mut self.reactor, Nanos(monotonic_ns()));
+            say_accept_error(&mut self.reactor);
+        }
+        for (id, client) in &self.clients.open {
+            if let Some(sender) = self.reactor.sender(*id) {
+                let tally = &mut self.desk.link.tally;
+                client.room.unsent(&sender, |message| tally.take_back(message, MessageClass::UPDATE));
+            }
+            self.reactor.close(*id);
+        }
+        Ok(())
+    }
+
+    /// Whether nothing waits to be sent.
+    fn is_out(&mut self) -> bool {
+        let Self { clients, reactor, .. } = self;
+        clients.open.iter_mut().all(|(id, client)| {
+            let Some(mut sender) = reactor.sender(*id) else { return true };
+            let is_settled = client.room.outbox(&mut sender).send_waiting();
+            is_settled && sender.flush() && sender.unsent() == 0
+        })
+    }
+
+    /// Takes what has come.
+    fn receive(&mut self) {
+        let now = Nanos(monotonic_ns());
+        self.clients.receive(&mut self.desk, &mut self.reactor, now);
+        say_accept_error(&mut self.reactor);
+        self.clients.tick(&mut self.desk, &mut self.reactor, now);
+    }
+
+    /// Sends what is due; how long until there is more to do.
+    fn give(&mut self) -> Duration {
+        if self.is_behind {
+            self.answer_once(Nanos(monotonic_ns()));
+        }
+        let progress = self.send();
+        self.is_behind = progress != Progress::Done;
+        let mut is_busy = progress == Progress::More;
+        if !self.is_behind {
+            // What is due does not wait until others have their images.
+            self.reactor.flush();
+            is_busy |= self.answer();
+        }
+        let is_active = self.clients.open.values().any(Client::is_active);
+        let idle = self.desk.plan.round_trips().map_or(IDLE, |interval| interval.min(IDLE));
+        match (is_busy, is_active) {
+            (true, _) => Duration::ZERO,
+            (false, false) => idle,
+            (false, true) => {
+                let next = self.slices.due_of(self.desk.begun);
+                Duration::from_nanos(next.0.saturating_sub(monotonic_ns())).min(idle)
+            }
+        }
+    }
+
+    /// Sends what is due in the slices that have begun: how far all of them got.
+    fn send(&mut self) -> Progress {
+        let now = Nanos(monotonic_ns());
+        let begun = self.slices.begun(now);
+        let before = std::mem::replace(&mut self.desk.begun, begun);
+        if self.clients.open.values().any(Client::is_active) {
+            for number in before..begun {
+                self.desk.link.tally.slice(now.since(self.slices.due_of(number)));
+            }
+        }
+        let mut progress = Progress::Done;
+        for (id, client) in &mut self.clients.open {
+            let Some(mut sender) = self.reactor.sender(*id) else { continue };
+            progress = progress.and(client.send(&mut sender, &mut self.desk, &self.slices, self.is_behind));
+        }
+        progress
+    }
+
+    /// One burst of answers for each client: whether some are left.
+    fn answer_once(&mut self, now: Nanos) -> bool {
+        let (mut is_busy, most) = (false, self.desk.plan.publishing.image_burst);
+        for (id, client) in &mut self.clients.open {
+            if !client.items.owes() {
+                continue;
+            }
+            let Some(mut sender) = self.reactor.sender(*id) else { continue };
+            is_busy |= client.answer(&mut sender, &mut self.desk, most, now) == Progress::More;
+        }
+        is_busy
+    }
+
+    /// Answers requests, burst by burst, until the next slice begins: whether some are left.
+    fn answer(&mut self) -> bool {
+        let next = self.slices.due_of(self.desk.begun);
+        loop {
+            let is_busy = self.answer_once(Nanos(monotonic_ns()));
+            if !is_busy || Nanos(monotonic_ns()) >= next {
+                return is_busy;
+            }
+        }
+    }
+}
+
+/// With API dispatch the further thread takes what comes, and the thread itself sends.
+impl Dispatched for Working {
+    fn reactor(&mut self) -> &mut Reactor {
+        &mut self.reactor
+    }
+
+    fn take(&mut self) -> anyhow::Result<bool> {
+        self.receive();
+        Ok(self.clients.open.values().any(|client| client.items.owes()))
+    }
+
+    fn perform(&mut self) -> anyhow::Result<Option<Duration>> {
+        if self.desk.link.is_over() {
+            return Ok(None);
+        }
+        if self.desk.plan.round_trips().is_some() {
+            // They are due while nothing comes, too.
+            self.clients.tick(&mut self.desk, &mut self.reactor, Nanos(monotonic_ns()));
+        }
+        let wait = self.give();
+        self.desk.link.settle();
+        Ok(Some(wait))
+    }
+}
+
+impl Desk {
+    /// One line for all: a peer can ask for what cannot be written as often as it likes.
+    pub(super) fn cannot_write(&mut self, refused: &Refused) {
+        note_unwritten(&mut self.unwritten, refused);
+    }
+
+    /// A consumer sent a generic message.
+    pub(super) fn heard_generic(&mut self, message: &MessageView<'_>) {
+        self.link.tally.counts.generics_received += 1;
+        let Some(found) = self.decode(message.container(), message.payload()) else { return };
+        if found.generic > 0 {
+            let unit = self.plan.publishing.unit;
+            let due = Some(found.due).filter(|due| *due > 0).map(|due| unit.ns_of(due));
+            let stamp = Stamp { field: stamp::GENERIC, sent: unit.ns_of(found.generic), due };
+            self.link.tally.time(Timed::new(Kind::Generic, stamp, monotonic_ns()));
+        }
+    }
+
+    /// Reads what a consumer sent, every value of it, and times that if it is to be measured. `None`: it cannot be read.
+    pub(super) fn decode(&mut self, container: DataType, payload: &[u8]) -> Option<Found> {
+        self.decoder.read_and_count(container, payload, self.plan.measures_decode, &mut self.link.tally)
+    }
+}
+
+/// Counts a message that cannot be written, and says why of the first.
+pub(super) fn note_unwritten(unwritten: &mut u64, refused: &Refused) {
+    if *unwritten == 0 {
+        anstream::eprintln!("note: a message cannot be written: {refused}");
+    }
+    *unwritten += 1;
+}
+
+impl Serve for Desk {
+    type Client = Client;
+
+    fn open(&mut self, agreed: &Negotiated, now: Nanos) -> Client {
+        Client::new(agreed, self, now)
+    }
+
+    fn step(
+        &mut self,
+        client: &mut Client,
+        _id: ConnectionId,
+        sender: &mut Sender<'_>,
+        message: Option<&[u8]>,
+        now: Nanos,
+    ) -> Result<(), String> {
+        if message.is_some() {
+            // It may have resumed what it paused.
+            client.passed = 0;
+        }
+        // A round trip is measured by its own moments, not by when the turn began.
+        let measures_round_trips = self.plan.round_trips().is_some();
+        let now = if measures_round_trips { Nanos(monotonic_ns()) } else { now };
+        let Client { provider, room, items, reflections, user, .. } = client;
+        let mut answers = Answers { desk: self, items, reflections, user, now };
+        let done = match message {
+            Some(received) => room
+                .receive(received, sender, |message, out| provider.message(now, message, out, &mut answers)),
+            None => provider.tick(now, &mut room.outbox(sender), &mut answers).map(|_| ()),
+        };
+        say_notes(room);
+        done.map_err(|over| over.to_string())?;
+        if measures_round_trips && message.is_none() && sender.unsent() > 0 {
+            // One that has just begun does not wait for the burst behind it.
+            sender.flush();
+        }
+        if client.malformed() >= MOST_MALFORMED {
+            return Err(format!("{MOST_MALFORMED} of its messages could not be read"));
+        }
+        Ok(())
+    }
+
+    fn closing(&mut self, client: &Client, sender: &Sender<'_>) {
+        let tally = &mut self.link.tally;
+        client.room.unsent(sender, |message| tally.take_back(message, MessageClass::UPDATE));
+    }
+
+    fn closed(&mut self, _id: ConnectionId, client: Client, reason: &str) {
+        let tally = &mut self.link.tally;
+        tally.worst = tally.worst.worse(client.standing.served());
+        tally.counts.malformed += client.room.unreadable();
+        self.reflected -= client.reflections.bytes();
+        anstream::eprintln!("note: {} is gone: {reason}", client.user.escape_debug());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use allocation_counter::measure;
+
+    use super::super::super::allocations::Pair;
+    use super::super::super::options::{ProviderArgs, of};
+    use super::*;
+    use tapeline_client::ema_config::Chosen;
+
+    /// Plain updates, updates encoded once, packed ones; generic messages both ways, and posts that go back.
+    #[test]
+    fn what_is_sent_allocates_nothing_once_it_goes_on() {
+        for options in ["--latency-update-rate 1000", "--pre-enc", "--max-pack-count 7 --measure-encode"] {
+            let args = of::<ProviderArgs>(&format!("--update-rate 10000 --generic-msg-rate 1000 {options}"));
+            let plan = Arc::new(Plan::new(&args, Chosen::default()).unwrap());
+            let mut pair = Pair::new();
+            let mut working = Working::new(&plan, 0, pair.reactor.take().unwrap(), pair.link());
+            pair.consume("--item-count 100 --posting-rate 1000 --generic-msg-rate 1000");
+            let until = |working: &mut Working, updates| {
+                while working.desk.link.tally.counts.updates < updates
+                    || working.desk.link.tally.counts.reflected_posts < updates / 20
+                {
+                    working.turn().unwrap();
+                }
+            };
+            until(&mut working, 5_000);
+            let before = working.desk.link.tally.counts.updates;
+            let counted = measure(|| until(&mut working, before + 10_000));
+            assert_eq!(counted.count_total, 0, "{options}");
+            let counts = working.desk.link.tally.counts;
+            assert!(counts.generics_sent > 0 && counts.generics_received > 0, "{options}: {counts:?}");
+            pair.end(|| working.turn().unwrap());
+        }
+    }
+}

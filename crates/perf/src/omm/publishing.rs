@@ -1,0 +1,205 @@
+//! What both providers send: the contents of updates and images, and the times in them.
+
+use tapeline_console::failure::Hinted;
+use tapeline_measure::monotonic_ns;
+use tapeline_omm::domain::directory::Info;
+use tapeline_omm::rwf::{DataType, Domain, RefreshHeader, UpdateHeader, UpdateType, flags};
+use tapeline_omm::{Dictionary, Fid, Qos, Refused, State};
+
+use super::bursts::Due;
+use super::messages::{DomainMessages, Messages, Payload};
+use super::options::{PublishingArgs, StampRate};
+use super::stamp::{Stamp, Unit};
+use super::tally::Tally;
+
+/// What a provider of either kind sends, and how.
+pub(super) struct Publishing {
+    pub(super) update_rate: u64,
+    pub(super) stamped_updates: StampRate,
+    pub(super) tick_rate: u64,
+    pub(super) image_burst: u64,
+    pub(super) pack: u32,
+    /// Bytes that packed messages are to share, if it is said.
+    pack_bytes: Option<u16>,
+    pub(super) measures_encode: bool,
+    pub(super) says_due: bool,
+    pub(super) unit: Unit,
+    pub(super) prices: Contents,
+    pub(super) books: Option<Contents>,
+}
+
+/// The messages of one domain.
+pub(super) struct Contents {
+    pub(super) messages: DomainMessages,
+    /// Whole updates that are encoded already, in the order of the others; empty if they are encoded each time.
+    pub(super) updates: Vec<Box<[u8]>>,
+}
+
+impl Publishing {
+    /// # Errors
+    /// The messages cannot be read, or are not as they should be.
+    pub(super) fn new(
+        args: &PublishingArgs,
+        tick_rate: u64,
+        unit: Unit,
+        dictionary: &Dictionary,
+    ) -> anyhow::Result<Self> {
+        let Messages { market_price, market_by_order } =
+            Messages::load(args.msg_file.as_deref(), dictionary)?;
+        let contents = |domain, messages| Contents::new(domain, messages, args.pre_enc);
+        Ok(Self {
+            update_rate: args.update_rate,
+            stamped_updates: args.stamped_updates(),
+            tick_rate,
+            image_burst: args.refresh_burst_size,
+            pack: args.max_pack_count,
+            pack_bytes: args.pack_buffer_size,
+            measures_encode: args.measure_encode,
+            says_due: !args.no_due,
+            unit,
+            prices: contents(Domain::MARKET_PRICE, market_price)?,
+            books: market_by_order.map(|books| contents(Domain::MARKET_BY_ORDER, books)).transpose()?,
+        })
+    }
+
+    /// # Errors
+    /// Packed messages are to share more than the largest frame has.
+    pub(super) fn check_pack(&self, max_fragment_size: u16) -> Result<(), Hinted> {
+        let Some(bytes) = self.pack_bytes.filter(|bytes| *bytes > max_fragment_size) else { return Ok(()) };
+        let what = format!(
+            "--pack-buffer-size is {bytes}, more than the largest frame, which is {max_fragment_size}"
+        );
+        Err(Hinted::of_options(what, "make it smaller, or raise --max-fragment-size of whoever listens"))
+    }
+
+    /// The messages of a book, or of prices.
+    #[inline]
+    pub(super) fn contents(&self, is_book: bool) -> &Contents {
+        match &self.books {
+            Some(books) if is_book => books,
+            _ => &self.prices,
+        }
+    }
+
+    /// Whether a domain is one of books, of those that there are messages of.
+    pub(super) fn is_book(&self, domain: Domain) -> Option<bool> {
+        match domain {
+            Domain::MARKET_PRICE => Some(false),
+            Domain::MARKET_BY_ORDER => self.books.as_ref().map(|_| true),
+            _ => None,
+        }
+    }
+
+    /// The service that is provided, of these domains.
+    pub(super) fn info(&self, name: String, vendor: Option<String>) -> Info {
+        let books = self.books.as_ref().map(|_| Domain::MARKET_BY_ORDER);
+        let names = || vec!["RWFFld".to_owned(), "RWFEnum".to_owned()];
+        Info {
+            name: Some(name),
+            vendor,
+            is_source: Some(1),
+            capabilities: Some([Domain::DICTIONARY, Domain::MARKET_PRICE].into_iter().chain(books).collect()),
+            dictionaries_provided: Some(names()),
+            dictionaries_used: Some(names()),
+            qos: Some(vec![Qos::REALTIME_TICK]),
+            ..Info::default()
+        }
+    }
+
+    /// The stamp of a message that is due, taken now; none if it carries no time.
+    #[inline]
+    pub(super) fn stamp(&self, field: Fid, due: Due) -> Option<Stamp> {
+        due.is_stamped.then(|| Stamp {
+            field,
+            sent: self.unit.wire_of(monotonic_ns()),
+            due: self.says_due.then(|| self.unit.wire_of(due.at.0)),
+        })
+    }
+
+    /// Encodes a payload, and times that if it is to be measured.
+    #[inline]
+    pub(super) fn encode(
+        &self,
+        payload: &Payload,
+        stamp: Option<Stamp>,
+        room: &mut [u8],
+        tally: &mut Tally,
+    ) -> Result<usize, Refused> {
+        if !self.measures_encode {
+            return payload.encode(room, stamp);
+        }
+        let begun = monotonic_ns();
+        let len = payload.encode(room, stamp)?;
+        tally.encoding.record(monotonic_ns().wrapping_sub(begun).cast_signed());
+        Ok(len)
+    }
+
+    /// The header of an image.
+    pub(super) fn image_header(&self, domain: Domain, payload: &Payload) -> RefreshHeader<'static> {
+        let state = State { text: b"Item Refresh Completed", ..State::OPEN_OK };
+        RefreshHeader {
+            flags: flags::refresh::REFRESH_COMPLETE | flags::refresh::CLEAR_CACHE,
+            qos: Some(Qos::REALTIME_TICK),
+            ..RefreshHeader::new(domain, 0, state, payload.container())
+        }
+    }
+}
+
+impl Contents {
+    /// Update number `turn` and what follows it in turn.
+    #[inline]
+    pub(super) fn update(&self, turn: u32) -> Option<(&Payload, Option<&[u8]>)> {
+        let turn = turn as usize;
+        Some((self.messages.updates.get(turn)?, self.updates.get(turn).map(|bytes| &**bytes)))
+    }
+}
+
+/// What comes behind number `turn` of so many that are taken in turn.
+#[inline]
+pub(super) fn after(turn: u32, of: usize) -> u32 {
+    if (turn as usize) + 1 < of { turn + 1 } else { 0 }
+}
+
+impl Contents {
+    fn new(domain: Domain, messages: DomainMessages, encodes: bool) -> anyhow::Result<Self> {
+        let whole = |payload: &Payload| -> anyhow::Result<Box<[u8]>> {
+            let header = UpdateHeader::new(domain, 0, update_type(payload), payload.container());
+            let mut bytes = vec![0; 64];
+            let len = header.encode(&mut bytes)?;
+            bytes.truncate(len);
+            bytes.extend_from_slice(payload.encoded());
+            Ok(bytes.into())
+        };
+        let updates = match encodes {
+            true => messages.updates.iter().map(whole).collect::<anyhow::Result<_>>()?,
+            false => Vec::new(),
+        };
+        Ok(Self { messages, updates })
+    }
+}
+
+/// What an update of prices, or of a book, reports.
+#[inline]
+pub(super) fn update_type(payload: &Payload) -> UpdateType {
+    if payload.container() == DataType::FIELD_LIST { UpdateType::QUOTE } else { UpdateType::UNSPECIFIED }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::omm::options::{ProviderArgs, of};
+
+    #[test]
+    fn options_are_what_is_sent_and_how() {
+        let publishing = |line: &str| {
+            let args = of::<ProviderArgs>(line).publishing;
+            Publishing::new(&args, 1_000, Unit::Nanos, Dictionary::builtin()).unwrap()
+        };
+        let usual = publishing("");
+        assert_eq!((usual.image_burst, usual.pack, usual.prices.updates.len()), (10, 1, 0));
+        let other = publishing("--refresh-burst-size 7 --max-pack-count 3 --pre-enc");
+        assert_eq!((other.image_burst, other.pack), (7, 3));
+        assert_eq!(other.prices.updates.len(), other.prices.messages.updates.len());
+        assert_eq!(publishing("--update-rate 0").stamped_updates, StampRate::PerSecond(0));
+    }
+}

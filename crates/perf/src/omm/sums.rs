@@ -1,0 +1,494 @@
+//! What the tallies of a thread come to over a run, and the figures that are made of it.
+
+use tapeline_measure::{Nanos, Recorder, Series, Window};
+
+use super::bursts::Served;
+use super::collect::Tool;
+use super::tally::{Counts, Milestone, Phase, Tally, Terms, Times, Trends};
+
+/// Count, mean, standard deviation and extremes in microseconds, as the guide's files have them.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Moments {
+    pub(super) count: u64,
+    pub(super) mean: f64,
+    pub(super) deviation: f64,
+    pub(super) max: f64,
+    pub(super) min: f64,
+}
+
+impl Moments {
+    /// Of times: negative ones, which are the clocks' error, are among them as in other tools.
+    pub(super) fn of(times: &Times) -> Self {
+        Self::new(&times.service, times.sum, times.sum_of_squares)
+    }
+
+    /// Of durations whose sums nobody kept: mean and deviation are good to three digits.
+    pub(super) fn of_recorder(recorder: &Recorder) -> Self {
+        let extreme = |ns: Option<u64>| ns.unwrap_or(0) as f64 / 1e3;
+        Self {
+            count: recorder.samples(),
+            mean: recorder.mean_ns() / 1e3,
+            deviation: recorder.deviation_ns() / 1e3,
+            max: extreme(recorder.max_ns()),
+            min: extreme(recorder.min_ns()),
+        }
+    }
+
+    fn new(recorder: &Recorder, sum: f64, sum_of_squares: f64) -> Self {
+        let count = recorder.samples() + recorder.negatives();
+        if count == 0 {
+            return Self::default();
+        }
+        let most_negative = (recorder.negatives() > 0).then(|| recorder.most_negative_ns() as f64);
+        let (least, most) = (recorder.min_ns(), recorder.max_ns());
+        let min = most_negative.or(least.map(|ns| ns as f64)).unwrap_or(0.0);
+        let max = most.map(|ns| ns as f64).or(most_negative).unwrap_or(0.0);
+        let number = count as f64;
+        // Of a sample (n - 1), as the guide's tools have it. Rounding can make it less than nothing.
+        let variance =
+            if count > 1 { ((sum_of_squares - sum * sum / number) / (number - 1.0)).max(0.0) } else { 0.0 };
+        Self {
+            count,
+            mean: sum / number / 1e3,
+            deviation: variance.sqrt() / 1e3,
+            max: max / 1e3,
+            min: min / 1e3,
+        }
+    }
+}
+
+/// How fast something went on: from the first tally that has any of it, so that waiting before does not count.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Pace {
+    count: u64,
+    /// When the first tally with any ended, and how many those were.
+    first: Option<(f64, u64)>,
+    /// Seconds within which it never ceased, and how many those were.
+    active: (f64, u64),
+    /// The last tally, if the one before it had any, too.
+    open: Option<(f64, u64)>,
+    went_on: bool,
+}
+
+impl Pace {
+    /// So many in a tally of so many seconds that ended `at` seconds after the run began.
+    fn add(&mut self, at: f64, seconds: f64, count: u64) {
+        self.count += count;
+        if count == 0 {
+            (self.open, self.went_on) = (None, false);
+            return;
+        }
+        self.first.get_or_insert((at, count));
+        // The first and the last tally of a stretch are parts of it only.
+        if let Some((seconds, count)) = self.open.take() {
+            self.active.0 += seconds;
+            self.active.1 += count;
+        }
+        self.open = self.went_on.then_some((seconds, count));
+        self.went_on = true;
+    }
+
+    /// A second, from the first one on.
+    fn per_second(&self, end: f64) -> f64 {
+        match self.first {
+            None => 0.0,
+            Some((at, first)) if end > at && self.count > first => (self.count - first) as f64 / (end - at),
+            Some((at, first)) if at > 0.0 => first as f64 / at,
+            Some(_) => 0.0,
+        }
+    }
+
+    /// A second, of the time in which it never ceased; `None` if that is too short to tell.
+    pub(super) fn while_active(&self) -> Option<f64> {
+        (self.active.0 >= 1.0).then(|| self.active.1 as f64 / self.active.0)
+    }
+}
+
+/// How often another server took over, and how long the stream stood still then.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Switches {
+    pub(super) count: u64,
+    /// Those after which all images have come.
+    pub(super) resumed: u64,
+    /// Nanoseconds from the last message of the server before to the last of the images.
+    pub(super) longest_ns: u64,
+}
+
+impl Switches {
+    /// The longest time that the stream stood still, seconds; `None` while it does.
+    pub(super) fn standstill_s(&self) -> Option<f64> {
+        (self.resumed >= self.count).then_some(self.longest_ns as f64 / 1e9)
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.count += other.count;
+        self.resumed += other.resumed;
+        self.longest_ns = self.longest_ns.max(other.longest_ns);
+    }
+}
+
+/// What one thread, or all of them, did over a run.
+#[derive(Debug)]
+pub(super) struct Sums {
+    tool: Tool,
+    pub(super) counts: Counts,
+    /// Images that are to come.
+    pub(super) images: u64,
+    pub(super) switches: Switches,
+    startup_updates: u64,
+    steady_updates: u64,
+    /// Of updates: until every image is there, then until times count, then from there on.
+    pub(super) startup: Times,
+    delayed: Times,
+    pub(super) steady: Times,
+    pub(super) posts: Times,
+    pub(super) generics: Times,
+    pub(super) encoding: Recorder,
+    pub(super) decoding: Recorder,
+    pub(super) round_trips: Recorder,
+    /// Of what was timed once times count.
+    pub(super) trends: Trends,
+    /// The connection of a provider that had the least of what was due to it.
+    pub(super) worst: Served,
+    /// Single times that the latency file could not take.
+    pub(super) unkept: u64,
+    /// Latency by second: response times where senders say when messages were due, else service times.
+    pub(super) windows: Vec<Window>,
+    /// The second that goes on.
+    window: Recorder,
+    /// When the first request went out and the last image came: on the thread's clock, and in seconds of the run.
+    first_request: Option<(Nanos, f64)>,
+    all_images: Option<(Nanos, f64)>,
+    /// When a connection was over last, where several may follow each other.
+    parted: Option<f64>,
+    updates: Pace,
+    /// What this tool sends at a rate: a consumer posts and generic messages, a provider updates and generic messages.
+    pub(super) sent: Pace,
+    generics_sent: Pace,
+    generics_received: Pace,
+    timed_generics: Pace,
+}
+
+impl Sums {
+    /// Nothing yet; so many images are to come.
+    pub(super) fn new(tool: Tool, terms: Terms, images: u64) -> Self {
+        let empty = Tally::new(terms);
+        Self {
+            tool,
+            counts: Counts::default(),
+            images,
+            switches: Switches::default(),
+            startup_updates: 0,
+            steady_updates: 0,
+            startup: Times::default(),
+            delayed: Times::default(),
+            steady: Times::default(),
+            posts: empty.posts,
+            generics: empty.generics,
+            encoding: empty.encoding,
+            decoding: empty.decoding,
+            round_trips: empty.round_trips,
+            trends: empty.trends,
+            worst: empty.worst,
+            unkept: 0,
+            windows: Vec::new(),
+            window: Recorder::new(),
+            first_request: None,
+            all_images: None,
+            parted: None,
+            updates: Pace::default(),
+            sent: Pace::default(),
+            generics_sent: Pace::default(),
+            generics_received: Pace::default(),
+            timed_generics: Pace::default(),
+        }
+    }
+
+    /// Adds a tally of so many seconds, which ended `at` seconds after the run began. `counts_times`: what it timed in the
+    /// steady state counts.
+    pub(super) fn add(&mut self, tally: &Tally, at: f64, seconds: f64, counts_times: bool) {
+        let counts = &tally.counts;
+        self.counts.add(counts);
+        self.counts.take_off(&tally.unsent);
+        match tally.phase {
+            Phase::Startup => {
+                self.startup_updates += counts.updates;
+                self.startup.merge(&tally.updates);
+            }
+            Phase::Steady if counts_times => {
+                self.steady_updates += counts.updates;
+                self.steady.merge(&tally.updates);
+            }
+            Phase::Steady => {
+                self.steady_updates += counts.updates;
+                self.delayed.merge(&tally.updates);
+            }
+        }
+        self.steady_updates = self.steady_updates.saturating_sub(tally.unsent.updates);
+        let timed = self.of_hop(&tally.updates, &tally.generics);
+        merge(&mut self.window, if timed.response.samples() > 0 { &timed.response } else { &timed.service });
+        self.posts.merge(&tally.posts);
+        self.generics.merge(&tally.generics);
+        merge(&mut self.encoding, &tally.encoding);
+        merge(&mut self.decoding, &tally.decoding);
+        merge(&mut self.round_trips, &tally.round_trips);
+        if counts_times {
+            self.trends.merge(&tally.trends);
+        }
+        self.worst = self.worst.worse(tally.worst);
+        self.unkept += tally.unkept;
+        self.updates.add(at, seconds, counts.updates);
+        let sent = match self.tool {
+            Tool::Consumer => counts.posts + counts.generics_sent,
+            Tool::Provider | Tool::NiProvider => counts.updates + counts.generics_sent,
+            Tool::Transport => counts.messages_sent,
+        };
+        self.sent.add(at, seconds, sent);
+        self.generics_sent.add(at, seconds, counts.generics_sent);
+        self.generics_received.add(at, seconds, counts.generics_received);
+        self.timed_generics.add(at, seconds, Moments::of(&tally.generics).count);
+    }
+
+    /// What the verdict is about: a consumer times updates, a provider only generic messages.
+    fn of_hop<'a>(&self, updates: &'a Times, generics: &'a Times) -> &'a Times {
+        if self.tool.times_updates() { updates } else { generics }
+    }
+
+    /// The times that stand for the run.
+    pub(super) fn main_times(&self) -> &Times {
+        self.of_hop(&self.steady, &self.generics)
+    }
+
+    /// The second that began `index` seconds after the run is over.
+    pub(super) fn end_window(&mut self, index: u64) {
+        let count = self.window.samples() + self.window.negatives();
+        if count == 0 {
+            return;
+        }
+        if self.windows.len() < Series::ROWS {
+            self.windows.push(Window {
+                index,
+                count,
+                negatives: self.window.negatives(),
+                p50_ns: self.window.value_at(0.5).unwrap_or(0),
+                p99_ns: self.window.value_at(0.99).unwrap_or(0),
+                max_ns: self.window.max_ns().unwrap_or(0),
+            });
+        }
+        self.window.clear();
+    }
+
+    /// Takes note of what happened, heard `at` seconds after the run began.
+    pub(super) fn note(&mut self, milestone: &Milestone, at: f64) {
+        match milestone {
+            Milestone::FirstRequest(when) => {
+                self.first_request.get_or_insert((*when, at));
+            }
+            Milestone::AllImages(when) | Milestone::Done(when) => {
+                self.all_images.get_or_insert((*when, at));
+            }
+            Milestone::Switched => self.switches.count += 1,
+            Milestone::Resumed(still_ns) => {
+                self.switches.resumed += 1;
+                self.switches.longest_ns = self.switches.longest_ns.max(*still_ns);
+            }
+            Milestone::Parted => self.parted = Some(at),
+            Milestone::Ready | Milestone::Lost(_) => {}
+        }
+    }
+
+    /// Whether every image is there, or none was to come.
+    pub(super) fn is_complete(&self) -> bool {
+        self.all_images.is_some() || self.images == 0
+    }
+
+    /// From the first request to the last image.
+    pub(super) fn images_seconds(&self) -> Option<f64> {
+        match (self.first_request, self.all_images) {
+            (Some((first, _)), Some((last, _))) => Some(last.since(first) as f64 / 1e9),
+            _ => None,
+        }
+    }
+
+    /// The figures at the end of the run, so many seconds after it began.
+    pub(super) fn figures(&self, end: f64) -> Figures {
+        let requests = self.first_request.map(|(_, at)| at);
+        let images = self.all_images.map(|(_, at)| at);
+        let images_s = self.images_seconds();
+        let startup_s = images_s.or(requests.map(|at| end - at)).unwrap_or(0.0);
+        let steady_s = images.map(|at| (end - at).max(0.0));
+        let overall = [&self.startup, &self.delayed, &self.steady].into_iter().fold(
+            Times::default(),
+            |mut all, times| {
+                all.merge(times);
+                all
+            },
+        );
+        Figures {
+            counts: self.counts,
+            images: self.images,
+            switches: self.switches,
+            startup: PhaseFigures::new(startup_s, self.startup_updates, &self.startup),
+            steady: steady_s.map(|seconds| PhaseFigures::new(seconds, self.steady_updates, &self.steady)),
+            overall: PhaseFigures {
+                per_second: self.updates.per_second(end),
+                ..PhaseFigures::new(
+                    requests.map_or(end, |at| self.parted.unwrap_or(end) - at),
+                    self.startup_updates + self.steady_updates,
+                    &overall,
+                )
+            },
+            images_s,
+            posts: Moments::of(&self.posts),
+            generics: Moments::of(&self.generics),
+            round_trips: Moments::of_recorder(&self.round_trips),
+            posts_per_second: per_second(self.counts.posts, steady_s.unwrap_or(0.0)),
+            generics_sent_per_second: self.generics_sent.per_second(end),
+            stamped_generics_per_second: if self.counts.generics_sent == 0 {
+                0.0
+            } else {
+                self.generics_sent.per_second(end) * self.counts.stamped_generics as f64
+                    / self.counts.generics_sent as f64
+            },
+            generics_received_per_second: self.generics_received.per_second(end),
+            timed_generics_per_second: self.timed_generics.per_second(end),
+        }
+    }
+
+    /// All threads together: from the first request to the last image of any.
+    pub(super) fn together(tool: Tool, terms: Terms, threads: &[&Self]) -> Self {
+        let mut all = Self::new(tool, terms, 0);
+        let earlier = |one: Option<(Nanos, f64)>, other: Option<(Nanos, f64)>| match (one, other) {
+            (Some(one), Some(other)) => Some(if one.0 <= other.0 { one } else { other }),
+            (one, other) => one.or(other),
+        };
+        for sums in threads {
+            all.counts.add(&sums.counts);
+            all.images += sums.images;
+            all.switches.add(&sums.switches);
+            all.startup_updates += sums.startup_updates;
+            all.steady_updates += sums.steady_updates;
+            all.startup.merge(&sums.startup);
+            all.delayed.merge(&sums.delayed);
+            all.steady.merge(&sums.steady);
+            all.posts.merge(&sums.posts);
+            all.generics.merge(&sums.generics);
+            merge(&mut all.encoding, &sums.encoding);
+            merge(&mut all.decoding, &sums.decoding);
+            merge(&mut all.round_trips, &sums.round_trips);
+            all.trends.merge(&sums.trends);
+            all.worst = all.worst.worse(sums.worst);
+            all.unkept += sums.unkept;
+            all.first_request = earlier(all.first_request, sums.first_request);
+            all.parted = [all.parted, sums.parted].into_iter().flatten().reduce(f64::max);
+        }
+        if threads.iter().all(|sums| sums.is_complete()) {
+            let ends = threads.iter().filter_map(|sums| sums.all_images);
+            all.all_images = ends.max_by_key(|(when, _)| *when);
+        }
+        all
+    }
+
+    /// The figures of all threads together, from those of each: rates add up.
+    pub(super) fn figures_of_all(&self, threads: &[Figures], end: f64) -> Figures {
+        let mut all = self.figures(end);
+        let sum = |rate: fn(&Figures) -> f64| threads.iter().map(rate).sum::<f64>();
+        all.startup.per_second = sum(|figures| figures.startup.per_second);
+        if let Some(steady) = &mut all.steady {
+            steady.per_second = sum(|figures| figures.steady.map_or(0.0, |steady| steady.per_second));
+        }
+        all.overall.per_second = sum(|figures| figures.overall.per_second);
+        all.posts_per_second = sum(|figures| figures.posts_per_second);
+        all.generics_sent_per_second = sum(|figures| figures.generics_sent_per_second);
+        all.stamped_generics_per_second = sum(|figures| figures.stamped_generics_per_second);
+        all.generics_received_per_second = sum(|figures| figures.generics_received_per_second);
+        all.timed_generics_per_second = sum(|figures| figures.timed_generics_per_second);
+        all
+    }
+}
+
+/// Merges what has samples: most runs time no encodings and no decodings.
+fn merge(into: &mut Recorder, from: &Recorder) {
+    if from.samples() + from.negatives() > 0 {
+        into.merge(from);
+    }
+}
+
+fn per_second(count: u64, seconds: f64) -> f64 {
+    if seconds > 0.0 { count as f64 / seconds } else { 0.0 }
+}
+
+/// A phase of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct PhaseFigures {
+    pub(super) seconds: f64,
+    pub(super) updates: u64,
+    pub(super) per_second: f64,
+    pub(super) latency: Moments,
+}
+
+impl PhaseFigures {
+    fn new(seconds: f64, updates: u64, times: &Times) -> Self {
+        Self { seconds, updates, per_second: per_second(updates, seconds), latency: Moments::of(times) }
+    }
+}
+
+/// What a summary says of one thread, or of all.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Figures {
+    pub(super) counts: Counts,
+    /// Images that were to come.
+    pub(super) images: u64,
+    pub(super) switches: Switches,
+    pub(super) startup: PhaseFigures,
+    /// `None` if it was not reached.
+    pub(super) steady: Option<PhaseFigures>,
+    pub(super) overall: PhaseFigures,
+    /// From the first request to the last image.
+    pub(super) images_s: Option<f64>,
+    pub(super) posts: Moments,
+    pub(super) generics: Moments,
+    pub(super) round_trips: Moments,
+    pub(super) posts_per_second: f64,
+    pub(super) generics_sent_per_second: f64,
+    pub(super) stamped_generics_per_second: f64,
+    pub(super) generics_received_per_second: f64,
+    pub(super) timed_generics_per_second: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::omm::tally::{Kind, Timed};
+
+    #[test]
+    fn moments_are_those_of_the_samples() {
+        let mut times = Times::default();
+        for ns in [2_000, 4_000, 4_000, 4_000, 5_000, 5_000, 7_000, 9_000] {
+            times.record(&Timed { kind: Kind::Update, sent: 10_000, due: None, received: 10_000 + ns });
+        }
+        let moments = Moments::of(&times);
+        assert_eq!((moments.count, moments.mean, moments.max, moments.min), (8, 5.0, 9.0, 2.0));
+        // Squares of the distances from 5: 32 in all, over n - 1.
+        assert!((moments.deviation - (32.0_f64 / 7.0).sqrt()).abs() < 1e-9, "{moments:?}");
+        times.record(&Timed { kind: Kind::Update, sent: 10_000, due: None, received: 9_000 });
+        assert_eq!((Moments::of(&times).count, Moments::of(&times).min), (9, -1.0));
+        assert_eq!(Moments::of(&Times::default()), Moments::default());
+    }
+
+    #[test]
+    fn paces_leave_waiting_out() {
+        let mut pace = Pace::default();
+        assert_eq!((pace.per_second(9.0), pace.while_active()), (0.0, None));
+        for (second, count) in
+            [0, 0, 500, 1_000, 1_000, 1_000, 200, 0, 300, 1_000, 700].into_iter().enumerate()
+        {
+            pace.add(second as f64 + 1.0, 1.0, count);
+        }
+        assert_eq!(pace.while_active(), Some(1_000.0), "whole seconds only");
+        assert_eq!(pace.per_second(11.0), 5_200.0 / 8.0);
+        let mut short = Pace::default();
+        short.add(0.5, 0.5, 100);
+        assert_eq!(short.per_second(0.5), 200.0);
+    }
+}

@@ -1,0 +1,304 @@
+//! One connection's sending: what is due, for as long as the connection takes it.
+
+use tapeline_measure::{Nanos, Pacer, monotonic_ns};
+use tapeline_wire::rssl::{Sender, Sent};
+
+use super::super::options::StampRate;
+use super::super::slices::{Lots, Share, Slices};
+use super::super::tally::Tally;
+use super::message::{Said, Template};
+
+/// What is asked of each connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Load {
+    pub(super) rate: Rate,
+    pub(super) stamps: StampRate,
+    /// Whether messages with a time say when they were due, too.
+    pub(super) says_due: bool,
+    /// Bytes.
+    pub(super) len: usize,
+    /// Messages in a frame at most.
+    pub(super) pack: u32,
+    /// Slices a second.
+    pub(super) tick_rate: u64,
+}
+
+/// How much to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rate {
+    /// So many messages a second, in bursts; none of them for 0.
+    PerSecond(u64),
+    /// As many as the connection takes.
+    Unpaced,
+}
+
+/// Messages before it is the turn of others, and of what has come.
+const TURN: u64 = 1_024;
+
+/// How long JSON waits for the client to settle: ETA C's (3.6.2) loses its place now and then in a stream of it that comes
+/// close behind the opening of the WebSocket.
+const SETTLING_NS: u64 = 200_000_000;
+
+#[derive(Debug)]
+pub(super) struct Sending {
+    template: Template,
+    says_due: bool,
+    pace: Pace,
+    /// Sent so far, and so the next sequence number.
+    sent: u64,
+    pack: u32,
+    /// Messages in the frame that is being filled.
+    packed: u32,
+    /// Whether the connection takes nothing more.
+    is_held: bool,
+    /// Whether it can never take such a message.
+    is_unfit: bool,
+}
+
+#[derive(Debug)]
+enum Pace {
+    Bursts {
+        slices: Slices,
+        share: Share,
+        stamps: Stamps,
+        /// Slices that had begun when last looked at.
+        begun: u64,
+        burst: Burst,
+    },
+    Unpaced {
+        start: Nanos,
+        stamps: StampRate,
+        /// When messages with a time are due, and how many were sent.
+        stamp_pacer: Pacer,
+        stamped: u64,
+    },
+}
+
+/// Which messages of a burst have a time.
+#[derive(Debug)]
+enum Stamps {
+    Some(Lots),
+    All,
+}
+
+/// What is left of a slice.
+#[derive(Debug)]
+struct Burst {
+    left: u64,
+    /// How many messages are behind the one with a time.
+    stamp: Option<u64>,
+    due: Nanos,
+}
+
+impl Sending {
+    /// On a connection that is open from now on; `None` where nothing is to be sent. Two with the same seed draw alike.
+    pub(super) fn new(load: &Load, is_json: bool, now: Nanos, seed: u64) -> Option<Self> {
+        let start = if is_json { now + SETTLING_NS } else { now };
+        let pace = match load.rate {
+            Rate::PerSecond(0) => return None,
+            Rate::PerSecond(rate) => Pace::Bursts {
+                slices: Slices::new(load.tick_rate, start),
+                share: Share::new(rate, load.tick_rate),
+                stamps: match load.stamps {
+                    StampRate::PerSecond(rate) => Stamps::Some(Lots::new(rate, load.tick_rate, seed)),
+                    StampRate::All => Stamps::All,
+                },
+                begun: 0,
+                burst: Burst { left: 0, stamp: None, due: start },
+            },
+            Rate::Unpaced => {
+                let hz = if let StampRate::PerSecond(hz) = load.stamps { hz } else { 0 };
+                Pace::Unpaced {
+                    start,
+                    stamps: load.stamps,
+                    stamp_pacer: Pacer::per_second(hz, start),
+                    stamped: 0,
+                }
+            }
+        };
+        Some(Self {
+            template: Template::new(load.len, is_json),
+            says_due: load.says_due,
+            pace,
+            sent: 0,
+            // What is packed as JSON has to be some.
+            pack: if is_json { 1 } else { load.pack },
+            packed: 0,
+            is_held: false,
+            is_unfit: false,
+        })
+    }
+
+    pub(super) fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    /// Whether the message is one that the connection can never take: nothing is sent any more.
+    pub(super) fn is_unfit(&self) -> bool {
+        self.is_unfit
+    }
+
+    /// When there is something to send next; `None` while the connection takes nothing.
+    pub(super) fn due(&self) -> Option<Nanos> {
+        match &self.pace {
+            _ if self.is_held => None,
+            Pace::Bursts { burst, .. } if burst.left > 0 => Some(burst.due),
+            Pace::Bursts { slices, .. } => Some(slices.due()),
+            Pace::Unpaced { start, .. } => Some(*start),
+        }
+    }
+
+    /// The connection takes messages again.
+    pub(super) fn goes_on(&mut self) {
+        self.is_held = false;
+    }
+
+    /// Sends what is due, as much of it as one turn may have.
+    pub(super) fn turn(&mut self, now: Nanos, sender: &mut Sender<'_>, tally: &mut Tally) {
+        if let Pace::Bursts { slices, share, begun, .. } = &mut self.pace {
+            let before = std::mem::replace(begun, slices.begun(now));
+            tally.counts.messages_due += share.in_first(*begun) - share.in_first(before);
+            if self.is_held {
+                tally.counts.held_back += *begun - before;
+            }
+        }
+        if self.is_held {
+            return;
+        }
+        for _ in 0..TURN {
+            let Some(next) = self.next(now, tally) else { break };
+            let sequence = self.sent;
+            let message = match next {
+                None => self.template.number(sequence),
+                Some(due) => {
+                    let due_ns = if self.says_due { due.map_or(0, |due| due.0) } else { 0 };
+                    self.template.say(Said { sequence, stamp_ns: monotonic_ns(), due_ns })
+                }
+            };
+            let len = message.len() as u64;
+            let sent = if self.pack > 1 { sender.pack(message) } else { sender.send(message) };
+            if next.is_some() {
+                self.template.say(Said { sequence, stamp_ns: 0, due_ns: 0 });
+            }
+            match sent {
+                Sent::Queued => self.is_sent(next.is_some(), len, tally),
+                Sent::Full => {
+                    self.is_held = true;
+                    tally.counts.held_back += 1;
+                    break;
+                }
+                Sent::Unfit => {
+                    self.is_unfit = true;
+                    break;
+                }
+                // Its end is the next event.
+                Sent::NotOpen => break,
+            }
+            self.packed += 1;
+            if self.packed >= self.pack {
+                sender.seal();
+                self.packed = 0;
+            }
+        }
+        // What is left does not wait for the next turn.
+        sender.seal();
+        self.packed = 0;
+    }
+
+    /// What the next message is: one with a time, and when that was due if anything is, or without. `None`: nothing is due.
+    #[inline]
+    fn next(&mut self, now: Nanos, tally: &mut Tally) -> Option<Option<Option<Nanos>>> {
+        match &mut self.pace {
+            Pace::Bursts { slices, share, stamps, burst, .. } => {
+                while burst.left == 0 {
+                    let (slice, due) = slices.begin(now)?;
+                    tally.slice(now.since(due));
+                    let left = share.burst(slice);
+                    let stamp = match stamps {
+                        Stamps::Some(lots) => lots.draw(left).map(|number| left - number),
+                        Stamps::All => None,
+                    };
+                    *burst = Burst { left, stamp, due };
+                }
+                let is_stamped = burst.stamp == Some(burst.left) || matches!(stamps, Stamps::All);
+                Some(is_stamped.then_some(Some(burst.due)))
+            }
+            Pace::Unpaced { start, stamps, stamp_pacer, stamped } => {
+                if now < *start {
+                    return None;
+                }
+                let is_stamped = match stamps {
+                    StampRate::All => true,
+                    StampRate::PerSecond(0) => false,
+                    StampRate::PerSecond(_) => now >= stamp_pacer.due(*stamped),
+                };
+                Some(is_stamped.then_some(None))
+            }
+        }
+    }
+
+    #[inline]
+    fn is_sent(&mut self, is_stamped: bool, len: u64, tally: &mut Tally) {
+        self.sent += 1;
+        let counts = &mut tally.counts;
+        counts.messages_sent += 1;
+        counts.bytes_sent += len;
+        counts.stamped_messages += u64::from(is_stamped);
+        match &mut self.pace {
+            Pace::Bursts { burst, .. } => burst.left -= 1,
+            Pace::Unpaced { stamps, stamp_pacer, stamped, start }
+                if is_stamped && *stamps != StampRate::All =>
+            {
+                // Those that were due meanwhile are this one.
+                let now = Nanos(monotonic_ns()).max(*start);
+                *stamped = stamp_pacer.due_by(now).max(*stamped + 1);
+            }
+            Pace::Unpaced { .. } => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use tapeline_wire::rssl::{Event, Reactor, Settings};
+
+    use super::*;
+    use crate::omm::tally::Terms;
+
+    #[test]
+    fn a_message_that_can_never_be_sent_is_not_tried_again_and_again() {
+        let settings = Arc::new(Settings { max_message_bytes: 50, ..Settings::default() });
+        let [mut server, mut client] = [1, 1].map(|limit| Reactor::new(limit).unwrap());
+        let address = server.listen("127.0.0.1:0".parse().unwrap(), &settings).unwrap();
+        let now = || Nanos(monotonic_ns());
+        let id = client.connect_to_any(&[address], &settings, now()).unwrap();
+        let mut is_open = false;
+        while !is_open {
+            server.wait(Duration::from_millis(10)).unwrap();
+            while server.next(now()).is_some() {}
+            client.wait(Duration::from_millis(10)).unwrap();
+            while let Some((_, event, _)) = client.next(now()) {
+                is_open |= matches!(event, Event::Connected(_));
+            }
+        }
+        let sent = |len: usize, client: &mut Reactor| {
+            let load = Load {
+                rate: Rate::PerSecond(1_000),
+                stamps: StampRate::PerSecond(0),
+                says_due: false,
+                len,
+                pack: 1,
+                tick_rate: 1,
+            };
+            let mut sending = Sending::new(&load, false, Nanos(0), 1).unwrap();
+            let mut tally = Tally::new(Terms::default());
+            sending.turn(Nanos(0), &mut client.sender(id).unwrap(), &mut tally);
+            (sending.is_unfit(), tally.counts.messages_sent)
+        };
+        assert_eq!(sent(50, &mut client), (false, 1_000));
+        assert_eq!(sent(51, &mut client), (true, 0));
+    }
+}

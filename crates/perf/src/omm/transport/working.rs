@@ -1,0 +1,411 @@
+//! A thread: its connections, what is sent on them, and what comes.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tapeline_client::connection::MOST_MALFORMED;
+use tapeline_client::endpoint::{Endpoint, resolve};
+use tapeline_console::failure::Hinted;
+use tapeline_measure::{Nanos, monotonic_ns};
+use tapeline_wire::rssl::{ConnectionId, Event, Negotiated, Reactor, Reason, Sender, Sent};
+
+use super::super::link::{Link, Word};
+use super::super::tally::{Milestone, Phase, Tally};
+use super::hearing::Heard;
+use super::sending::{Load, Sending};
+
+/// The longest wait between two looks at whether to end.
+const TURN: Duration = Duration::from_millis(100);
+/// Time between two attempts to connect.
+const AGAIN_NS: u64 = 1_000_000_000;
+/// How long what was sent may take to go out, in the end.
+const DRAIN_NS: u64 = 2_000_000_000;
+/// Bytes of messages that wait to go back on one connection, at most.
+const MOST_WAITING: usize = 16 << 20;
+
+/// What all threads are to do.
+#[derive(Debug)]
+pub(super) struct Plan {
+    /// A client's server.
+    pub(super) endpoint: Option<Endpoint>,
+    /// How often each thread of a client tries to connect; none: without end.
+    pub(super) attempts: Option<u32>,
+    pub(super) load: Load,
+    /// Whether messages are sent back as they come, and no others.
+    pub(super) reflects: bool,
+    /// Whether threads never sleep.
+    pub(super) spins: bool,
+    /// Whether a server ends when all that were connected are gone.
+    pub(super) ends_with_clients: bool,
+    /// Connections of all threads that are open, and that were ever.
+    pub(super) open: AtomicUsize,
+    pub(super) opened: AtomicUsize,
+}
+
+/// One thread's whole work.
+pub(super) fn work(plan: &Arc<Plan>, thread: usize, reactor: Reactor, mut link: Link) {
+    link.begin(Phase::Steady);
+    let mut working = Working {
+        plan: Arc::clone(plan),
+        thread,
+        reactor,
+        flows: Vec::new(),
+        places: HashMap::new(),
+        last: 0,
+        link,
+        attempts_left: plan.attempts,
+        next_attempt: plan.endpoint.is_some().then_some(Nanos(0)),
+        why_not: String::new(),
+        was_connected: false,
+        is_done: false,
+        is_lost: false,
+    };
+    let how = working.run();
+    working.link.end(how);
+}
+
+struct Working {
+    plan: Arc<Plan>,
+    thread: usize,
+    reactor: Reactor,
+    flows: Vec<Flow>,
+    /// Where in them each connection is.
+    places: HashMap<ConnectionId, usize>,
+    /// Whose message came last: the next is the same one's, as a rule.
+    last: usize,
+    link: Link,
+    attempts_left: Option<u32>,
+    /// When a client tries to connect; none while it does, or has.
+    next_attempt: Option<Nanos>,
+    /// Why there is no connection yet.
+    why_not: String,
+    was_connected: bool,
+    /// Whether nothing more is to come.
+    is_done: bool,
+    /// Whether that is because a client's connection broke: the others go on without this thread.
+    is_lost: bool,
+}
+
+/// One connection.
+struct Flow {
+    id: ConnectionId,
+    /// What it calls itself.
+    peer: String,
+    is_json: bool,
+    /// `None`: it sends nothing of its own.
+    sending: Option<Sending>,
+    heard: Heard,
+    back: Reflections,
+    /// Messages that were taken to be sent and never went out.
+    unsent: u64,
+}
+
+/// Messages that go back as they came, and found no room yet.
+#[derive(Default)]
+struct Reflections {
+    waiting: VecDeque<Box<[u8]>>,
+    bytes: usize,
+    /// Messages that went back.
+    sent: u64,
+}
+
+/// The clock of everything here: times in messages are on it.
+fn now() -> Nanos {
+    Nanos(monotonic_ns())
+}
+
+impl Working {
+    fn run(&mut self) -> anyhow::Result<()> {
+        while !self.link.is_over() && !self.is_lost {
+            let now = now();
+            self.connect(now)?;
+            self.receive(now);
+            self.send(now);
+            self.link.settle();
+            self.is_all_over();
+            let wait = self.wait();
+            self.reactor.wait(wait)?;
+            if let Some(cause) = self.reactor.accept_error() {
+                anstream::eprintln!("note: nobody can be let in: {cause}");
+            }
+        }
+        self.drain()?;
+        for at in (0..self.flows.len()).rev() {
+            self.close(at);
+            self.gone(at, "this side ends", true);
+        }
+        if let Some(endpoint) = self.plan.endpoint.as_ref().filter(|_| !self.was_connected) {
+            let why = if self.why_not.is_empty() { "it did not answer" } else { &self.why_not };
+            let what = format!("cannot connect to {}: {why}", endpoint.server);
+            let hint =
+                "start the other end first: tapeline omm transport server, or TransportPerf -appType server";
+            return Err(Hinted::new(what, hint).into());
+        }
+        Ok(())
+    }
+
+    /// Connects, where a client is to.
+    fn connect(&mut self, now: Nanos) -> anyhow::Result<()> {
+        let (Some(endpoint), Some(next)) = (&self.plan.endpoint, self.next_attempt) else { return Ok(()) };
+        if now < next {
+            return Ok(());
+        }
+        self.next_attempt = None;
+        self.attempts_left = self.attempts_left.map(|left| left.saturating_sub(1));
+        let addresses = resolve(&endpoint.server)?;
+        if let Err(cause) = self.reactor.connect_to_any(&addresses, &endpoint.settings, now) {
+            self.failed(now, cause.to_string());
+        }
+        Ok(())
+    }
+
+    /// An attempt came to nothing: there may be another.
+    fn failed(&mut self, now: Nanos, reason: String) {
+        if self.attempts_left == Some(0) {
+            self.is_done = true;
+            self.link.say(Word::Milestone(Milestone::Done(now)));
+        } else {
+            if self.why_not.is_empty() {
+                let server = self.plan.endpoint.as_ref().map_or("", |endpoint| &endpoint.server);
+                anstream::eprintln!(
+                    "note: no connection to {server}, it is tried again each second: {reason}"
+                );
+            }
+            self.next_attempt = Some(now + AGAIN_NS);
+        }
+        self.why_not = reason;
+    }
+
+    fn receive(&mut self, now: Nanos) {
+        let Self { reactor, flows, places, last, link, plan, was_connected, .. } = self;
+        let mut over = Vec::new();
+        while let Some((id, event, mut sender)) = reactor.next(now) {
+            if flows.get(*last).is_none_or(|flow| flow.id != id) {
+                *last = places.get(&id).copied().unwrap_or(usize::MAX);
+            }
+            let flow = flows.get_mut(*last);
+            match event {
+                Event::Message(bytes) => {
+                    let Some(flow) = flow else { continue };
+                    if plan.reflects {
+                        flow.heard.pass(bytes, &mut link.tally);
+                        if !flow.back.reflect(bytes, &mut sender, &mut link.tally) {
+                            over.push((id, Over::ByUs("it sends faster than it takes what goes back")));
+                        }
+                    } else {
+                        flow.heard.take(bytes, flow.is_json, &mut link.tally);
+                        if flow.heard.malformed == MOST_MALFORMED {
+                            over.push((id, Over::ByUs("its messages cannot be read")));
+                        }
+                    }
+                }
+                Event::Room => {
+                    let Some(flow) = flow else { continue };
+                    flow.back.go_on(&mut sender, &mut link.tally);
+                    if let Some(sending) = &mut flow.sending {
+                        sending.goes_on();
+                    }
+                }
+                Event::Connected(agreed) => {
+                    *was_connected = true;
+                    places.insert(id, flows.len());
+                    flows.push(Flow::new(plan, id, agreed, now));
+                    if plan.open.fetch_add(1, Ordering::Relaxed) == 0 {
+                        link.say(Word::Milestone(Milestone::Ready));
+                    }
+                    plan.opened.fetch_add(1, Ordering::Relaxed);
+                    link.say(Word::Milestone(Milestone::FirstRequest(now)));
+                }
+                Event::Closed(reason) => {
+                    if let Some(flow) = flow {
+                        flow.take_back(&sender, plan.load.len, &mut link.tally);
+                    }
+                    over.push((id, Over::ByThem(reason.to_string(), matches!(reason, Reason::Peer))));
+                }
+                _ => {}
+            }
+        }
+        for (id, how) in over {
+            match (self.places.get(&id).copied(), how) {
+                (Some(at), Over::ByThem(reason, is_good)) => self.gone(at, &reason, is_good),
+                (Some(at), Over::ByUs(reason)) => {
+                    self.close(at);
+                    self.gone(at, reason, false);
+                }
+                (None, Over::ByThem(reason, _)) => {
+                    // One that this side has closed is not tried again.
+                    if self.plan.endpoint.is_some() && !self.is_done {
+                        self.failed(now, reason);
+                    }
+                }
+                (None, Over::ByUs(_)) => {}
+            }
+        }
+    }
+
+    fn send(&mut self, now: Nanos) {
+        let mut unfit = None;
+        for (at, flow) in self.flows.iter_mut().enumerate() {
+            if let Some(sending) = &mut flow.sending
+                && let Some(mut sender) = self.reactor.sender(flow.id)
+            {
+                sending.turn(now, &mut sender, &mut self.link.tally);
+                if sending.is_unfit() {
+                    unfit = Some(at);
+                }
+            }
+        }
+        // One in each turn: the others have theirs.
+        if let Some(at) = unfit {
+            self.close(at);
+            let len = self.plan.load.len;
+            self.gone(
+                at,
+                &format!("a message of {len} bytes is longer than any that can be sent on it"),
+                false,
+            );
+        }
+    }
+
+    /// How long there is nothing to send.
+    fn wait(&self) -> Duration {
+        if self.plan.spins && !self.flows.is_empty() {
+            return Duration::ZERO;
+        }
+        let due = self.flows.iter().filter_map(|flow| flow.sending.as_ref()?.due());
+        let Some(due) = due.chain(self.next_attempt).min() else { return TURN };
+        Duration::from_nanos(due.0.saturating_sub(now().0)).min(TURN)
+    }
+
+    /// Lets what was sent go out, and takes what comes meanwhile. What is not out in time was not sent.
+    fn drain(&mut self) -> anyhow::Result<()> {
+        let until = now() + DRAIN_NS;
+        loop {
+            let Self { flows, reactor, .. } = self;
+            let is_out =
+                flows.iter().all(|flow| reactor.sender(flow.id).is_none_or(|sender| sender.unsent() == 0));
+            if is_out || now() >= until {
+                return Ok(());
+            }
+            self.reactor.wait(TURN)?;
+            self.receive(now());
+        }
+    }
+
+    /// Closes a connection. What waits to go out on it was not sent.
+    fn close(&mut self, at: usize) {
+        let Self { flows, reactor, link, plan, .. } = self;
+        let flow = &mut flows[at];
+        if let Some(sender) = reactor.sender(flow.id) {
+            flow.take_back(&sender, plan.load.len, &mut link.tally);
+        }
+        reactor.close(flow.id);
+    }
+
+    /// A connection is over. `is_good`: one of its ends was to end.
+    fn gone(&mut self, at: usize, reason: &str, is_good: bool) {
+        let Flow { id, peer, heard, sending, back, unsent, .. } = self.flows.swap_remove(at);
+        self.places.remove(&id);
+        if let Some(moved) = self.flows.get(at) {
+            self.places.insert(moved.id, at);
+        }
+        self.plan.open.fetch_sub(1, Ordering::Relaxed);
+        self.link.say(Word::Milestone(Milestone::Parted));
+        let Heard { received, lost, out_of_order, malformed, .. } = heard;
+        let sent = sending.map_or(back.sent, |sending| sending.sent()).saturating_sub(unsent);
+        let faults = match (lost, out_of_order, malformed) {
+            (0, 0, 0) => String::new(),
+            _ => format!(", {lost} lost, {out_of_order} out of order, {malformed} malformed"),
+        };
+        anstream::eprintln!(
+            "note: connection {} with {} is over: {reason}; {sent} sent, {received} received{faults}",
+            self.thread + 1,
+            peer.escape_debug(),
+        );
+        if self.plan.endpoint.is_some() && !self.link.is_over() {
+            (self.is_done, self.is_lost) = (true, !is_good);
+            let milestone = if is_good { Milestone::Done(now()) } else { Milestone::Lost(reason.to_owned()) };
+            self.link.say(Word::Milestone(milestone));
+        }
+    }
+
+    /// Says so once nobody is left, where that is the end.
+    fn is_all_over(&mut self) {
+        let Plan { ends_with_clients, open, opened, .. } = &*self.plan;
+        // Relaxed: the counts say nothing of anything else.
+        let is_left = opened.load(Ordering::Relaxed) > 0 && open.load(Ordering::Relaxed) == 0;
+        if *ends_with_clients && is_left && !self.is_done {
+            self.is_done = true;
+            self.link.say(Word::Milestone(Milestone::Done(now())));
+        }
+    }
+}
+
+/// How a connection ended.
+enum Over {
+    /// Why, and whether that is how a peer ends that is done.
+    ByThem(String, bool),
+    ByUs(&'static str),
+}
+
+impl Flow {
+    fn new(plan: &Plan, id: ConnectionId, agreed: &Negotiated, now: Nanos) -> Self {
+        let is_json = agreed.is_json();
+        // Of the clock: no two connections are to draw the same slices.
+        let sending = (!plan.reflects).then(|| Sending::new(&plan.load, is_json, now, now.0)).flatten();
+        let (heard, back) = (Heard::default(), Reflections::default());
+        Self { id, peer: agreed.peer_version.clone(), is_json, sending, heard, back, unsent: 0 }
+    }
+
+    /// What waits to go out on a connection that ends was counted as sent, and was not. Messages of which the bytes cannot be
+    /// looked at are as long as `len`.
+    fn take_back(&mut self, sender: &Sender<'_>, len: usize, tally: &mut Tally) {
+        let Self { unsent, .. } = self;
+        sender.unsent_messages(|message| {
+            *unsent += 1;
+            tally.unsent.messages_sent += 1;
+            tally.unsent.bytes_sent += message.map_or(len, <[u8]>::len) as u64;
+        });
+    }
+}
+
+impl Reflections {
+    /// Sends a message back as it came, now or when there is room. `false`: too much waits.
+    fn reflect(&mut self, bytes: &[u8], sender: &mut Sender<'_>, tally: &mut Tally) -> bool {
+        tally.counts.messages_due += 1;
+        if self.waiting.is_empty() && self.sent_back(bytes, sender, tally) {
+            return true;
+        }
+        self.bytes += bytes.len();
+        self.waiting.push_back(bytes.into());
+        self.bytes <= MOST_WAITING
+    }
+
+    /// There is room again.
+    fn go_on(&mut self, sender: &mut Sender<'_>, tally: &mut Tally) {
+        while let Some(bytes) = self.waiting.pop_front() {
+            if !self.sent_back(&bytes, sender, tally) {
+                self.waiting.push_front(bytes);
+                return;
+            }
+            self.bytes -= bytes.len();
+        }
+    }
+
+    /// Whether a message is on its way back. The end of a connection is its next event.
+    fn sent_back(&mut self, bytes: &[u8], sender: &mut Sender<'_>, tally: &mut Tally) -> bool {
+        match sender.send(bytes) {
+            Sent::Queued => {
+                self.sent += 1;
+                tally.counts.messages_sent += 1;
+                tally.counts.bytes_sent += bytes.len() as u64;
+                true
+            }
+            // One that came is as long as one that goes: there is no other that is never taken.
+            Sent::NotOpen | Sent::Unfit => true,
+            Sent::Full => false,
+        }
+    }
+}

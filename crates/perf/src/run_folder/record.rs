@@ -1,0 +1,298 @@
+//! What a run leaves on record, and how it reads.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde::Serialize;
+use tapeline_console::output::{Table, byte_rate, painted, percentile_table, rate, table};
+use tapeline_console::paths;
+use tapeline_measure::{
+    Environment, Evidence, Jitter, Nanos, Percentiles, Rank, Spent, Verdict, figures, floor_ns, judge,
+};
+
+/// The layout of `run.json`; it goes up when a field changes its meaning or disappears.
+const LAYOUT: u32 = 1;
+
+/// Everything about one run: the contents of `run.json`, and of the printed summary.
+#[derive(Debug, Serialize)]
+pub struct Run {
+    layout: u32,
+    /// What ran: `demo`, for instance.
+    pub kind: String,
+    /// When the measured time began.
+    pub started: Nanos,
+    /// The same as people read it.
+    started_utc: String,
+    /// The measured time in seconds, without warm-up.
+    pub seconds: f64,
+    /// The command's settings as it understood them, defaults included.
+    pub settings: serde_json::Value,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The figures behind the verdict.
+    pub why: String,
+    /// Messages and bytes.
+    pub throughput: Throughput,
+    /// Messages lost, by sequence.
+    pub lost: u64,
+    /// Latency by hop; the last one is the whole path.
+    pub hops: Vec<Hop>,
+    /// Whom the messages went to.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub clients: Vec<Client>,
+    /// What came back from the journal of what was published, where it was replayed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub journal: Option<Journal>,
+    /// Parts of the run that are measured apart: start-up and steady state.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub phases: Vec<Phase>,
+    /// Messages by kind, where there are several.
+    #[serde(skip_serializing_if = "serde_json::Value::is_null")]
+    pub counts: serde_json::Value,
+    /// How it went on, by second.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub timeline: Vec<Second>,
+    /// The noise of the cores used, measured on its own.
+    pub jitter: Vec<Jitter>,
+    /// The floor that this puts under the 99th percentile, in nanoseconds.
+    pub jitter_floor_p99_ns: Option<u64>,
+    /// What each process used.
+    pub processes: Vec<Process>,
+    /// Where it ran.
+    pub environment: Environment,
+}
+
+/// Messages and bytes over the measured time.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Throughput {
+    /// Messages.
+    pub messages: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Messages a second.
+    pub messages_per_second: f64,
+    /// Bytes a second.
+    pub bytes_per_second: f64,
+}
+
+impl Throughput {
+    /// So many messages of so many bytes in all within `over`.
+    pub fn new(messages: u64, bytes: u64, over: Duration) -> Self {
+        let seconds = over.as_secs_f64();
+        let per_second = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
+        Self {
+            messages,
+            bytes,
+            messages_per_second: per_second(messages),
+            bytes_per_second: per_second(bytes),
+        }
+    }
+}
+
+/// The latency of one hop.
+#[derive(Clone, Debug, Serialize)]
+pub struct Hop {
+    /// `wire→decoded`, for instance.
+    pub name: String,
+    /// Its distribution.
+    #[serde(flatten)]
+    pub percentiles: Percentiles,
+    /// The bound on the error of the two clocks involved, in nanoseconds.
+    pub clock_error_ns: u64,
+}
+
+/// A part of a run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Phase {
+    /// `start-up`, for instance.
+    pub name: String,
+    /// How long it was, in seconds.
+    pub seconds: f64,
+    /// Messages in it.
+    pub messages: u64,
+    /// Messages a second.
+    pub messages_per_second: f64,
+    /// From the start of encoding to decoded.
+    pub service: Percentiles,
+    /// From when messages were due.
+    pub response: Percentiles,
+}
+
+/// A second of a run.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Second {
+    /// When it ended, in seconds of the run.
+    pub second: u64,
+    /// Messages in it.
+    pub messages: u64,
+    /// Cores kept busy, in per cent of one.
+    pub cpu_percent: f64,
+    /// Resident memory in its end.
+    pub memory_bytes: u64,
+}
+
+/// One of those whom the messages went to.
+#[derive(Clone, Debug, Serialize)]
+pub struct Client {
+    /// `subscriber 1`, for instance.
+    pub name: String,
+    /// How it is reached: shared memory, TCP.
+    pub over: String,
+    /// Messages that it received.
+    pub received: u64,
+    /// Messages that it should have received.
+    pub lost: u64,
+    /// What follows of that.
+    pub verdict: Verdict,
+    /// From due to here.
+    #[serde(flatten)]
+    pub percentiles: Percentiles,
+}
+
+/// What was read back from a journal.
+#[derive(Clone, Debug, Serialize)]
+pub struct Journal {
+    /// Ticks that came back.
+    pub replayed: u64,
+    /// Those that did not.
+    pub missing: u64,
+    /// The last one's sequence.
+    pub last_sequence: u64,
+    /// CRC-32C over all of them, in hexadecimal; where none is missing that of what was published.
+    pub checksum: String,
+    /// How long that took, a process's start included.
+    pub replay_seconds: f64,
+}
+
+/// What one process used over the run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Process {
+    /// `plant`, for instance.
+    pub name: String,
+    /// CPU time and memory.
+    #[serde(flatten)]
+    pub spent: Spent,
+}
+
+impl Run {
+    /// A run of `kind` over the measured time, judged by `evidence` with the floor of `jitter`. The other fields start empty.
+    pub fn new(
+        kind: &str,
+        started: Nanos,
+        over: Duration,
+        mut evidence: Evidence,
+        jitter: Vec<Jitter>,
+        environment: Environment,
+    ) -> Self {
+        let floor = (!jitter.is_empty()).then(|| floor_ns(&jitter, 0.99));
+        evidence.floor_p99_ns = evidence.floor_p99_ns.or(floor);
+        let (verdict, why) = judge(&evidence);
+        Self {
+            layout: LAYOUT,
+            kind: kind.to_owned(),
+            started,
+            started_utc: started.to_string(),
+            seconds: over.as_secs_f64(),
+            settings: serde_json::Value::Null,
+            verdict,
+            why,
+            throughput: Throughput::default(),
+            lost: evidence.lost,
+            hops: Vec::new(),
+            clients: Vec::new(),
+            journal: None,
+            phases: Vec::new(),
+            counts: serde_json::Value::Null,
+            timeline: Vec::new(),
+            jitter,
+            jitter_floor_p99_ns: evidence.floor_p99_ns,
+            processes: Vec::new(),
+            environment,
+        }
+    }
+
+    /// The run for people: verdict, throughput, loss, the table by hop, the noise floor, what it cost, and where the folder
+    /// is.
+    pub fn summary(&self, folder: Option<&Path>) -> String {
+        let mut text = format!("{}: {}\n\n", painted(self.verdict), self.why);
+        let Throughput { messages, bytes, messages_per_second, bytes_per_second } = self.throughput;
+        let mut fact = |name: &str, value: String| text.push_str(&format!("{name:<13}{value}\n"));
+        fact("throughput", format!("{}, {}", rate(messages_per_second, "msgs"), byte_rate(bytes_per_second)));
+        fact(
+            "messages",
+            format!(
+                "{} ({} bytes) in {:.1} s",
+                figures::thousands(messages),
+                figures::thousands(bytes),
+                self.seconds
+            ),
+        );
+        fact("lost", figures::thousands(self.lost));
+        if let Some(journal) = &self.journal {
+            let Journal { replayed, missing, last_sequence, checksum, replay_seconds } = journal;
+            let replayed = figures::thousands(*replayed);
+            let verdict = match *missing {
+                0 => "as they were published".to_owned(),
+                missing => format!("{} are missing", figures::thousands(missing)),
+            };
+            let last = figures::thousands(*last_sequence);
+            fact(
+                "journal",
+                format!(
+                    "{replayed} ticks replayed in {replay_seconds:.1} s, {verdict}: up to {last}, checksum {checksum}"
+                ),
+            );
+        }
+        if let Some(floor) = self.jitter_floor_p99_ns {
+            let cores: Vec<usize> = self.jitter.iter().map(|jitter| jitter.core).collect();
+            let longest = self.jitter.iter().map(|jitter| jitter.max_ns).max().unwrap_or(0);
+            let floor = figures::duration(floor);
+            let longest = figures::duration(longest);
+            let cores = figures::list(&cores);
+            fact("jitter floor", format!("{floor} at p99, longest gap {longest} (cores {cores}, idle)"));
+        }
+        let error = self.hops.iter().map(|hop| hop.clock_error_ns).max();
+        if let Some(error) = error {
+            fact("clock error", format!("at most {} on any hop", figures::duration(error)));
+        }
+        for Process { name, spent } in &self.processes {
+            let memory = figures::quantity(spent.peak_resident_bytes as f64, "B", true);
+            fact(name, format!("{:.2} cores, peak memory {memory}", spent.cores));
+        }
+        if !self.hops.is_empty() {
+            let hops: Vec<(&str, &Percentiles)> =
+                self.hops.iter().map(|hop| (hop.name.as_str(), &hop.percentiles)).collect();
+            text.push('\n');
+            text.push_str(&percentile_table(&hops));
+            text.push('\n');
+        }
+        if !self.clients.is_empty() {
+            text.push_str(&format!("\n{}\n", self.of_clients()));
+        }
+        if let Some(folder) = folder {
+            text.push_str(&format!("\nrun folder   {}\n", paths::shown(folder)));
+        }
+        text.trim_end().to_owned()
+    }
+
+    /// Whom the messages went to, a row each.
+    fn of_clients(&self) -> Table {
+        let mut table =
+            table(["client", "over", "received", "lost", "verdict", "due→here p50", "p99", "p99.9", "max"]);
+        for client in &self.clients {
+            let at = |rank| client.percentiles.at(rank).map_or_else(|| "–".to_owned(), figures::duration);
+            table.add_row([
+                client.name.clone(),
+                client.over.clone(),
+                figures::thousands(client.received),
+                figures::thousands(client.lost),
+                client.verdict.to_string(),
+                at(Rank::MEDIAN),
+                at(Rank::P99),
+                at(Rank::Hundredths(99_90)),
+                at(Rank::Max),
+            ]);
+        }
+        table
+    }
+}
