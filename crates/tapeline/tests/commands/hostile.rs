@@ -1,7 +1,8 @@
 //! A plant whose ports are under attack from all sides at once, and a client beside the attackers who notices nothing of it.
 //!
-//! The attackers are threads of the lowest priority, since they are elsewhere in earnest. `make hostile` goes on for longer, compares
-//! latencies with those of the same plant when nobody attacks it, and prints both.
+//! The attackers are threads of the lowest priority, since they are elsewhere in earnest. `make hostile` goes on for longer, and compares
+//! latencies with those of the same plant when nobody attacks it, and when the same attackers attack another plant on this machine: what
+//! they cost by the cores that they take, and not by what they do to the plant.
 
 use std::fmt::Write as _;
 use std::io::{self, Read, Write};
@@ -346,6 +347,39 @@ fn plant(place: &Place) -> (Running, Ports) {
     (plant, ports)
 }
 
+/// Another plant on the same machine, with an exchange of its own, for the attackers to attack instead.
+struct Decoy {
+    _place: Place,
+    plant: Running,
+    exchange: Running,
+    ports: Ports,
+}
+
+impl Decoy {
+    fn open() -> Self {
+        let place = Place::new(1);
+        let (plant, ports) = plant(&place);
+        let exchange = exchange(&place);
+        Self { _place: place, plant, exchange, ports }
+    }
+
+    fn end(mut self) {
+        self.exchange.ask_to_end();
+        self.exchange.child.wait().unwrap();
+        self.plant.ask_to_end();
+        self.plant.says();
+        assert!(self.plant.child.wait().unwrap().success());
+    }
+}
+
+/// Sends 10,000 messages a second until it is asked to end.
+fn exchange(place: &Place) -> Running {
+    let to = place.lines[0].to_string();
+    let exchange =
+        ["feed", "simulate", "--to", &to, "--symbols", "3", "--live-orders", "3k", "--format", "json"];
+    Running::start(&[&exchange[..], &["--rate", "10k", "--duration", "3600s"]].concat())
+}
+
 #[test]
 fn who_means_no_harm_notices_nothing_of_those_who_do() {
     let seconds: Option<u64> = std::env::var("HOSTILE_SECONDS").ok().map(|text| text.parse().unwrap());
@@ -374,16 +408,20 @@ fn who_means_no_harm_notices_nothing_of_those_who_do() {
     ];
     let mut rates = Running::start(&rates);
     while rates.says()["event"] != "published" {}
-    let to = place.lines[0].to_string();
-    let exchange =
-        ["feed", "simulate", "--to", &to, "--symbols", "3", "--live-orders", "3k", "--format", "json"];
-    let mut exchange = Running::start(&[&exchange[..], &["--rate", "10k", "--duration", "3600s"]].concat());
+    let mut exchange = exchange(&place);
     // In turns, as the machine is another one each minute.
     let turns = if seconds.is_some() { 3 } else { 1 };
-    let each = seconds.map_or(2, |seconds| (seconds / 6).max(2));
-    let (mut alone, mut beside, mut tries) = (Vec::new(), Vec::new(), vec![0; chosen().count()]);
+    let each = seconds.map_or(2, |seconds| (seconds / 9).max(2));
+    let decoy = seconds.map(|_| Decoy::open());
+    let (mut alone, mut elsewhere, mut beside) = (Vec::new(), Vec::new(), Vec::new());
+    let mut tries = vec![0; chosen().count()];
     for turn in 0..turns {
         alone.push(ages(ports.hub, each));
+        if let Some(decoy) = &decoy {
+            let siege = Siege::lay(decoy.ports);
+            elsewhere.push(ages(ports.hub, each));
+            siege.lift();
+        }
         let siege = Siege::lay(ports);
         beside.push(ages(ports.hub, each));
         // Each attack has come to its end, and the plant is well.
@@ -406,7 +444,8 @@ fn who_means_no_harm_notices_nothing_of_those_who_do() {
         }
         tries.iter_mut().zip(siege.lift()).for_each(|(sum, tries)| *sum += tries);
     }
-    let Some(seconds) = seconds else { return };
+    let (Some(seconds), Some(decoy)) = (seconds, decoy) else { return };
+    decoy.end();
     for ((what, _), tries) in chosen().zip(tries) {
         println!("{tries:>9} × {what}");
     }
@@ -416,12 +455,20 @@ fn who_means_no_harm_notices_nothing_of_those_who_do() {
         all[all.len() / 2]
     };
     println!("\n{seconds} s, {turns} turns            median         99 %");
-    for (what, all) in [("nobody attacks", &alone), ("under attack", &beside)] {
+    let rows =
+        [("nobody attacks", &alone), ("another plant attacked", &elsewhere), ("under attack", &beside)];
+    for (what, all) in rows {
         println!("{what:<24} {:>8.1} µs {:>9.1} µs", median(all, |ages| ages.0), median(all, |ages| ages.1));
     }
-    let ratio = median(&beside, |ages| ages.1) / median(&alone, |ages| ages.1);
-    println!("99 %: {ratio:.2} × of alone; each turn: {alone:.0?} alone, {beside:.0?} under attack");
-    assert!(ratio <= 2.0, "the attackers are noticed: 99 % of updates took {ratio:.2} × as long");
+    let [of_alone, of_elsewhere] =
+        [&alone, &elsewhere].map(|all| median(&beside, |ages| ages.1) / median(all, |ages| ages.1));
+    println!("99 %: {of_alone:.2} × of alone, {of_elsewhere:.2} × of an attack on another plant");
+    println!("each turn: {alone:.0?} alone, {elsewhere:.0?} beside another, {beside:.0?} under attack");
+    assert!(
+        of_alone <= 2.0 || of_elsewhere <= 2.0,
+        "the attackers are noticed: 99 % of updates took {of_alone:.2} × as long as alone, and {of_elsewhere:.2} × as long as beside \
+         another plant under attack"
+    );
 }
 
 /// Nobody who meant no harm lost anything.
