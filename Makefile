@@ -106,10 +106,14 @@ readme: ## what the README and docs say to type, as it stands, in a fresh clone:
 	scripts/readme
 .PHONY: readme
 
-lint: ## formatting, clippy with warnings denied, fuzz targets that compile, the rules of the house
+lint: ## formatting, clippy with warnings denied, fuzz targets that compile, the rules of the house; every crate as a package
 	@scripts/setup lint
 	$(CARGO) fmt --all --check
 	CUSTOM_LIBFUZZER_PATH=/none/libnone.a $(CARGO) clippy $(locked) --workspace --all-targets --features tapeline-fuzz/libfuzzer-sys -- -D warnings
+	$(CARGO) clippy $(locked) --package tapeline-wire --no-default-features -- -D warnings
+	@if $(CARGO) tree $(locked) --package tapeline-wire --no-default-features --edges normal --prefix none | grep -E '^(tokio|hyper|rustls|mio) '; then \
+		echo 'tapeline-wire without its features has these'; exit 1; fi
+	$(CARGO) package $(locked) --quiet --allow-dirty --workspace --exclude tapeline-fuzz --exclude tapeline-sim --no-verify
 	scripts/check-style
 	scripts/check-style-test
 

@@ -165,6 +165,7 @@ impl Error {
     }
 }
 
+#[cfg(any(feature = "http", feature = "rssl", feature = "streams", feature = "zmtp"))]
 pub(crate) fn reactor(operation: &'static str, cause: io::Error) -> Error {
     Error::Reactor { operation, cause }
 }

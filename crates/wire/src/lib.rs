@@ -5,6 +5,8 @@
 //! never wait. [`rssl`] is RSSL and WebSockets on these, [`zmtp`] ZeroMQ's publishing end. [`local`] is streams between
 //! processes of one user of this machine, [`streams`] a server's clients over TCP and such streams, in one loop. [`interface`] finds a network interface by name or address. [`pool`] takes them on a thread of its own, in slots that go to the decoder and come back.
 //!
+//! `http`, `rssl`, `streams` and `zmtp` are features, all on by default; without them the crate has no TLS, no HTTP and no event loop.
+//!
 //! What is expected on a network is an outcome, not an error: nothing there yet is `0` datagrams, back
 //! pressure is [`udp::Sent::blocked`], a lost datagram is a counter. An [`Error`] is a mistake in what was
 //! asked for or a refusal by the machine, and it says which address and which option; [`Error::hint`] says
@@ -28,16 +30,22 @@
 #![deny(unsafe_code)]
 
 mod error;
+#[cfg(feature = "http")]
 pub mod http;
 pub mod interface;
 pub mod local;
+#[cfg(any(feature = "http", feature = "rssl"))]
 mod origin;
 pub mod pool;
+#[cfg(any(feature = "rssl", feature = "streams"))]
 mod readiness;
+#[cfg(feature = "rssl")]
 pub mod rssl;
+#[cfg(feature = "streams")]
 pub mod streams;
 pub mod tcp;
 pub mod udp;
+#[cfg(feature = "zmtp")]
 pub mod zmtp;
 
 pub use error::Error;

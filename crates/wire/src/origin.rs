@@ -26,6 +26,7 @@ pub(crate) fn host_of(authority: &str) -> &str {
 
 /// Whether a page of this origin may talk to a server that it reached as `host` (both as the headers have them) and that
 /// lets in pages of the origins `listed`.
+#[cfg(feature = "rssl")]
 pub(crate) fn may_connect(origin: &str, host: Option<&str>, listed: &[String]) -> bool {
     if listed.iter().any(|listed| listed == "*" || listed.eq_ignore_ascii_case(origin)) {
         return true;

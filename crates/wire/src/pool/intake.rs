@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 use tapeline_ring::spsc::{Producer, Refused};
 
 use super::loaded::Loaded;

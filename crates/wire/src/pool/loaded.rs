@@ -5,7 +5,7 @@
 use std::os::fd::BorrowedFd;
 
 use rustix::io::Errno;
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 use super::memory::{SLOT_BYTES, Slot};
 use crate::udp::Envelopes;

@@ -64,7 +64,7 @@ use std::sync::atomic::AtomicU64;
 pub use intake::{Closed, Counters, Intake, Received};
 pub use memory::{Pages, SLOT_BYTES};
 pub use outlet::{Datagrams, Outlet};
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 use tapeline_ring::spsc;
 pub use tapeline_ring::spsc::Poll;
 

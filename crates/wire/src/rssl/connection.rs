@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 use super::fault::{Fault, Reason};
 use super::output::{Output, Sent};

@@ -653,7 +653,7 @@ impl fmt::Debug for Output {
 mod tests {
     use std::sync::Arc;
 
-    use tapeline_measure::Nanos;
+    use tapeline_nanos::Nanos;
 
     use super::super::session::Session;
     use super::super::settings::ConnectionType;

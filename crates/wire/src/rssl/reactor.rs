@@ -10,7 +10,7 @@ use std::time::Duration;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
 use rustix::io::Errno;
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 use super::acceptor_handle::{AcceptorHandle, Arrivals};
 use super::alarm::Alarm;

@@ -1,6 +1,6 @@
 //! The control messages that come with a datagram: its stamp, and the count of those that the kernel dropped.
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 /// When the kernel received the datagram.
 #[inline]

@@ -13,7 +13,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
 
 use rustix::io::Errno;
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 use super::control;
 use super::option::last_errno;

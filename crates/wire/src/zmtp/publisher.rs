@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 use super::frame;
 use super::protocol::{Asked, Fault, OUR_GREETING, Protocol};

@@ -12,7 +12,7 @@ mod pings;
 
 use std::sync::Arc;
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 use super::fault::{Fault, Reason};
 use super::handshake::Version;
@@ -66,7 +66,7 @@ enum Phase {
 ///
 /// ```
 /// # use std::sync::Arc;
-/// # use tapeline_measure::Nanos;
+/// # use tapeline_nanos::Nanos;
 /// # use tapeline_wire::rssl::{Event, Sent, Session, Settings, Version};
 /// let (settings, now) = (Arc::new(Settings::default()), Nanos(0));
 /// let mut client = Session::client(settings.clone(), Version::V14, now);

@@ -1,6 +1,6 @@
 //! Pings, and how long silence may last.
 
-use tapeline_measure::Nanos;
+use tapeline_nanos::Nanos;
 
 use super::super::fault::Reason;
 
