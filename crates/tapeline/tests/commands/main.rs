@@ -12,6 +12,7 @@ mod certificates;
 mod dbn;
 mod demo;
 mod doctor;
+mod examples;
 mod faults;
 mod feed;
 mod feed_iex;

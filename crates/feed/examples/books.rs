@@ -1,0 +1,28 @@
+//! Builds the books of a NASDAQ ITCH 5.0 file and prints the best prices at its end: `cargo run --example books -- day.itch`
+
+#![allow(clippy::print_stdout, reason = "a program")]
+
+use std::fs::File;
+
+use tapeline_feed::book::{Books, Quote, Settings};
+use tapeline_feed::capture::{self, Recording};
+use tapeline_feed::itch;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let path = std::env::args().nth(1).ok_or("expected a file of ITCH messages")?;
+    let Recording::Messages(mut file) = capture::open(File::open(path)?)? else {
+        return Err("this file has packets or records, not bare ITCH messages".into());
+    };
+    let mut books = Books::new(Settings::default());
+    while let Some(message) = file.next()? {
+        let _changed = books.apply(&itch::decode(message)?);
+    }
+    let shown = |quote: Option<Quote>| {
+        quote.map_or("-".to_owned(), |quote| format!("{} × {}", quote.shares, quote.price))
+    };
+    for (_, book) in books.iter() {
+        let top = book.top();
+        println!("{} {} {}", book.name(), shown(top.bid), shown(top.ask));
+    }
+    Ok(())
+}

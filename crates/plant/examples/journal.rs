@@ -1,0 +1,23 @@
+//! Prints the ticks in a plant's journal from a sequence on: `cargo run --example journal -- FOLDER 1`
+
+#![allow(clippy::print_stdout, reason = "a program")]
+
+use tapeline_journal::{Directory, From, Next, Reader};
+use tapeline_plant::tick::Tick;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [folder, from] = arguments.as_slice() else { return Err("expected FOLDER SEQUENCE".into()) };
+    let mut reader = Reader::open(Directory::open(folder.as_ref())?)?;
+    reader.seek(From::Seq(from.parse()?))?;
+    loop {
+        match reader.next()? {
+            Next::Record(record) => {
+                let tick = Tick::parse(record.body)?;
+                println!("{} {:?} {}", record.seq, tick.header.kind, tick.name);
+            }
+            Next::Missing { from, to } => println!("{from} to {to} are missing"),
+            Next::End => return Ok(()),
+        }
+    }
+}
