@@ -34,7 +34,7 @@ fn ring(pid: u32) -> PathBuf {
     PathBuf::from(format!("/dev/shm/tapeline-demo-{pid}"))
 }
 
-const README: &str = include_str!("../../../../README.md");
+const PAGE: &str = include_str!("../../../../docs/demo.md");
 
 /// Who received, as the last table of a summary has them: name and way, the heading first.
 fn rows(text: &str) -> Vec<String> {
@@ -80,7 +80,7 @@ fn every_message_of_the_simulated_exchange_reaches_both_subscribers() {
         assert_eq!(journal["checksum"], json!(checksum));
     }
     assert!(!folder.join("journal").exists());
-    assert_eq!(rows(&std::fs::read_to_string(folder.join("summary.txt")).unwrap()), rows(README));
+    assert_eq!(rows(&std::fs::read_to_string(folder.join("summary.txt")).unwrap()), rows(PAGE));
     let hops: Vec<_> =
         run["hops"].as_array().unwrap().iter().map(|hop| hop["name"].as_str().unwrap()).collect();
     let expected =
