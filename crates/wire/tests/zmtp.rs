@@ -3,11 +3,14 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::mpsc::{self, Receiver};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tapeline_measure::Nanos;
 use tapeline_wire::zmtp::{Counters, Left, Publisher, Route, Settings};
 use zeromq::{Socket, SocketRecv, SubSocket};
+
+/// How long a test waits for a publisher before it gives up.
+const GIVE_UP: Duration = Duration::from_secs(60);
 
 /// A publisher whose time passes when the test says so.
 struct World {
@@ -27,7 +30,10 @@ impl World {
     }
 
     fn until(&mut self, is_so: impl Fn(&Counters, &[Left]) -> bool) {
+        let begun = Instant::now();
         while !is_so(&self.publisher.counters(), &self.left) {
+            // A test that waits for ever tells nobody which one it is.
+            assert!(begun.elapsed() < GIVE_UP, "{:?} {:?}", self.publisher.counters(), self.left);
             self.publisher.turn(self.now, Duration::from_millis(1)).unwrap();
             self.left.extend(self.publisher.take_left());
         }
