@@ -5,6 +5,38 @@
 //! is left out in silence: what no column has is a row of [`Table::Fields`], and what a column cannot hold is an [`Error`].
 //!
 //! Memory is bounded by [`MOST_ROWS`] and [`MOST_TEXT`] for each batch, and [`MOST_ITEMS`] items whose quotes are carried on.
+//!
+//! ```
+//! use tapeline_export::{Batch, Error, Numbers, ParquetFile, Rows, Sink, Table};
+//! use tapeline_plant::tick::Tick;
+//!
+//! /// Keeps trades alone, as many as one batch has room for.
+//! struct Trades(Batch);
+//! impl Sink for Trades {
+//!     fn wants(&self, table: Table) -> bool {
+//!         table == Table::Trades
+//!     }
+//!
+//!     fn batch(&mut self, _: Table) -> Result<&mut Batch, Error> {
+//!         Ok(&mut self.0)
+//!     }
+//! }
+//!
+//! /// The trades among some ticks, as a Parquet file.
+//! fn trades(ticks: &[Tick<'_>]) -> Result<Vec<u8>, Error> {
+//!     let mut trades = Trades(Batch::new(Table::Trades, Numbers::Exact));
+//!     let mut rows = Rows::default();
+//!     for tick in ticks {
+//!         rows.add(tick, &mut trades)?;
+//!     }
+//!     let mut file = ParquetFile::begin(Vec::new(), Table::Trades, Numbers::Exact)?;
+//!     file.write(&mut trades.0)?;
+//!     file.finish()
+//! }
+//!
+//! assert!(trades(&[])?.starts_with(b"PAR1"));
+//! # Ok::<(), Error>(())
+//! ```
 #![forbid(unsafe_code)]
 
 mod batch;

@@ -13,6 +13,27 @@
 //! a session, a tick, room to send again, time), sends through [`Connections`], and leaves as data what others are to do
 //! ([`HubEvent`]s to be written down, sessions that are [over](Hub::next_over)). What is allowed and what happens at a limit is
 //! in [`Settings`].
+//!
+//! ```
+//! use tapeline_hub::{Hub, Settings};
+//! use tapeline_nanos::Nanos;
+//! use tapeline_omm::domain::LoginRequest;
+//! use tapeline_omm::role::Queue;
+//! use tapeline_omm::rwf::{Domain, MessageView};
+//!
+//! let now = Nanos(1_000_000_000);
+//! let mut hub = Hub::new(Settings::default());
+//! let session = hub.open(now);
+//!
+//! // A client's login; what the hub answers goes where its connection would take it.
+//! let mut login = [0; 500];
+//! let len = LoginRequest::new(b"ada").encode(&mut login)?;
+//! let mut connection = Queue::new(64 << 10);
+//! hub.message(now, session, &login[..len], &mut connection);
+//! let answer = connection.pop().expect("an answer");
+//! assert_eq!(MessageView::parse(&answer)?.domain(), Domain::LOGIN);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 #![forbid(unsafe_code)]
 

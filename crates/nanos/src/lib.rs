@@ -1,4 +1,13 @@
 //! A point in time, the same on every stamp in Tapeline. No clock is read here.
+//!
+//! ```
+//! use tapeline_nanos::Nanos;
+//!
+//! let sent = Nanos(1_795_250_405_000_000_001);
+//! let received = sent + 1_500;
+//! assert_eq!(received.since(sent), 1_500);
+//! assert_eq!(sent.to_string(), "2026-11-21T08:40:05.000000001Z");
+//! ```
 
 #![forbid(unsafe_code)]
 

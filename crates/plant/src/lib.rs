@@ -11,6 +11,38 @@
 //!
 //! Time comes in as an argument ([`Time`]) and ticks go out through a trait, so that a plant can run on a simulated
 //! clock with a simulated ring.
+//!
+//! ```
+//! use tapeline_measure::Nanos;
+//! use tapeline_plant::tick::{Flags, Header, Kind, Tick};
+//! use tapeline_plant::{ItemId, Seq, State};
+//!
+//! let header = Header {
+//!     seq: Seq(1),
+//!     feed_seq: 7,
+//!     event: Nanos(1_000),
+//!     wire: Nanos(2_000),
+//!     decoded: Nanos(2_500),
+//!     sequenced: Nanos(2_600),
+//!     item: ItemId(1),
+//!     service: 1,
+//!     channel: 1,
+//!     kind: Kind::Update,
+//!     flags: Flags::default(),
+//!     source_type: 0,
+//!     state: State::default(),
+//! };
+//! let mut frame = Vec::new();
+//! Tick { header, name: "AAPL", body: b"an RWF message", source: &[] }.write(&mut frame);
+//!
+//! // A subscriber of the ring reads it where it lies.
+//! let tick = Tick::parse(&frame)?;
+//! assert_eq!((tick.name, tick.header.seq), ("AAPL", Seq(1)));
+//! assert_eq!(tick.header.sequenced.since(tick.header.wire), 600);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! `examples/` has programs that read a plant's ring and its journal.
 
 #![forbid(unsafe_code)]
 

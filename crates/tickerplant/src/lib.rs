@@ -15,6 +15,36 @@
 //! | `query.rs` | queries that are known as text |
 //! | `tickerplant.rs` | sessions, subscriptions, publication, days |
 //! | `answers.rs` | what is answered, and refused |
+//!
+//! ```
+//! use tapeline_kdb::{Encoder, Message, MessageKind, Type};
+//! use tapeline_tickerplant::{Column, Local, Outlets, Rights, Schema, SessionId, Settings, Tickerplant};
+//!
+//! /// Prints where a program would write to a socket.
+//! struct Sockets(usize);
+//! impl Outlets for Sockets {
+//!     fn send(&mut self, to: SessionId, message: &[u8]) {
+//!         println!("{} bytes to client {}", message.len(), to.0);
+//!         self.0 += 1;
+//!     }
+//! }
+//!
+//! let column = |name: &str, kind| Column { name: name.into(), kind };
+//! let columns = vec![column("time", Type::TIMESPAN), column("sym", Type::SYMBOL), column("price", Type::FLOAT)];
+//! let now = Local(9_822 * 86_400_000_000_000);
+//! let mut plant = Tickerplant::new(Settings::new(vec![Schema::new("trade", columns)?]), now.date());
+//! plant.open(SessionId(0), Rights::all(1), false);
+//!
+//! // As q sends it: h ".u.sub[`trade;`]"
+//! let mut bytes = [0; 100];
+//! let mut message = Encoder::message(&mut bytes, MessageKind::Sync)?;
+//! message.string(b".u.sub[`trade;`]")?;
+//! let len = message.finish()?;
+//! let mut sockets = Sockets(0);
+//! plant.receive(SessionId(0), &Message::parse(&bytes[..len])?, now, &mut sockets);
+//! assert_eq!((sockets.0, plant.counters().answered), (1, 1));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![forbid(unsafe_code)]
 
 mod answers;
