@@ -366,8 +366,29 @@ impl PlantReport {
         }
     }
 
-    /// The report for people: a row for each line, then what became of the feed.
+    /// Prints the report for people: a row for each line, then a paragraph for each feed, then what the plant's clients got.
     pub(crate) fn print(&self) -> anyhow::Result<()> {
+        let mut text = format!("{}\n", self.table());
+        for feed in &self.feeds {
+            feed.describe(&mut text);
+        }
+        self.describe_clients(&mut text);
+        text.push_str(&format!(
+            "\n\nring {}: {} ticks of {} items; waited {} times for a slow subscriber, {} in all",
+            self.ring,
+            thousands(self.ticks),
+            thousands(self.items as u64),
+            thousands(self.ring_stalls),
+            duration(self.ring_stalled_ns),
+        ));
+        if let Some(refused) = &self.refused {
+            text.push_str(&format!("\nended early: {refused}"));
+        }
+        output::print(&text)
+    }
+
+    /// A row for each line.
+    fn table(&self) -> output::Table {
         let heading = [
             "line",
             "state",
@@ -396,97 +417,11 @@ impl PlantReport {
                 table.add_row([name, line.state.clone()].into_iter().chain(counts.map(thousands)));
             }
         }
-        let mut text = format!("{table}\n");
-        for feed in &self.feeds {
-            let session = feed.session.as_deref().or(feed.file.as_deref()).unwrap_or("none seen");
-            let over = if feed.ended { ", over" } else { "" };
-            text.push_str(&format!(
-                "\n{}: {}, session {session}{over}; {} messages, {} missing in {} gaps; {} malformed; {} live orders",
-                feed.name,
-                feed.state,
-                thousands(feed.messages),
-                thousands(feed.missing_messages),
-                thousands(feed.gaps),
-                thousands(feed.malformed_messages),
-                thousands(feed.live_orders as u64),
-            ));
-            if feed.passed_over > 0 {
-                text.push_str(&format!(
-                    "\n  {} messages passed over: their symbols are not wanted",
-                    thousands(feed.passed_over)
-                ));
-            }
-            if feed.false_ends > 0 {
-                text.push_str(&format!(
-                    "\n  {} announced ends taken back: the session went on",
-                    thousands(feed.false_ends)
-                ));
-            }
-            let after_end: u64 = feed.lines.iter().map(|line| line.after_end).sum();
-            if after_end > 0 {
-                text.push_str(&format!(
-                    "\n  {} messages from behind the session's end left out: nothing confirmed them",
-                    thousands(after_end)
-                ));
-            }
-            if feed.absurd_gaps > 0 {
-                text.push_str(&format!(
-                    "\n  {} of the gaps are larger than any feed: sequences were wrong or forged, and nothing of them is counted as missing",
-                    thousands(feed.absurd_gaps)
-                ));
-            }
-            if feed.unknown_orders > 0 {
-                text.push_str(&format!(
-                    "\n  {} messages about orders that were not on the books",
-                    thousands(feed.unknown_orders)
-                ));
-            }
-            if let Some(first) = feed.begun_late_at {
-                text.push_str(&format!(
-                    "\n  suspect: heard from message {} of its session on, and books lack what was before; start = \"from-one\" with \
-                     [feed.recovery] asks for it",
-                    thousands(first)
-                ));
-            } else if let Some(lost) = feed.damaged_from {
-                text.push_str(&format!(
-                    "\n  suspect since message {}, which was lost, until the next session",
-                    thousands(lost)
-                ));
-            }
-            if let Some(damage) = &feed.damage {
-                text.push_str(&format!("\n  the file is damaged, and was read up to there: {damage}"));
-            }
-            for (reason, count) in feed.lines.iter().flat_map(|line| &line.malformed) {
-                text.push_str(&format!("\n  {} datagrams refused: {reason}", thousands(*count)));
-            }
-            if let Some(pool) = &feed.pool {
-                text.push_str(&format!(
-                    "\n  pool: at most {} datagrams at once; {} times without a free slot, {} slots from elsewhere, \
-                     {} datagrams thrown away",
-                    thousands(pool.high_water),
-                    thousands(pool.exhaustions),
-                    thousands(pool.misses - pool.dropped.min(pool.misses)),
-                    thousands(pool.dropped)
-                ));
-            }
-            if let Some(recovery) = &feed.recovery {
-                text.push_str(&format!(
-                    "\n  recovery: {} messages in {} answers to {} requests; {} timeouts, {} given up, {} answers not taken",
-                    thousands(recovery.recovered),
-                    thousands(recovery.answers),
-                    thousands(recovery.requests),
-                    thousands(recovery.timeouts),
-                    thousands(recovery.given_up),
-                    thousands(recovery.rejected.values().sum()),
-                ));
-            }
-            if feed.items_refused > 0 {
-                text.push_str(&format!(
-                    "\n  {} ticks went out without an item: max_items is reached",
-                    thousands(feed.items_refused)
-                ));
-            }
-        }
+        table
+    }
+
+    /// What came of providers, and what clients, journal and ring got.
+    fn describe_clients(&self, text: &mut String) {
         if let Some(sources) = &self.sources {
             text.push_str(&format!(
                 "\nsources: {} images, {} updates and {} statuses, {} take-overs, {} posts taken and {} refused, {} messages \
@@ -535,18 +470,6 @@ impl PlantReport {
                 thousands(nbbo.items_refused),
             ));
         }
-        text.push_str(&format!(
-            "\n\nring {}: {} ticks of {} items; waited {} times for a slow subscriber, {} in all",
-            self.ring,
-            thousands(self.ticks),
-            thousands(self.items as u64),
-            thousands(self.ring_stalls),
-            duration(self.ring_stalled_ns),
-        ));
-        if let Some(refused) = &self.refused {
-            text.push_str(&format!("\nended early: {refused}"));
-        }
-        output::print(&text)
     }
 
     /// Datagrams that the kernel dropped, on all lines.
@@ -582,6 +505,84 @@ impl PlantReport {
     /// Whether messages came on no line of a feed, or sequences made it seem so.
     pub(crate) fn is_anything_missing(&self) -> bool {
         self.feeds.iter().any(|feed| feed.missing_messages > 0 || feed.absurd_gaps > 0)
+    }
+}
+
+impl FeedReport {
+    /// Adds the feed's paragraph.
+    fn describe(&self, text: &mut String) {
+        let session = self.session.as_deref().or(self.file.as_deref()).unwrap_or("none seen");
+        let over = if self.ended { ", over" } else { "" };
+        text.push_str(&format!(
+            "\n{}: {}, session {session}{over}; {} messages, {} missing in {} gaps; {} malformed; {} live orders",
+            self.name,
+            self.state,
+            thousands(self.messages),
+            thousands(self.missing_messages),
+            thousands(self.gaps),
+            thousands(self.malformed_messages),
+            thousands(self.live_orders as u64),
+        ));
+        let after_end = self.lines.iter().map(|line| line.after_end).sum();
+        for (count, what) in [
+            (self.passed_over, "messages passed over: their symbols are not wanted"),
+            (self.false_ends, "announced ends taken back: the session went on"),
+            (after_end, "messages from behind the session's end left out: nothing confirmed them"),
+            (
+                self.absurd_gaps,
+                "of the gaps are larger than any feed: sequences were wrong or forged, and nothing of them is counted as missing",
+            ),
+            (self.unknown_orders, "messages about orders that were not on the books"),
+        ] {
+            if count > 0 {
+                text.push_str(&format!("\n  {} {what}", thousands(count)));
+            }
+        }
+        if let Some(first) = self.begun_late_at {
+            text.push_str(&format!(
+                "\n  suspect: heard from message {} of its session on, and books lack what was before; start = \"from-one\" with \
+                 [feed.recovery] asks for it",
+                thousands(first)
+            ));
+        } else if let Some(lost) = self.damaged_from {
+            text.push_str(&format!(
+                "\n  suspect since message {}, which was lost, until the next session",
+                thousands(lost)
+            ));
+        }
+        if let Some(damage) = &self.damage {
+            text.push_str(&format!("\n  the file is damaged, and was read up to there: {damage}"));
+        }
+        for (reason, count) in self.lines.iter().flat_map(|line| &line.malformed) {
+            text.push_str(&format!("\n  {} datagrams refused: {reason}", thousands(*count)));
+        }
+        if let Some(pool) = &self.pool {
+            text.push_str(&format!(
+                "\n  pool: at most {} datagrams at once; {} times without a free slot, {} slots from elsewhere, \
+                 {} datagrams thrown away",
+                thousands(pool.high_water),
+                thousands(pool.exhaustions),
+                thousands(pool.misses - pool.dropped.min(pool.misses)),
+                thousands(pool.dropped)
+            ));
+        }
+        if let Some(recovery) = &self.recovery {
+            text.push_str(&format!(
+                "\n  recovery: {} messages in {} answers to {} requests; {} timeouts, {} given up, {} answers not taken",
+                thousands(recovery.recovered),
+                thousands(recovery.answers),
+                thousands(recovery.requests),
+                thousands(recovery.timeouts),
+                thousands(recovery.given_up),
+                thousands(recovery.rejected.values().sum()),
+            ));
+        }
+        if self.items_refused > 0 {
+            text.push_str(&format!(
+                "\n  {} ticks went out without an item: max_items is reached",
+                thousands(self.items_refused)
+            ));
+        }
     }
 }
 
