@@ -22,29 +22,29 @@ const FLOORS: [(&str, f64); 4] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p
 /// Measure the noise floor of this machine's cores
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A thread on each core does nothing but read the clock. Wherever two readings are far apart, something \
-else had the core: an interrupt, another program, the hypervisor or the firmware. All cores are watched \
-at once. No latency measured on these cores can be better than that.
+A thread on each core does nothing but read the clock. A long gap between two readings means that something \
+else had the core: an interrupt, another program, the hypervisor or the firmware. All cores are measured \
+at once. No latency measured on these cores can be lower than these gaps.
 
 Examples:
   tapeline jitter                                all cores for 5 seconds
   tapeline jitter --cpus 2-3 --duration 1m       two cores for a minute
   tapeline jitter --threshold 200ns              count shorter gaps as well
-  tapeline jitter --format json | jq .floor_ns   for a program")]
+  tapeline jitter --format json | jq .floor_ns   JSON, for a program")]
 pub struct Jitter {
-    /// Cores to watch, such as 0,2-3 [default: all that may be used]
+    /// Cores to measure, such as 0,2-3 [default: all available]
     #[arg(long, value_name = "LIST", value_parser = arguments::cores)]
     cpus: Option<Cores>,
 
-    /// For how long, such as 5s, 500ms, 2m
+    /// Duration of the measurement, such as 5s, 500ms, 2m
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = arguments::some_duration)]
     duration: Duration,
 
-    /// Count gaps from this length on, 100ns to 1us
+    /// Count gaps of at least this length, 100ns to 1us
     #[arg(long, value_name = "TIME", default_value = "1us", value_parser = threshold)]
     threshold: Duration,
 
-    /// How to print the result
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }

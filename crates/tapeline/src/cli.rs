@@ -15,7 +15,7 @@ pub(crate) struct Cli {
 /// What can be asked of Tapeline.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Show the whole path at work: simulated exchange, plant, subscribers and clients, and a latency table
+    /// Run the whole path on this machine: simulated exchange, plant, subscribers and clients, with a latency table
     Demo(crate::demo::Demo),
     /// Run the plant from a TOML file, or watch what it publishes
     Plant(crate::plant::Plant),
@@ -25,21 +25,21 @@ pub(crate) enum Command {
     Feed(crate::feed::Feed),
     /// Publish to, read from, list and remove shared-memory rings
     Ring(crate::ring::Ring),
-    /// Read again what a plant has published: verify, inspect and replay its journal
+    /// Verify, inspect, export, import and replay a plant's journal
     Journal(crate::journal::Journal),
-    /// Hold datagrams back under a live feed, cut them loose, and time the recovery
+    /// Hold back datagrams of a live feed, release them at once, and time the recovery
     Burst(tapeline_perf::burst::Burst),
     /// Consume, provide and decode Open Message Model data, over RSSL
     Omm(Box<crate::omm::Omm>),
-    /// Look into what a kdb+ tickerplant keeps
+    /// Inspect the logs of a kdb+ tickerplant
     Kdb(crate::kdb::Kdb),
-    /// Serve kdb+ clients as a tickerplant does, and measure tickerplants
+    /// Serve kdb+ clients as a tickerplant, and measure tickerplants
     Tick(crate::tick::Tick),
-    /// Make a page of run folders: plots, comparison, a gate
+    /// Make a report page from run folders: plots, comparison, regression gate
     Report(tapeline_perf::report::Report),
     /// Measure the noise floor of this machine's cores
     Jitter(tapeline_perf::jitter::Jitter),
-    /// Look at this machine, and say what would improve latency
+    /// Check this machine's settings, and show the command for each that costs latency
     Doctor(crate::doctor::Doctor),
 }
 

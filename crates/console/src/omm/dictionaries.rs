@@ -13,7 +13,7 @@ use crate::paths::{self, FilePath};
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Dictionary")]
 pub struct DictionaryArgs {
-    /// Fields, in the format of RDMFieldDictionary; Tapeline's own small dictionary if not said
+    /// Field dictionary, in the format of RDMFieldDictionary [default: a small built-in dictionary]
     #[arg(long, value_name = "FILE")]
     dictionary: Option<FilePath>,
     /// Enumerations, in the format of enumtype.def

@@ -16,16 +16,16 @@ const NOBODY: &str = "tapeline";
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Login")]
 pub struct LoginArgs {
-    /// Name of the user; yours on this machine ($USER) if not said
+    /// User name [default: $USER]
     #[arg(long, value_name = "NAME")]
     user: Option<String>,
-    /// File whose first line is the password; else the variable TAPELINE_OMM_PASSWORD, if it is set
+    /// File whose first line is the password [default: the variable TAPELINE_OMM_PASSWORD, if set]
     #[arg(long, value_name = "FILE")]
     password_file: Option<FilePath>,
-    /// Number of the application, as permissioning systems know it
+    /// Application ID for permissioning systems
     #[arg(long, value_name = "NUMBER", default_value_t = 256)]
     application_id: u16,
-    /// Where the user sits: an address and a network or host
+    /// Position of the user: an address and a network or host
     #[arg(long, value_name = "TEXT", default_value = "127.0.0.1/net")]
     position: String,
 }

@@ -15,12 +15,12 @@ use crate::paths::{self, FilePath};
 /// How payloads are compressed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum CompressionArg {
-    /// Not at all
+    /// No compression
     #[default]
     None,
     /// One zlib stream for each direction; JSON by permessage-deflate
     Zlib,
-    /// Each payload an LZ4 block of its own
+    /// One LZ4 block for each payload
     Lz4,
 }
 
@@ -65,22 +65,22 @@ pub enum TlsVersionArg {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Transport")]
 pub struct TransportArgs {
-    /// Compression: a client asks for it; a server that has one takes the client's choice
+    /// Compression to request; a server with compression accepts the client's choice
     #[arg(long, alias = "compression-type", value_enum, default_value_t, value_name = "TYPE")]
     pub compression: CompressionArg,
-    /// How hard zlib tries, 0 to 9: of a client only where its server does not say [default: 6]
+    /// Compression level of zlib, 0 to 9; a client uses it only if its server sends none [default: 6]
     #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u8).range(0..=9))]
     pub compression_level: Option<u8>,
-    /// Largest payload of a frame in bytes; longer messages go in fragments
+    /// Maximum payload of a frame in bytes; longer messages are fragmented
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(256..=65_000))]
     pub max_fragment_size: Option<u16>,
-    /// How many frames can wait to be sent
+    /// Maximum number of queued output frames
     #[arg(long, alias = "output-bufs", value_name = "COUNT", value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
     pub guaranteed_output_buffers: Option<u32>,
-    /// How many received frames can wait to be taken
+    /// Maximum number of queued input frames
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub num_input_buffers: Option<u32>,
-    /// Flush as soon as more bytes than this wait
+    /// Flush when more than this many bytes are queued
     #[arg(long, value_name = "BYTES")]
     pub high_water_mark: Option<u32>,
     /// SO_SNDBUF in bytes; 0 leaves it to the system
@@ -89,13 +89,13 @@ pub struct TransportArgs {
     /// SO_RCVBUF in bytes; 0 leaves it to the system
     #[arg(long, alias = "recv-buf-size", value_name = "BYTES")]
     pub sys_recv_buf_size: Option<u32>,
-    /// TCP_NODELAY: send what is flushed at once [default: true]
+    /// TCP_NODELAY: send flushed data at once [default: true]
     #[arg(long, value_name = "BOOL")]
     pub tcp_nodelay: Option<bool>,
-    /// Close a connection on which nothing was heard for so many seconds
+    /// Close a connection after this many seconds without input
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u8).range(1..=255))]
     connection_ping_timeout: Option<u8>,
-    /// Versions of TLS that can be spoken, of which the newest that both ends have is; both if not said
+    /// Accepted TLS versions; the newest common version is used [default: both]
     #[arg(long, value_enum, value_name = "VERSIONS", value_delimiter = ',')]
     tls_version: Vec<TlsVersionArg>,
 }
@@ -146,10 +146,10 @@ impl TransportArgs {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Configuration")]
 pub struct ConfigArgs {
-    /// EmaConfig.xml, or the same settings in TOML; options of the command line go before them
+    /// EmaConfig.xml, or the same settings in TOML; command-line options take precedence
     #[arg(long, value_name = "FILE")]
     config: Option<FilePath>,
-    /// Which of the consumers or providers of the file; its default if not said
+    /// Consumer or provider of the file to use [default: the file's default]
     #[arg(long, value_name = "NAME", requires = "config")]
     config_name: Option<String>,
 }
@@ -207,19 +207,19 @@ fn say_idle(chosen: &Chosen, path: &Path) {
 /// Whom to connect to.
 #[derive(Clone, Debug, Args)]
 pub struct ClientArgs {
-    /// Host and port of the server; localhost:14002 if not said, for what NI providers publish localhost:14003
+    /// Host and port of the server [default: localhost:14002, for NI providers localhost:14003]
     #[arg(long, value_name = "HOST:PORT")]
     pub server: Option<String>,
-    /// Speak TLS, and check the server's certificate
+    /// Use TLS, and check the server's certificate
     #[arg(long)]
     pub tls: bool,
-    /// Certificates to trust, as PEM, in place of the system's
+    /// Certificates to trust, as PEM, instead of the system's
     #[arg(long, value_name = "FILE", requires = "tls")]
     pub ca: Option<FilePath>,
-    /// Interface to connect from, by its address or name; the machine's routes choose if not said
+    /// Interface to connect from, by address or name [default: chosen by the machine's routes]
     #[arg(long, value_name = "INTERFACE", value_parser = own_address)]
     pub interface: Option<IpAddr>,
-    /// Begin with a WebSocket, and say inside it what follows; of several the first that the server has
+    /// Connect over a WebSocket with this sub-protocol; of several, the first that the server supports
     #[arg(long, value_enum, value_name = "PROTOCOLS", value_delimiter = ',')]
     pub websocket: Vec<WebSocketArg>,
     /// Settings of the connection.
@@ -265,17 +265,17 @@ impl ClientArgs {
 /// Where to listen.
 #[derive(Clone, Debug, Args)]
 pub struct ServerArgs {
-    /// Port to listen at; 0 takes a free one and says which. 14002 if not said, for NI providers 14003
+    /// Port to listen on; 0 takes a free port and prints it [default: 14002, for NI providers 14003]
     #[arg(long)]
     pub port: Option<u16>,
-    /// Address to listen at, or an interface's name: 127.0.0.1, which this machine's processes alone can reach, unless another
-    /// one is given, such as 0.0.0.0 for IPv4 or :: for both families
+    /// Address or interface name to listen on, such as 0.0.0.0 for IPv4 or :: for both families [default: 127.0.0.1, which only
+    /// this machine can reach]
     #[arg(long, value_name = "ADDRESS", value_parser = own_address)]
     pub bind: Option<IpAddr>,
-    /// What can be said inside WebSockets, the best first; everything if not said
+    /// Accepted WebSocket sub-protocols, in order of preference [default: all]
     #[arg(long, value_enum, value_name = "PROTOCOLS", value_delimiter = ',')]
     pub websocket: Vec<WebSocketArg>,
-    /// Speak TLS with this certificate and those that vouch for it, as PEM
+    /// Use TLS with this certificate chain, as PEM
     #[arg(long, value_name = "FILE", requires = "key")]
     pub cert: Option<FilePath>,
     /// The certificate's private key, as PEM

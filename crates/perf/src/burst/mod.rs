@@ -49,17 +49,17 @@ Examples:
   tapeline burst --at sender                     the same, held by the feeder and sent at full speed
   tapeline burst --at sender --pool inline       the same, received and decoded by one thread
   tapeline burst --compare                       three kinds of pool in turn, in one run
-  tapeline burst --compare --decode none         the same, and nothing but the pool behind the socket
-  tapeline burst --hold 200k --feed-rate 300k    more of everything
-  tapeline burst --format json | jq .pools       for a program")]
+  tapeline burst --compare --decode none         the same without decoding
+  tapeline burst --hold 200k --feed-rate 300k    a larger backlog and a faster feed
+  tapeline burst --format json | jq .pools       JSON, for a program")]
 pub struct Burst {
-    /// Datagrams to hold back
+    /// Number of datagrams to hold back
     #[arg(long, value_name = "DATAGRAMS", default_value = "50000", value_parser = arguments::rate)]
     hold: u64,
-    /// The live feed, in messages a second
+    /// Rate of the live feed, in messages a second
     #[arg(long, value_name = "RATE", default_value = "100k", value_parser = arguments::rate)]
     feed_rate: u64,
-    /// Messages of each datagram
+    /// Messages in each datagram
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=MOST_MESSAGES))]
     messages_per_datagram: u64,
     /// Where datagrams are held back
@@ -74,38 +74,38 @@ pub struct Burst {
     /// What the decoder does
     #[arg(long, value_enum, default_value = "full")]
     decode: Decode,
-    /// How often each pool is measured
+    /// Number of rounds for each pool
     #[arg(long, value_name = "COUNT", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     rounds: u32,
-    /// Slots of the pool, of 2 KiB each [default: the power of two above five quarters of --hold]
+    /// Number of slots in the pool, 2 KiB each [default: the power of two above 1.25 times --hold]
     #[arg(long, value_name = "COUNT", value_parser = arguments::rate)]
     slots: Option<u64>,
-    /// What happens while no slot is free
+    /// What to do when no slot is free
     #[arg(long, value_enum, default_value = "block")]
     policy: Exhausted,
-    /// Ask for huge pages for the slots
+    /// Request huge pages for the slots
     #[arg(long)]
     huge_pages: bool,
-    /// The receiving socket's buffer
+    /// Buffer size of the receiving socket
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = arguments::size)]
     receive_buffer: u64,
-    /// Send each datagram on its own, where the kernel would cut pieces into datagrams itself (UDP_SEGMENT)
+    /// Send each datagram with its own call, without UDP_SEGMENT, with which the kernel splits one send into datagrams
     #[arg(long)]
     no_segments: bool,
-    /// The line's rate in bits a second, for the arithmetic floor
+    /// Line rate in bits a second, for the arithmetic floor
     #[arg(long, value_name = "RATE", default_value = "10G", value_parser = arguments::rate)]
     line_rate: u64,
-    /// Cores of feeder, receiving thread and decoder, such as 1,2,3 or 0,1,- (a dash leaves it to the kernel) [default:
-    /// a core each where there are four, else the kernel's choice]
+    /// Cores of feeder, receiving thread and decoder, such as 1,2,3 or 0,1,- (a dash means the kernel chooses) [default:
+    /// a core each on a machine with four, otherwise the kernel chooses]
     #[arg(long, value_name = "LIST", value_parser = three_cores)]
     cpus: Option<Cpus>,
-    /// Give a round up that has not drained after this time
+    /// Give up a round that has not drained after this time
     #[arg(long, value_name = "TIME", default_value = "20s", value_parser = arguments::some_duration)]
     give_up: Duration,
-    /// Where the run folder goes; under runs/ if not said
+    /// The run folder [default: a new one under runs/]
     #[arg(long, value_name = "PATH")]
     run_folder: Option<FilePath>,
-    /// How to print
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }

@@ -22,9 +22,9 @@ pub(super) const AFTER: Duration = Duration::from_millis(150);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum At {
-    /// In the receiving thread: they are in slots, and the decoder does not get them
+    /// In the receiving thread: received into slots, but not passed to the decoder
     Socket,
-    /// In the feeder: they are not sent
+    /// In the feeder: not sent
     Sender,
 }
 
@@ -38,10 +38,9 @@ pub(super) enum Pool {
     Malloc,
     /// In a linked list behind a spinlock
     ListLock,
-    /// In such a list, which is counted by walking it whenever a slot comes back
+    /// In a linked list behind a spinlock, walked to count its slots whenever a slot is returned
     ListCount,
-    /// There is none: the decoding thread reads the socket itself, as a plant's does unless told otherwise (only with --at
-    /// sender)
+    /// No pool: the decoding thread reads the socket itself, as a plant does by default (only with --at sender)
     Inline,
 }
 
@@ -82,9 +81,9 @@ pub(crate) enum Exhausted {
     /// Datagrams wait in the kernel's buffer
     #[default]
     Block,
-    /// Datagrams are taken and thrown away
+    /// Datagrams are received and dropped
     DropNewest,
-    /// Slots are allocated
+    /// More slots are allocated
     Heap,
 }
 
@@ -102,9 +101,9 @@ impl Exhausted {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Decode {
-    /// Looks at the packet's header, to account for its sequence
+    /// Read only the packet's header, to account for its sequence
     None,
-    /// Decodes every message and applies it to its book
+    /// Decode every message and apply it to its book
     Full,
 }
 

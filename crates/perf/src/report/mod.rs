@@ -40,20 +40,20 @@ use self::loaded::Loaded;
     tapeline report runs/*                                  report.html, one row for each run\n  \
     tapeline report before=runs/a before=runs/b after=runs/c --gate p99=+10% --gate throughput=-5%\n  \
     tapeline report runs/* --svg plots --png plots\n  \
-    tapeline report ours=runs/consumer theirs=eta/          a folder with ConsStats1.csv of LSEG's tools")]
+    tapeline report ours=runs/consumer theirs=eta/          a folder with ConsStats1.csv from LSEG's tools")]
 pub struct Report {
-    /// Run folders; folders or single files with what LSEG's performance tools wrote (ConsStats1.csv, a latency file). NAME=PATH
-    /// names what it is a run of: runs of one name are one row, with median and spread. The first is what others are compared to
+    /// Run folders, or folders or files written by LSEG's performance tools (ConsStats1.csv, a latency file). Runs with the same
+    /// NAME form one row, with median and spread. All rows are compared with the first
     #[arg(required = true, value_name = "[NAME=]PATH")]
     runs: Vec<String>,
-    /// The page to write
+    /// HTML page to write
     #[arg(long, value_name = "FILE", default_value = "report.html")]
     to: FilePath,
     /// The page's title
     #[arg(long, value_name = "TEXT", default_value = "Runs")]
     title: String,
-    /// How much worse than the first the others may be: min, p50, p90, p99, p99.9, …, max, mean (latency), throughput, lost, cpu,
-    /// memory, each with a sign and %. Status 1 if one is worse. Can be given several times
+    /// Limit of how much worse than the first row the others may be: min, p50, p90, p99, p99.9, …, max, mean (latency), throughput,
+    /// lost, cpu or memory, with a sign and %. Exit status 1 if a row exceeds a limit. Can be given several times
     #[arg(long, value_name = "FIGURE=±N%")]
     gate: Vec<Gate>,
     /// Write each plot into this folder as SVG

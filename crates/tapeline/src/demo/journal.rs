@@ -17,12 +17,12 @@ use crate::plant::measure::Report;
 /// What becomes of the journal of a demo's plant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum Journal {
-    /// Kept, replayed at the end and removed, where there is room and 4 GiB are enough for it
+    /// Write a journal, replay it at the end, then remove it; skipped if the disk is too full or the journal may exceed 4 GiB
     #[default]
     Replayed,
-    /// The same, however long it becomes, and left in the run folder
+    /// The same without the limit of 4 GiB, and leave the journal in the run folder
     Kept,
-    /// None
+    /// Write no journal
     None,
 }
 

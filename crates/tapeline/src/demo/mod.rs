@@ -33,52 +33,52 @@ use crate::plant::report::{PlantReport, Ready};
 /// Show the whole path at work on this machine.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    tapeline demo                              the rate that this machine carries, for 10 seconds\n  \
-    tapeline demo --rate 200k --duration 60s   a rate and a time of your own\n  \
-    tapeline demo --page --duration 10m        and a page to look at meanwhile\n  \
+    tapeline demo                              a rate that this machine sustains, for 10 seconds\n  \
+    tapeline demo --rate 200k --duration 60s   your own rate and duration\n  \
+    tapeline demo --page --duration 10m        with a live page in the browser\n  \
     tapeline demo --journal kept               the plant's journal stays in the run folder\n  \
     tapeline demo --capture day.pcap.gz        a real capture instead of the simulated exchange")]
 pub(crate) struct Demo {
-    /// Messages a second; if not said, half of the highest of a few that a short try carries, or a quarter on a noisy machine
+    /// Messages a second [default: half of the highest rate that passes a short trial, or a quarter on a noisy machine]
     #[arg(long, value_name = "RATE", value_parser = arguments::rate, conflicts_with = "capture")]
     rate: Option<u64>,
-    /// How long
+    /// Duration of the run
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = arguments::some_duration, conflicts_with = "capture")]
     duration: Duration,
     /// Replay this capture (pcap, pcapng, length-prefixed ITCH, gzip of any) instead of simulating an exchange
     #[arg(long, value_name = "FILE")]
     capture: Option<FilePath>,
-    /// How fast to replay the capture: original, max, or such as 10x
+    /// Replay speed of the capture: original, max, or a factor such as 10x
     #[arg(long, default_value = "max", requires = "capture")]
     speed: String,
-    /// The trading day of the capture, in New York
+    /// Trading day of the capture, in New York
     #[arg(long, value_name = "YYYY-MM-DD", requires = "capture")]
     date: Option<String>,
-    /// Subscribers
+    /// Number of subscribers
     #[arg(long, value_name = "COUNT", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=16))]
     subscribers: u16,
-    /// Lines that carry the feed: A alone, or A and B
+    /// Lines that carry the feed: 1 for A alone, 2 for A and B
     #[arg(long, value_name = "COUNT", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=2))]
     lines: u8,
-    /// Symbols of the simulated exchange
+    /// Number of symbols of the simulated exchange
     #[arg(long, value_name = "COUNT", default_value_t = 500)]
     symbols: u16,
-    /// The simulated exchange's seed: the same seed gives the same day
+    /// Seed of the simulated exchange: the same seed gives the same day
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// What the simulated exchange puts into a datagram: 1 message, or as many as fit in 1,400 bytes
+    /// Messages in a datagram of the simulated exchange: 1, or as many as fit in 1,400 bytes
     #[arg(long, default_value = "max", value_parser = ["1", "max"])]
     pack: String,
-    /// Serve the live page meanwhile, and say where
+    /// Serve the live page during the run, and print its address
     #[arg(long, conflicts_with = "capture")]
     page: bool,
-    /// What becomes of the plant's journal
+    /// How to handle the plant's journal
     #[arg(long, value_enum, default_value_t)]
     journal: Journal,
-    /// Where the run folder goes; under runs/ if not said
+    /// The run folder [default: a new one under runs/]
     #[arg(long, value_name = "PATH")]
     run_folder: Option<FilePath>,
-    /// How to print
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }

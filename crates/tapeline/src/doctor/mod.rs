@@ -37,24 +37,24 @@ use self::show::{Looked, Report};
 /// Look at this machine, and say what would improve latency
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Nothing is changed: each line that could be better has the command that makes it so, until the next start. What \
-a file of the kernel does not say is unknown. Some of it costs power, cores or safety: read why, then choose.
+Nothing is changed: each finding that could be better shows the command that fixes it until the next boot. A setting \
+that the kernel does not report is unknown. Some fixes cost power, cores or safety: read the reason, then choose.
 
 Examples:
-  tapeline doctor --cores 2-3             for cores that a plant and its readers are to have for themselves
-  tapeline doctor --no-jitter             without the measurement, in an instant
+  tapeline doctor --cores 2-3             check cores that are dedicated to a plant and its readers
+  tapeline doctor --no-jitter             without the measurement: immediate
   tapeline doctor --no-jitter --strict    status 1 if anything could be better, for a script
   tapeline doctor --format json | jq '.findings[] | select(.severity == \"could-be-better\").command'")]
 pub(crate) struct Doctor {
-    /// Cores that are to do nothing else, such as 2-3; without it all are looked at, and all but the first should be quiet
+    /// Dedicated cores, such as 2-3 [default: check all, and expect all but the first to be quiet]
     #[arg(long, value_name = "LIST", value_parser = arguments::cores)]
     cores: Option<Cores>,
 
-    /// Leave out the jitter floor
+    /// Skip the measurement of the jitter floor
     #[arg(long, conflicts_with = "duration")]
     no_jitter: bool,
 
-    /// How long to watch the cores for the jitter floor
+    /// How long to measure the jitter floor of the cores
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = arguments::some_duration)]
     duration: Duration,
 
@@ -62,7 +62,7 @@ pub(crate) struct Doctor {
     #[arg(long)]
     strict: bool,
 
-    /// How to print the findings
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }

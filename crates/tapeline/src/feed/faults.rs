@@ -18,17 +18,17 @@ use super::lines::Staged;
 /// The options, the same for every command that sends a feed.
 #[derive(Clone, Debug, Default, Args)]
 pub(super) struct FaultArgs {
-    /// What goes wrong, such as `loss=1%,burst=5,line=A`, `reorder=2%`, `delay=200us,line=B`, `reset=4000` (the exchange
-    /// numbers from 1 again, beginning with that message) or `roll=8000` (it begins another session); may be given several times
+    /// Fault to inject, such as `loss=1%,burst=5,line=A`, `reorder=2%`, `delay=200us,line=B`, `reset=4000` (a sequence reset to 1
+    /// at that message) or `roll=8000` (a new session at that message); can be given several times
     #[arg(long = "fault", value_name = "FAULT")]
     faults: Vec<Fault>,
-    /// A file of faults, one a line; `#` begins a comment
+    /// File of faults, one a line; `#` starts a comment
     #[arg(long = "faults", value_name = "FILE")]
     fault_file: Option<FilePath>,
-    /// The same seed gives the same faults
+    /// Seed of the faults: the same seed gives the same faults
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     fault_seed: u64,
-    /// Write down what was done to which datagram, as lines of JSON
+    /// Log each fault with its datagram to this file, as JSON lines
     #[arg(long, value_name = "FILE")]
     fault_log: Option<FilePath>,
 }

@@ -28,40 +28,40 @@ use crate::soup::{Broken, Link};
     tapeline feed fetch-soup 10.0.0.5:26480 --user user01 --password-file soup.password --write day.itch\n  \
     tapeline feed fetch-soup 127.0.0.1:26480 --session DAY1 --from 982 --count 3 --format json")]
 pub(super) struct FetchSoup {
-    /// The server
+    /// Address and port of the server
     #[arg(value_name = "ADDRESS:PORT")]
     server: SocketAddrV4,
-    /// Who logs in; the password is in --password-file or in TAPELINE_SOUP_PASSWORD
+    /// User to log in as; the password is in --password-file or in TAPELINE_SOUP_PASSWORD
     #[arg(long, value_name = "NAME", value_parser = arguments::soup_user)]
     user: Option<String>,
-    /// The file whose first line is the password
+    /// File whose first line is the password
     #[arg(long, value_name = "FILE", requires = "user")]
     password_file: Option<FilePath>,
-    /// The session; without it, the server's current one
+    /// Session to fetch; empty means the server's current session
     #[arg(long, value_name = "NAME", default_value = "", value_parser = arguments::session)]
     session: String,
-    /// The first message's sequence; 0 for the most recent
+    /// Sequence of the first message; 0 means the most recent
     #[arg(long, value_name = "SEQUENCE", default_value_t = 1)]
     from: u64,
-    /// End after so many messages; without it, at the session's end
+    /// End after this many messages [default: at the end of the session]
     #[arg(long, value_name = "COUNT")]
     count: Option<u64>,
-    /// Write the messages behind their lengths into this file
+    /// Write the messages to this file, each with a length prefix
     #[arg(long, value_name = "FILE")]
     write: Option<FilePath>,
-    /// Connections in a row that may bring nothing before it gives up
+    /// Give up after this many connections in a row without a message
     #[arg(long, value_name = "COUNT", default_value_t = 3)]
     tries: u32,
-    /// How long to wait between them
+    /// Pause between two connections
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = arguments::duration)]
     pause: Duration,
     /// Show the books of these stocks
     #[arg(long = "symbol", value_name = "SYMBOL", value_delimiter = ',')]
     symbols: Vec<String>,
-    /// How many price levels of a book to show
+    /// Price levels of a book to show
     #[arg(long, value_name = "NUMBER", default_value_t = 5)]
     levels: usize,
-    /// How to print what came
+    /// Output format
     #[arg(long, default_value = "table")]
     format: Format,
 }

@@ -11,12 +11,12 @@ use tapeline_measure::Nanos;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Restart {
-    /// It is a reset: counts and books begin anew, as in a plant
+    /// Treat it as a sequence reset: clear counts and books, as a plant does
     #[default]
     Reset,
-    /// What comes again is taken for duplicates, as by who knows nothing but session and sequence
+    /// Drop repeated sequences as duplicates, as a receiver does that compares only session and sequence
     Ignore,
-    /// Every message is applied, in the order of the capture
+    /// Apply every message, in capture order
     Raw,
 }
 

@@ -35,28 +35,28 @@ const LOOK_EVERY: u64 = 4_096;
     tapeline feed inspect day.pcap.gz --symbol AAPL\n  \
     tapeline feed inspect lineA.pcap lineB.pcap --format json   two lines of one feed")]
 pub(super) struct Inspect {
-    /// Captures (pcap, pcapng), files of ITCH messages or of DBN records, plain, gzip or zstd
+    /// Captures (pcap, pcapng), files of ITCH messages or files of DBN records; plain, gzip or zstd
     #[arg(required = true, value_name = "FILE")]
     files: Vec<FilePath>,
     /// Show the books of these stocks
     #[arg(long = "symbol", value_name = "SYMBOL", value_delimiter = ',')]
     symbols: Vec<String>,
-    /// How many price levels of a book to show
+    /// Price levels of a book to show
     #[arg(long, value_name = "NUMBER", default_value_t = 5)]
     levels: usize,
-    /// How many of the busiest stocks to show in the table
+    /// Busiest stocks to show in the table
     #[arg(long, value_name = "NUMBER", default_value_t = 10)]
     top: usize,
-    /// Show so many of a DBN file's records, field by field
+    /// Records of a DBN file to show, field by field
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     records: usize,
-    /// Look only at what the captures show going to this destination
+    /// Read only captured traffic to this destination
     #[arg(long, value_name = "ADDRESS:PORT")]
     only: Option<SocketAddr>,
-    /// What becomes of a sender of IEX that begins again with sequence 1 under the same session
+    /// How to treat an IEX sender that restarts at sequence 1 under the same session
     #[arg(long, default_value = "reset")]
     restart: Restart,
-    /// How to print it
+    /// Output format
     #[arg(long, default_value = "table")]
     format: Format,
 }

@@ -20,13 +20,13 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// The options that say how to send, beside the destination itself.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Route {
-    /// A second line (B) that carries the same datagrams
+    /// Second line (B), which carries the same datagrams
     #[arg(long, value_name = "GROUP:PORT")]
     pub(super) also: Option<SocketAddrV4>,
-    /// The network interface, by name or address; nothing leaves this machine unless one is given
+    /// Network interface, by name or address; with the default, nothing leaves this machine
     #[arg(long, value_name = "NAME|ADDRESS", default_value = "127.0.0.1")]
     pub(super) interface: String,
-    /// Routers that a multicast datagram may pass, plus one
+    /// Multicast TTL: the number of routers that a datagram may pass, plus one
     #[arg(long, default_value_t = 1)]
     pub(super) ttl: u8,
     #[command(flatten)]

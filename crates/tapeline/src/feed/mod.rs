@@ -52,39 +52,39 @@ pub(crate) struct Feed {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Send a capture's datagrams onto multicast or unicast UDP, or pack a file of messages and send that
+    /// Send a capture's datagrams over multicast or unicast UDP, or send a file of messages packed into datagrams
     ///
-    /// The payloads of a capture's UDP datagrams are sent as they are. Files of ITCH messages behind their lengths are packed into
-    /// MoldUDP64, with heartbeats where the feed is silent for a second and three end-of-session packets at the end; sequences go on over
-    /// several files and loops.
+    /// The UDP payloads of a capture are sent unchanged. Files of length-prefixed ITCH messages are packed into MoldUDP64, with
+    /// heartbeats when the feed is silent for a second and three end-of-session packets at the end. Sequences continue across files
+    /// and loops.
     Replay(replay::Replay),
-    /// Show what captures hold: message types, sequences, gaps, symbols, books
+    /// Show the content of captures: message types, sequences, gaps, symbols, books
     ///
-    /// Several captures are taken as the lines A, B, … of one feed and arbitrated by sequence, in the order of their times. Several files
-    /// of messages are read one after another.
+    /// Several captures are taken as the lines A, B, … of one feed and arbitrated by sequence, in time order. Several files of
+    /// messages are read one after another.
     Inspect(inspect::Inspect),
     /// Generate a plausible exchange day at any rate, on one or two lines or into a file
     ///
-    /// The same seed gives the same messages but for their times. Event times are those at which messages were due, so that a receiver
-    /// can tell its latency from due. With --write, nothing is sent and the day is generated as fast as it goes, with the times that the
-    /// rate gives from 09:30 on.
+    /// The same seed gives the same messages except for their times. Event times are those at which messages were due, so that a
+    /// receiver can measure latency from the due time. With --write, nothing is sent: the day is generated as fast as possible, with
+    /// event times from 09:30 on at the given rate.
     Simulate(simulate::Simulate),
-    /// Answer MoldUDP64 requests for missing messages, from captures or from a plant's ring
+    /// Answer MoldUDP64 retransmission requests, from captures or from a plant's ring
     ///
-    /// Reads the captures once, as `inspect` does: several as the lines of one feed. Each request is answered by one packet of as many of
-    /// the messages as fit in 1,400 bytes; whoever wants more asks again. What is not here is not answered. No address is sent more than
-    /// its share of bytes, and all together no more than theirs, so that nobody can be flooded by requests in his name.
+    /// Reads the captures once, as `inspect` does: several captures are the lines of one feed. The answer to a request is one packet
+    /// with as many of its messages as fit in 1,400 bytes; a client requests the rest again. Requests for unknown messages get no
+    /// answer. The bytes a second are limited for each address and for all together, so that forged requests cannot flood anyone.
     ServeRetransmit(serve_retransmit::ServeRetransmit),
-    /// Serve captures or a plant's ring over SoupBinTCP, to any number of clients, each from the message it asks for
+    /// Serve captures or a plant's ring over SoupBinTCP, to any number of clients, each from the sequence that it requests
     ///
-    /// Reads the captures once, as `inspect` does. A client logs in with the sequence of the first message that it wants; after the last
-    /// one it is told that the session is over. With --ring it gets what the plant publishes, as it comes. A client that reads slowly holds up nobody; one that reads nothing for 15 s, or says
-    /// nothing, is cut.
+    /// Reads the captures once, as `inspect` does. A client logs in with the sequence of its first message; after the last message it
+    /// gets an end of session. With --ring, it gets what the plant publishes, live. A slow client delays no other client; a client
+    /// that reads nothing or sends nothing for 15 s is disconnected.
     ServeSoup(serve_soup::ServeSoup),
-    /// Fetch a session's messages over SoupBinTCP: into a file of messages, or just to see what they are
+    /// Fetch a session's messages over SoupBinTCP, into a file or for a summary
     ///
-    /// Logs in at the sequence asked for, follows until the session's end or the last message asked for, and logs out. A connection that
-    /// breaks is made again where it left off.
+    /// Logs in at the requested sequence, follows until the session ends or the last requested message arrives, and logs out. After a
+    /// disconnect it connects again and continues where it left off.
     FetchSoup(fetch_soup::FetchSoup),
 }
 

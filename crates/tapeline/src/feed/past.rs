@@ -32,20 +32,20 @@ pub(super) struct PastArgs {
     /// Captures (pcap, pcapng) of one feed's lines, or files of ITCH messages one after another, plain or gzipped
     #[arg(value_name = "FILE", required_unless_present = "ring")]
     files: Vec<FilePath>,
-    /// Follow the ring of a plant with publish = "every-message" instead, and serve what it publishes
+    /// Serve what a plant publishes to this ring instead; the plant needs publish = "every-message"
     #[arg(long, value_name = "NAME", conflicts_with = "files")]
     ring: Option<String>,
-    /// Which of the plant's feeds, from 0
+    /// The plant's feed to serve, by its index from 0
     #[arg(long, value_name = "NUMBER", default_value_t = 0, requires = "ring")]
     feed: u16,
-    /// Take only what the captures show going to this destination
+    /// Read only captured traffic to this destination
     #[arg(long, value_name = "ADDRESS:PORT")]
     only: Option<SocketAddr>,
-    /// The session, up to ten characters: of messages from files of messages (TAPELINE if left out), or of a plant whose session
-    /// began before what is still in its ring
+    /// Session name, up to ten characters: for files of messages (TAPELINE if left out), or for a plant whose session began before
+    /// the oldest tick in its ring
     #[arg(long, value_name = "NAME", value_parser = arguments::session)]
     session: Option<String>,
-    /// How much memory the messages may take; beyond it the oldest go
+    /// Memory limit for messages; beyond it the oldest are dropped
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = memory)]
     memory: usize,
 }

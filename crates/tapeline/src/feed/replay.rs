@@ -34,34 +34,34 @@ pub(super) struct Replay {
     /// Captures (pcap, pcapng) or files of ITCH messages, plain or gzipped, one after another
     #[arg(required = true, value_name = "FILE")]
     files: Vec<FilePath>,
-    /// Where to send: a multicast group, or an address for unicast
+    /// Destination: a multicast group, or an address for unicast
     #[arg(long, value_name = "GROUP:PORT")]
     to: SocketAddrV4,
     #[command(flatten)]
     route: Route,
-    /// `original`, `max`, or a factor such as `10x`
+    /// Replay speed: `original`, `max`, or a factor such as `10x`
     #[arg(long, default_value = "original", value_parser = speed)]
     speed: Speed,
-    /// Send so many a second instead: messages of a file of messages, datagrams of a capture
+    /// Fixed rate a second instead: in messages for a file of messages, in datagrams for a capture
     #[arg(long, value_parser = arguments::rate, conflicts_with = "speed")]
     rate: Option<u64>,
-    /// What goes into a datagram made from a file of messages: one message, or as many as fit in 1,400 bytes (at an original
-    /// pace, those within a millisecond) [default: max]
+    /// Messages in a datagram made from a file of messages: one, or as many as fit in 1,400 bytes (at original speed, only those
+    /// within one millisecond) [default: max]
     #[arg(long)]
     pack: Option<Pack>,
-    /// The session of datagrams made from a file of messages, up to ten characters [default: TAPELINE]
+    /// Session of datagrams made from a file of messages, up to ten characters [default: TAPELINE]
     #[arg(long, value_parser = arguments::session)]
     session: Option<String>,
-    /// Send only what the capture shows going to this destination
+    /// Send only what was captured on its way to this destination
     #[arg(long, value_name = "ADDRESS:PORT")]
     only: Option<SocketAddr>,
-    /// Send everything so many times
+    /// Number of times to send everything
     #[arg(long = "loop", value_name = "TIMES", default_value_t = 1)]
     times: u64,
-    /// Go on repeating the end of the session for so long
+    /// Repeat the end of the session for this long
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = arguments::duration)]
     linger: Duration,
-    /// How to print what was sent
+    /// Output format
     #[arg(long, default_value = "table")]
     format: Format,
 }

@@ -24,23 +24,23 @@ use super::past::{Past, PastArgs};
 #[command(after_help = "Examples:\n  \
     tapeline feed serve-retransmit day.pcap.gz --listen 127.0.0.1:26479\n  \
     tapeline feed serve-retransmit lineA.pcap lineB.pcap --listen 10.0.0.5:26479 --rate-each 1MB\n  \
-    tapeline feed serve-retransmit --ring tapeline --listen 10.0.0.5:26479   what a plant has published")]
+    tapeline feed serve-retransmit --ring tapeline --listen 10.0.0.5:26479   from a plant's ring")]
 pub(super) struct ServeRetransmit {
     #[command(flatten)]
     past: PastArgs,
-    /// The address of this machine to answer at; port 0 takes a free one
+    /// Local address to listen on; port 0 takes a free port
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: SocketAddrV4,
-    /// Bytes a second that one address is sent at most: anybody can put somebody else's on a request
+    /// Limit for one address, in bytes a second: the source address of a request can be forged
     #[arg(long, value_name = "SIZE", default_value = "4MB", value_parser = arguments::some_size)]
     rate_each: u64,
-    /// Bytes a second that all together are sent at most
+    /// Limit for all addresses together, in bytes a second
     #[arg(long, value_name = "SIZE", default_value = "40MB", value_parser = arguments::some_size)]
     rate_all: u64,
-    /// End after this long; without it, when asked to
+    /// End after this long [default: run until stopped]
     #[arg(long, value_name = "TIME", value_parser = arguments::duration)]
     duration: Option<Duration>,
-    /// How to print that it is ready, and what was done
+    /// Output format of the ready message and the summary
     #[arg(long, default_value = "table")]
     format: Format,
 }

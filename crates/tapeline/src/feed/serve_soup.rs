@@ -31,23 +31,23 @@ use crate::password;
 pub(super) struct ServeSoup {
     #[command(flatten)]
     past: PastArgs,
-    /// The address of this machine to listen at; port 0 takes a free one
+    /// Local address to listen on; port 0 takes a free port
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: SocketAddrV4,
-    /// Let only this user in, whose password is in --password-file or in TAPELINE_SOUP_PASSWORD; without it, anybody
+    /// Accept only this user, with the password in --password-file or in TAPELINE_SOUP_PASSWORD [default: accept anyone]
     #[arg(long, value_name = "NAME", value_parser = arguments::soup_user)]
     user: Option<String>,
-    /// The file whose first line is the user's password
+    /// File whose first line is the user's password
     #[arg(long, value_name = "FILE", requires = "user")]
     password_file: Option<FilePath>,
-    /// Connections at the same time; one more takes the place of the one that has been without a login for longest, if that is a second,
-    /// and is closed at once otherwise
+    /// Maximum number of connections. A further one replaces the oldest connection that has had no login for a second; without such a
+    /// connection it is closed at once
     #[arg(long, value_name = "COUNT", default_value_t = 64)]
     max_connections: usize,
-    /// End after this long; without it, when asked to
+    /// End after this long [default: run until stopped]
     #[arg(long, value_name = "TIME", value_parser = arguments::duration)]
     duration: Option<Duration>,
-    /// How to print that it is ready, and what was done
+    /// Output format of the ready message and the summary
     #[arg(long, default_value = "table")]
     format: Format,
 }

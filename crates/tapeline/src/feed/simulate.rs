@@ -48,12 +48,12 @@ const FILE_MIDNIGHT: Nanos = Nanos(1_577_941_200 * SECOND_NS);
     tapeline feed simulate --to 239.255.12.111:26477 --rate 200k --burst 10x:50ms:1s\n  \
     tapeline feed simulate --write day.pcap --messages 5M")]
 pub(super) struct Simulate {
-    /// Where to send: a multicast group, or an address for unicast
+    /// Destination: a multicast group, or an address for unicast
     #[arg(long, value_name = "GROUP:PORT", required_unless_present = "write")]
     to: Option<SocketAddrV4>,
     #[command(flatten)]
     route: Route,
-    /// Write a file instead: `.itch` for messages behind their lengths, `.pcap` for datagrams
+    /// Write a file instead: `.itch` for length-prefixed messages, `.pcap` for datagrams
     #[arg(long, value_name = "FILE", conflicts_with_all = ["to", "also", "interface", "ttl", "faults", "fault_file", "cpu", "wait", "linger"])]
     write: Option<FilePath>,
     /// Messages a second
@@ -62,51 +62,51 @@ pub(super) struct Simulate {
     /// Bursts on top of the rate: FACTORx:LENGTH:EVERY, such as 10x:50ms:1s
     #[arg(long, value_name = "BURST")]
     burst: Option<Burst>,
-    /// For how long; the day ends with it
+    /// Duration of the day
     #[arg(long, default_value = "10s", value_parser = arguments::some_duration, conflicts_with = "messages")]
     duration: Duration,
-    /// For so many messages instead, opening and closing messages included
+    /// Length of the day in messages instead, opening and closing messages included
     #[arg(long, value_name = "NUMBER", value_parser = arguments::rate)]
     messages: Option<u64>,
-    /// The same seed gives the same day
+    /// Seed of the day: the same seed gives the same day
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// How many stocks
+    /// Number of stocks
     #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u16).range(1..=65_000))]
     symbols: u16,
-    /// At so many orders the books stop growing; 800 a stock unless given
+    /// Number of orders at which the books stop growing [default: 800 a stock]
     #[arg(long, value_name = "ORDERS", value_parser = arguments::rate)]
     live_orders: Option<u64>,
-    /// What goes into a datagram: one message, or as many as fit
+    /// Messages in a datagram: one, or as many as fit
     #[arg(long, default_value = "max")]
     pack: Pack,
-    /// The longest datagram
+    /// Maximum datagram size
     #[arg(long, value_name = "BYTES", default_value_t = DEFAULT_PACKET_BYTES as u16, value_parser = clap::value_parser!(u16).range(SHORTEST_LIMIT as i64..=65_507))]
     datagram_bytes: u16,
-    /// The session, up to ten characters
+    /// Session name, up to ten characters
     #[arg(long, default_value = "SIMULATED", value_parser = arguments::session)]
     session: String,
-    /// Bind the sending thread to this core
+    /// Pin the sending thread to this core
     #[arg(long, value_name = "CORE")]
     cpu: Option<usize>,
-    /// How to wait until messages are due: `spin` is exact and takes a whole core, `sleep` spins for the last 60 µs only
+    /// How to wait until messages are due: `spin` is exact and uses a whole core, `sleep` spins for the last 60 µs only
     #[arg(long, default_value = "sleep")]
     wait: Wait,
-    /// Go on repeating the end of the session for so long
+    /// Repeat the end of the session for this long
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = arguments::duration)]
     linger: Duration,
-    /// How to print what was sent
+    /// Output format
     #[arg(long, default_value = "table")]
     format: Format,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Wait {
-    /// Reads the clock until it is time: exact, and takes a whole core
+    /// Poll the clock until the message is due: exact, and uses a whole core
     Spin,
-    /// Sleeps until shortly before, then spins
+    /// Sleep until shortly before, then spin
     Sleep,
-    /// Sleeps until shortly before, then lets others have the core between looks at the clock
+    /// Sleep until shortly before, then yield the core between polls of the clock
     Yield,
 }
 

@@ -35,42 +35,44 @@ const LOOK_EVERY: u64 = 4_096;
 /// The options; the help is with the subcommand.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Every tick is a row of `ticks`; trades, quotes, orders and auctions have tables of their own, and every other field is \
-    a row of `fields`. A broken trade is a row of `trades` whose `action` is `break`, with the number of the trade in `trade_id`. Parquet goes to DIR/trades/date=2026-11-21/part-0.parquet and so on, which DuckDB, Polars, Spark and ClickHouse read as one \
-    table with a column `date`; days are UTC, by the time at which a tick was published, or with --day event by that of its event. \
-    With --sort the rows of a file are in the order of `name` and `time` (with --day event of `event_time`): all rows of a day are \
-    held in memory until it ends, at most --sort-limit of them, and up to twice as much while its files are written; beyond the limit \
-    the command fails. With --day event eight days are open at once; the one that no tick has been of for longest gives way, and goes \
-    on in another file if it comes back. A kdb-log is DIR/tapeline2026.11.21, with \
-    the tables' definitions in DIR/tables.q. Either all ticks are exported, or the command fails.\n\nExamples:\n  \
+    after_help = "Every tick is a row of `ticks`. Trades, quotes, orders and auctions have their own tables, and every other field is a \
+    row of `fields`. A broken trade is a row of `trades` whose `action` is `break`, with the number of the trade in `trade_id`.\n\n\
+    Parquet goes to DIR/trades/date=2026-11-21/part-0.parquet and so on, which DuckDB, Polars, Spark and ClickHouse read as one table \
+    with a column `date`. Days are UTC, by the time at which a tick was published, or with --day event by the time of its event. \
+    --sort orders the rows of a file by `name` and `time` (with --day event by `event_time`). All rows of a day are then in memory \
+    until the day ends, at most --sort-limit, and up to twice as much while its files are written; beyond the limit the command \
+    fails. With --day event, eight days are open at once; the one without a tick for the longest time is closed, and continues in \
+    another file if it has ticks again.\n\n\
+    A kdb-log is DIR/tapeline2026.11.21, with the tables' definitions in DIR/tables.q. Either all ticks are exported, or the command \
+    fails.\n\nExamples:\n  \
     tapeline journal export journal parquet --to parquet\n  \
     tapeline journal export journal tplogs --to kdb-log --tables trades,quotes"
 )]
 pub(super) struct Export {
     #[command(flatten)]
     place: Place,
-    /// Where the files go: a folder that is empty, or is not there yet
+    /// Output folder, empty or not yet existing
     #[arg(value_name = "DIR")]
     into: FilePath,
-    /// What to write
+    /// Format of the exported files
     #[arg(long, value_name = "FORMAT")]
     to: To,
-    /// Only these tables: ticks, trades, quotes, orders, auctions, fields
+    /// Tables to export: ticks, trades, quotes, orders, auctions, fields [default: all]
     #[arg(long, value_name = "TABLE,…", value_delimiter = ',', value_parser = named_table)]
     tables: Vec<Table>,
-    /// How prices and sizes are held
+    /// Type of prices and sizes
     #[arg(long, default_value = "exact")]
     numbers: Held,
-    /// Which day a tick is of
+    /// How to assign ticks to days
     #[arg(long, default_value = "published", value_name = "WHICH")]
     day: DayOf,
     /// Sort the rows of each Parquet file by name and time
     #[arg(long)]
     sort: bool,
-    /// The most memory that rows may take which are to be sorted
+    /// Memory limit for the rows to sort
     #[arg(long, value_name = "SIZE", default_value = "1GiB", requires = "sort", value_parser = arguments::some_size)]
     sort_limit: u64,
-    /// How to print what was done
+    /// Output format of the summary
     #[arg(long, default_value = "table")]
     format: Format,
 }
@@ -87,9 +89,9 @@ enum To {
 /// How numbers are held.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Held {
-    /// Prices as DECIMAL(18,9), as float in kdb+; sizes whole: what is not exact so is an error
+    /// Prices as DECIMAL(18,9), as float in kdb+; sizes as integers; a value that is not exact is an error
     Exact,
-    /// All as doubles
+    /// Prices and sizes as doubles
     Double,
 }
 

@@ -38,12 +38,12 @@ const LOOK_EVERY: u64 = 4_096;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Each row becomes a tick of the item that its `sym` names, at its `time`; an item's first tick is an image without \
-    fields. Which column becomes which field of the dictionary, a file says:\n\n  \
+    fields. A file (--tables) maps columns to fields of the dictionary:\n\n  \
     [[table]]\n  name = \"trade\"\n  columns = [\"time\", \"sym\", \"price\", \"size\"]\n  \
     fields = { price = \"TRDPRC_1\", size = \"TRDVOL_1\" }\n\n\
-    Without it, that is so, and `quote` has time, sym, bid, ask, bsize and asize; columns of other types are an error. What `tapeline \
-    journal export` wrote is known by the types of its columns. What cannot be taken is named. Logs of several \
-    tables are best given in the order of their times.\n\nExamples:\n  \
+    Without a file, this mapping is the default, and `quote` has time, sym, bid, ask, bsize and asize; columns of other types are an \
+    error. Logs of `tapeline journal export` are recognized by the types of their columns. What cannot be imported is listed by \
+    name. Give logs of several tables in the order of their times.\n\nExamples:\n  \
     tapeline journal import sym2022.06.16 --into journal\n  \
     tapeline journal import trade.gz quote.gz --into journal --tables tables.toml --format json"
 )]
@@ -51,19 +51,19 @@ pub(super) struct Import {
     /// Logs of a tickerplant, plain or gzip
     #[arg(required = true, value_name = "LOG")]
     logs: Vec<FilePath>,
-    /// The journal's folder: a new one, or one to which the ticks are appended
+    /// The journal's folder: a new one, or an existing one to append to
     #[arg(long, value_name = "FOLDER")]
     into: FilePath,
-    /// Which columns become which fields
+    /// File that maps columns to fields
     #[arg(long, value_name = "FILE")]
     tables: Option<FilePath>,
-    /// The day of times that have none; without it, the day at the end of a log's name, such as sym2022.06.16
+    /// Date of times without a date [default: the date at the end of a log's name, such as sym2022.06.16]
     #[arg(long, value_name = "DATE")]
     date: Option<Date>,
-    /// The machine that wrote the logs has the most significant byte first (SPARC)
+    /// Read logs of a big-endian machine (SPARC)
     #[arg(long)]
     big_endian: bool,
-    /// How to print what was done
+    /// Output format of the summary
     #[arg(long, default_value = "table")]
     format: Format,
 }

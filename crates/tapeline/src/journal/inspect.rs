@@ -20,10 +20,10 @@ use super::place::Place;
 pub(super) struct Inspect {
     #[command(flatten)]
     place: Place,
-    /// How many ticks to show
+    /// Number of ticks to show
     #[arg(long, value_name = "N", default_value = "10")]
     count: u64,
-    /// How to print it
+    /// Output format
     #[arg(long, default_value = "table")]
     format: Format,
 }

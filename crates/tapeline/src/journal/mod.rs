@@ -32,15 +32,17 @@ pub(crate) struct Journal {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Read all of a journal, and hold every checksum and sequence
+    /// Read a whole journal, and check every checksum and sequence
     Verify(verify::Verify),
-    /// Show a journal's segments, and ticks from a sequence or a time on
+    /// Show a journal's segments, and its ticks from a sequence or a time on
     Inspect(inspect::Inspect),
-    /// Write a journal's ticks as tables that others read: Parquet, or the log that kdb+ replays
+    /// Export a journal's ticks as tables: Parquet, or a log that kdb+ replays
     Export(export::Export),
     /// Append the rows of kdb+ logs to a journal, as ticks
     Import(import::Import),
-    /// Publish a journal's ticks onto a ring, to clients as a live service, or its feed's messages over UDP, at the speed at which they came, another, or as fast as they go
+    /// Replay a journal onto a ring, to clients as a live service, or as its feed's messages over UDP
+    ///
+    /// Replays at the original speed, at a multiple of it, or as fast as possible.
     Replay(replay::Replay),
 }
 

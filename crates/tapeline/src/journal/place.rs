@@ -18,10 +18,10 @@ pub(super) struct Place {
     /// The journal's folder: `folder` in the plant's [journal]
     #[arg(value_name = "FOLDER")]
     folder: FilePath,
-    /// Begin with this sequence of the plant's
+    /// Start at this sequence of the plant
     #[arg(long, value_name = "N", conflicts_with = "from_time")]
     from_sequence: Option<u64>,
-    /// Begin with the first tick that was published at this time or later, such as 2026-11-21T14:30:00Z
+    /// Start at the first tick published at or after this time, such as 2026-11-21T14:30:00Z
     #[arg(long, value_name = "TIME", value_parser = time)]
     from_time: Option<Nanos>,
 }

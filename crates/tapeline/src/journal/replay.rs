@@ -37,12 +37,13 @@ const LOOK_EVERY: u64 = 4_096;
 /// The options; the help is with the subcommand.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The ring has the plant's ticks as they were, so that `tapeline plant watch` and `plant measure` read it, and so \
-    does a program of yours. With --then it goes on with what the plant publishes now: what the journal has up to some tick, and \
-    from the next one on what is live; nothing is left out, nothing comes twice.\n\nWith --serve, that ring is served as a plant's is: the [hub] of the \
-    configuration, on its port. Clients begin with images of what is before the place where it begins, which takes a look at all of \
-    that. When the journal ends, it is for them as when a plant ends.\n\nWith --to, what is sent are the messages of a feed, in MoldUDP64 with the \
-    feed's own sequences, if the plant has kept them (publish = \"every-message\").\n\nExamples:\n  \
+    after_help = "The ring has the plant's original ticks, so that `tapeline plant watch`, `plant measure` and your own programs \
+    can read it. With --then, the replay continues with the plant's live ticks, without a gap or a duplicate.\n\n\
+    With --serve, the ring is served like a plant's, by the [hub] of the configuration, on its port. Clients start with images of \
+    the state before the start of the replay, for which everything before that start is read. The end of the journal is to clients \
+    like the end of a plant.\n\n\
+    With --to, the messages of a feed are sent in MoldUDP64 with the feed's own sequences, if the plant recorded them \
+    (publish = \"every-message\").\n\nExamples:\n  \
     tapeline journal replay journal --onto yesterday --speed max --keep\n  \
     tapeline journal replay journal --from-sequence 1000001 --onto mine --then tapeline --speed max\n  \
     tapeline journal replay journal --serve plant.toml --from-time 2026-11-21T14:30:00Z --requests 1\n  \
@@ -51,33 +52,33 @@ const LOOK_EVERY: u64 = 4_096;
 pub(super) struct Replay {
     #[command(flatten)]
     place: Place,
-    /// The ring to make and publish to; with --serve, the configuration's unless another is named
+    /// The ring to create and publish to; with --serve, the default is the configuration's ring
     #[arg(long, value_name = "RING", required_unless_present_any = ["to", "serve"])]
     onto: Option<Name>,
-    /// Serve it to clients: the [hub] of this configuration of a plant
+    /// Serve the ring to clients, with the [hub] of this plant configuration
     #[arg(long, value_name = "FILE")]
     serve: Option<FilePath>,
-    /// Do not begin before clients have asked for so many items
+    /// Start when clients have requested this many items
     #[arg(long, value_name = "N", default_value = "0", requires = "serve")]
     requests: u64,
     #[command(flatten)]
     to_feed: ToFeed,
-    /// Go on with what is published to this ring, which is the one that the journal is of
+    /// Continue with live ticks of this ring, which must be the ring of the journal's plant
     #[arg(long, value_name = "RING")]
     then: Option<Name>,
-    /// How fast: 1 as it was, 10 ten times as fast, max as fast as it goes
+    /// Replay speed: 1 is the original speed, 10 is ten times as fast, max is as fast as possible
     #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = speed)]
     speed: Speed,
-    /// The ring's size
+    /// Size of the ring
     #[arg(long, value_name = "SIZE", default_value = "8MiB", value_parser = arguments::some_size)]
     ring_size: u64,
-    /// Do not begin before so many subscribers are there
+    /// Start when this many subscribers have joined
     #[arg(long, value_name = "N", default_value = "0")]
     subscribers: usize,
-    /// Leave the ring in place at the end, for who comes later
+    /// Keep the ring at the end, for later subscribers
     #[arg(long)]
     keep: bool,
-    /// How to print what was done
+    /// Output format of the summary
     #[arg(long, default_value = "table")]
     format: Format,
 }

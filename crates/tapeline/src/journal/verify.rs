@@ -21,16 +21,16 @@ const LOOK_EVERY: u64 = 1 << 16;
 /// The options; the help is with the subcommand.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Ends with status 1 where there is damage, and says where; with 3 where the first or last file is lost; with 130 where it was \
-    interrupted before the end. What a crash tore is none: it is cut when the \
-    plant starts again. Holes are what the journal itself says to be missing.\n\nExamples:\n  \
+    after_help = "Exit status: 1 if there is damage, with its place; 3 if the first or last file is lost; 130 if interrupted before \
+    the end. A record torn by a crash is not damage: the plant cuts it off at its next start. Sequences that the journal itself \
+    records as missing are listed.\n\nExamples:\n  \
     tapeline journal verify /var/lib/tapeline/journal\n  \
     tapeline journal verify journal --from-sequence 1000000 --format json"
 )]
 pub(super) struct Verify {
     #[command(flatten)]
     place: Place,
-    /// How to print it
+    /// Output format
     #[arg(long, default_value = "table")]
     format: Format,
 }

@@ -27,10 +27,10 @@ pub(super) struct Inspect {
     /// Logs of a tickerplant, plain or gzip
     #[arg(required = true, value_name = "LOG")]
     logs: Vec<FilePath>,
-    /// The machine that wrote them has the most significant byte first (SPARC)
+    /// Read logs of a big-endian machine (SPARC)
     #[arg(long)]
     big_endian: bool,
-    /// How to print it
+    /// Output format
     #[arg(long, default_value = "table")]
     format: Format,
 }

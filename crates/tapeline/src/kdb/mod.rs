@@ -25,9 +25,9 @@ pub(crate) struct Kdb {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Show what a tickerplant's log holds: messages, tables, columns and their types, first and last rows, a torn tail
+    /// Show the content of a tickerplant's log: messages, tables, columns and types, first and last rows, a torn tail
     ///
-    /// A log is the file that `-11!` replays. It is read as kdb+ does: up to the first message that is not whole. Nothing is evaluated.
+    /// A log is the file that `-11!` replays. It is read as in kdb+: up to the first incomplete message. Nothing is evaluated.
     Inspect(inspect::Inspect),
 }
 

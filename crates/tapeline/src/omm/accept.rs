@@ -29,28 +29,28 @@ use super::serving;
 /// Take what non-interactive providers publish, and show it.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    tapeline omm accept                                 at localhost:14003, where EMA's NI providers look for a hub\n  \
-    tapeline omm accept --port 0 --quiet                a free port; only who comes and goes, with what was published")]
+    tapeline omm accept                                 on localhost:14003, the default port of EMA's NI providers\n  \
+    tapeline omm accept --port 0 --quiet                a free port; connects, disconnects and totals only")]
 pub(crate) struct AcceptArgs {
     #[command(flatten)]
     config: ConfigArgs,
     #[command(flatten)]
     server: ServerArgs,
-    /// A user who is not let in
+    /// User to refuse
     #[arg(long, value_name = "NAME")]
     deny: Option<String>,
-    /// Connections at most; more are refused
+    /// Maximum number of connections; further ones are refused
     #[arg(long, value_name = "COUNT", default_value_t = 1_000)]
     max_connections: usize,
-    /// Items that one connection can publish
+    /// Maximum number of items that one connection can publish
     #[arg(long, value_name = "COUNT", default_value_t = 1_000_000)]
     max_items: u32,
     #[command(flatten)]
     dictionary: DictionaryArgs,
-    /// How to print; text on a terminal and JSON lines in a pipe if not said
+    /// Output format [default: text on a terminal, JSON lines in a pipe]
     #[arg(long, value_enum)]
     format: Option<LineFormat>,
-    /// Print no messages of items, only who comes and goes, and what it published in all
+    /// Print no item messages, only connects, disconnects and the totals of each connection
     #[arg(long)]
     quiet: bool,
 }

@@ -32,22 +32,21 @@ use super::shown;
     xxd -p message.bin | tapeline omm decode            the same from a pipe\n  \
     tapeline omm decode --lines messages.hex --dictionary RDMFieldDictionary --enums enumtype.def\n  \
     tapeline omm decode --type field-list 08000100160...\n  \
-    tapeline omm decode '{\"ID\":2,\"Key\":{\"Name\":\"A\"}}'    JSON of the WebSocket API, as the message that it is\n  \
+    tapeline omm decode '{\"ID\":2,\"Key\":{\"Name\":\"A\"}}'    JSON of the WebSocket API, as a message\n  \
     tapeline omm decode connection.pcap                 all messages of the RSSL connections in a capture")]
 pub(crate) struct DecodeArgs {
-    /// Bytes in hexadecimal, JSON, or a file of bytes, of hexadecimal text, of JSON or of a capture (pcap, pcapng); standard
-    /// input if not said
+    /// Hexadecimal bytes, JSON, or a file: bytes, hexadecimal text, JSON or a capture (pcap, pcapng) [default: standard input]
     #[arg(value_name = "HEX|FILE")]
     input: Vec<String>,
-    /// What the bytes are: a message, or a container such as field-list or map
+    /// Type of the bytes: a message, or a container such as field-list or map
     #[arg(long = "type", value_name = "TYPE", default_value = "msg", value_parser = container)]
     data_type: DataType,
-    /// Each line of text is one of its own; otherwise empty lines separate those of hexadecimal digits
+    /// Decode each line of text separately; without it, an empty line ends a block of hexadecimal digits
     #[arg(long)]
     lines: bool,
     #[command(flatten)]
     dictionary: DictionaryArgs,
-    /// How to print; text if not said
+    /// Output format
     #[arg(long, value_enum, default_value = "text")]
     format: LineFormat,
 }

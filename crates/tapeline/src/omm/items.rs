@@ -8,10 +8,10 @@ use tapeline_perf::omm::item_list;
 /// Which items.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ItemArgs {
-    /// Items, by name
+    /// Names of items
     #[arg(value_name = "ITEM")]
     items: Vec<String>,
-    /// Items from a file: one a line, or the item list of LSEG's performance tools (XML)
+    /// File of items: one name a line, or an item list of LSEG's performance tools (XML)
     #[arg(long, value_name = "FILE")]
     item_file: Option<FilePath>,
 }

@@ -15,7 +15,7 @@ use super::shown;
 /// How events are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LineFormat {
-    /// For people
+    /// Text, for people
     Text,
     /// One JSON object a line
     Json,

@@ -44,44 +44,44 @@ pub(crate) struct Omm {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Open many items of a provider, and measure what comes
+    /// Open many items of a provider, and measure latency and throughput
     ///
-    /// Logs in on a connection for each thread, asks for the items in bursts until each has its image, and measures from then on.
-    /// Options are also taken as LSEG's guide to its performance tools spells them: -itemCount 100000.
+    /// Each thread logs in on its own connection and requests its items in bursts; the measurement starts when each item has its
+    /// image. Options are also accepted as in LSEG's guide to its performance tools: -itemCount 100000.
     Consumer(Box<options::ConsumerArgs>),
-    /// Open items of a provider and show what comes
+    /// Open items of a provider and show their messages
     ///
-    /// Logs in, learns which services there are, asks for the items and prints fields as they change. Whatever is lost (the
-    /// provider, the service, an item) is asked for again until it is back.
+    /// Logs in, reads the service directory, requests the items and prints fields as they change. A lost provider, service or item
+    /// is requested again until it is back.
     Watch(watch::WatchArgs),
     /// Serve items to consumers, with simulated prices
     ///
-    /// Every name is an item. In MarketPrice it has a quote and trades, in MarketByOrder a book of orders. Four names are special: BIG
-    /// has a book of more than a megabyte, posts to NAK are refused, UNKNOWN is not there, and GONE is closed after its first update.
+    /// Every name is an item. In MarketPrice it has a quote and trades, in MarketByOrder an order book. Four names are special: BIG has
+    /// a book of more than a megabyte, posts to NAK are refused, UNKNOWN does not exist, and GONE is closed after its first update.
     Serve(serve::ServeArgs),
-    /// Publish items to a hub, unasked
+    /// Publish items to a hub, as a non-interactive provider
     ///
-    /// Connects, logs in as a provider, publishes its service, then an image of every item and its updates. What is lost is
-    /// published again on the next connection.
+    /// Connects, logs in as a provider, publishes its service, then an image of every item and its updates. After a
+    /// disconnect, it publishes all images again on the next connection.
     Publish(publish::PublishArgs),
-    /// Take what non-interactive providers publish, and show it
+    /// Accept non-interactive providers, and show what they publish
     Accept(accept::AcceptArgs),
     /// Serve many items to consumers, at a rate, as LSEG's IProvPerf does
     ///
-    /// Every name is an item. Each connection gets the updates of its open items, one after the other, in bursts on a fixed grid of
-    /// time; some of them carry the time at which they were sent.
+    /// Every name is an item. Each connection gets updates of its open items in turn, in bursts on a fixed time grid; some updates
+    /// carry a time stamp.
     Provider(Box<options::ProviderArgs>),
     /// Publish many items to a hub, at a rate, as LSEG's NIProvPerf does
     ///
-    /// Each thread connects, publishes the service and its share of the items: images first, and updates of those that have theirs,
-    /// in bursts on a fixed grid of time.
+    /// Each thread connects and publishes the service and its share of the items: images first, then updates of items that have an
+    /// image, in bursts on a fixed time grid.
     NiProvider(Box<options::NiProviderArgs>),
-    /// Send messages without a meaning over RSSL, and time them
+    /// Send test messages over RSSL, and time them
     ///
-    /// Both ends send, each at its own rate, and check what comes: none lost, all in order, how long it took. The messages are
-    /// those of LSEG's TransportPerf. Latency is from one clock: both ends on one machine.
+    /// Both ends send, each at its own rate, and check what they receive: losses, order and latency. The messages are those of
+    /// LSEG's TransportPerf. Latency needs one clock: run both ends on one machine.
     Transport(Box<options::TransportPerfArgs>),
-    /// Show messages of bytes: hexadecimal text, or files of them
+    /// Decode messages from hexadecimal text, JSON or files
     Decode(decode::DecodeArgs),
 }
 

@@ -36,22 +36,22 @@ use super::shown;
 pub(crate) struct PublishArgs {
     #[command(flatten)]
     items: ItemArgs,
-    /// An item with a book of orders, in MarketByOrder; BIG has one of a megabyte
+    /// Item with an order book, in MarketByOrder; BIG has a book of a megabyte
     #[arg(long = "book", value_name = "ITEM")]
     books: Vec<String>,
-    /// Name of the service that has the items [default: the first of the configuration, or DIRECT_FEED]
+    /// Service name of the items [default: the first of the configuration, or DIRECT_FEED]
     #[arg(long)]
     service: Option<String>,
-    /// Number of that service [default: that of the configuration, or 1]
+    /// Service number [default: that of the configuration, or 1]
     #[arg(long, value_name = "NUMBER")]
     service_id: Option<u16>,
-    /// Updates a second, of all items together and one after the other
+    /// Updates a second over all items, in turn
     #[arg(long, value_name = "RATE", default_value = "10", value_parser = arguments::rate)]
     update_rate: u64,
-    /// Updates of each item, after which all are withdrawn and it ends
+    /// Updates to publish for each item; then withdraw all items and end
     #[arg(long, value_name = "COUNT")]
     updates: Option<u64>,
-    /// Connections to try one after the other before giving up; without end if not said
+    /// Connections to try before giving up [default: no limit]
     #[arg(long, value_name = "COUNT")]
     attempts: Option<u32>,
     #[command(flatten)]
@@ -60,7 +60,7 @@ pub(crate) struct PublishArgs {
     server: ClientArgs,
     #[command(flatten)]
     login: LoginArgs,
-    /// How to print; text on a terminal and JSON lines in a pipe if not said
+    /// Output format [default: text on a terminal, JSON lines in a pipe]
     #[arg(long, value_enum)]
     format: Option<LineFormat>,
 }

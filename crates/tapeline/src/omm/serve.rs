@@ -39,7 +39,7 @@ use super::serving;
 /// Serve items to consumers.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    tapeline omm serve                         at localhost:14002, where EMA's consumers look for one\n  \
+    tapeline omm serve                         on localhost:14002, the default port of EMA's consumers\n  \
     tapeline omm serve --bind 0.0.0.0 --service ELEKTRON_DD --update-rate 1000\n  \
     tapeline omm serve --cert server.pem --key server.key --port 14004    over TLS")]
 pub(crate) struct ServeArgs {
@@ -47,30 +47,30 @@ pub(crate) struct ServeArgs {
     config: ConfigArgs,
     #[command(flatten)]
     server: ServerArgs,
-    /// Name of the service [default: those of the configuration, or DIRECT_FEED]
+    /// Service name [default: those of the configuration, or DIRECT_FEED]
     #[arg(long)]
     service: Option<String>,
-    /// Number of the service [default: that of the configuration, or 1]
+    /// Service number [default: that of the configuration, or 1]
     #[arg(long, value_name = "NUMBER")]
     service_id: Option<u16>,
-    /// Updates a second, of all open items together and one after the other
+    /// Updates a second over all open items, in turn
     #[arg(long, value_name = "RATE", default_value = "10", value_parser = arguments::rate)]
     update_rate: u64,
-    /// Fields of quoted items, as a message file of LSEG's performance tools has them (MsgData.xml), and not made up
+    /// Take the fields of quoted items from a message file of LSEG's performance tools (MsgData.xml), not from the simulation
     #[arg(long, value_name = "FILE")]
     message_file: Option<FilePath>,
-    /// A user who is not let in
+    /// User to refuse
     #[arg(long, value_name = "NAME")]
     deny: Option<String>,
-    /// Connections at most; more are refused
+    /// Maximum number of connections; further ones are refused
     #[arg(long, value_name = "COUNT", default_value_t = 1_000)]
     max_connections: usize,
-    /// Streams that one connection can have open
+    /// Maximum number of open streams on one connection
     #[arg(long, value_name = "COUNT", default_value_t = 100_000)]
     max_streams: u32,
     #[command(flatten)]
     dictionary: DictionaryArgs,
-    /// How to print who comes and goes; text on a terminal and JSON lines in a pipe if not said
+    /// Output format [default: text on a terminal, JSON lines in a pipe]
     #[arg(long, value_enum)]
     format: Option<LineFormat>,
 }

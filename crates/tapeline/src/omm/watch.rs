@@ -31,7 +31,7 @@ use super::lines::{LineFormat, Lines};
 /// Open items of a provider and show what comes.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    tapeline omm watch IBM.N AAPL.O                    two items of localhost:14002, until Ctrl-C\n  \
+    tapeline omm watch IBM.N AAPL.O                    two items from localhost:14002, until Ctrl-C\n  \
     tapeline omm watch --server feed:14002 --service ELEKTRON_DD --view BID,ASK IBM.N\n  \
     tapeline omm watch --domain MarketByOrder --snapshot IBM.N | jq .entries\n  \
     tapeline omm watch IBM.N --post BID=39.91,BIDSIZE=10 --updates 1\n  \
@@ -43,47 +43,47 @@ pub(crate) struct WatchArgs {
     /// Name of the items' service
     #[arg(long, default_value = "DIRECT_FEED")]
     service: String,
-    /// Domain of the items: its name, or its number
+    /// Domain of the items, by name or number
     #[arg(long, default_value = "MarketPrice", value_parser = asking::domain)]
     domain: tapeline_omm::rwf::Domain,
-    /// Ask for the images alone, and end when they are there
+    /// Request images only, and end when all have arrived
     #[arg(long)]
     snapshot: bool,
-    /// Ask for all items in batches
+    /// Request all items in batches
     #[arg(long)]
     batch: bool,
-    /// Fields that are wanted, by name or number
+    /// Fields to request, by name or number [default: all]
     #[arg(long, value_name = "FIELD", value_delimiter = ',')]
     view: Vec<String>,
-    /// Open streams of one's own
+    /// Open private streams
     #[arg(long)]
     private: bool,
-    /// Hold back updates until they are resumed; needs a provider that can
+    /// Open the items paused, without updates until a resume; the provider must support it
     #[arg(long, conflicts_with_all = ["snapshot", "updates"])]
     pause: bool,
-    /// Take commands from standard input, a line each: open, close, view, refresh, pause, resume, post, generic, list, wait, quit;
-    /// help explains them. Where they end, it ends when all that was asked for is there
+    /// Read commands from standard input, one a line: open, close, view, refresh, pause, resume, post, generic, list, wait, quit;
+    /// help explains them. After the last command, end when every request is answered
     #[arg(long)]
     commands: bool,
-    /// Post these fields to each item once it is there, and want a receipt
+    /// Post these fields to each item after its image, and request an acknowledgement
     #[arg(long, value_name = "FIELD=VALUE", value_delimiter = ',')]
     post: Vec<String>,
-    /// Post on the login's stream, by name, and not on the items' own
+    /// Post on the login stream, by item name, instead of the item's own stream
     #[arg(long, requires = "post")]
     off_stream: bool,
-    /// Send this text to each item as a generic message once it is there
+    /// Send this text to each item as a generic message after its image
     #[arg(long, value_name = "TEXT")]
     generic: Option<String>,
-    /// End when every item has had so many updates, and every post its receipt
+    /// End when every item has had this many updates, and every post its acknowledgement
     #[arg(long, value_name = "COUNT")]
     updates: Option<u64>,
-    /// End after so long
+    /// End after this long
     #[arg(long = "for", value_name = "DURATION", value_parser = arguments::some_duration)]
     duration: Option<Duration>,
-    /// Connections to try one after the other before giving up; without end if not said
+    /// Connections to try before giving up [default: no limit]
     #[arg(long, value_name = "COUNT")]
     attempts: Option<u32>,
-    /// The provider's end is a good end: whoever was let in ends with status 0 when the connection is over
+    /// End with status 0 when the provider disconnects after a successful login
     #[arg(long)]
     until_closed: bool,
     #[command(flatten)]
@@ -97,14 +97,14 @@ pub(crate) struct WatchArgs {
     /// Download the provider's dictionary
     #[arg(long, conflicts_with = "dictionary", help_heading = "Dictionary")]
     download_dictionary: bool,
-    /// How to print; text on a terminal and JSON lines in a pipe if not said
+    /// Output format [default: text on a terminal, JSON lines in a pipe]
     #[arg(long, value_enum)]
     format: Option<LineFormat>,
-    /// Time updates by the times in ns that a plant's have (QUOTIM_NS, SALTIM_NS), but for those of so long in the beginning;
-    /// the distribution is part of what is said at the end
+    /// Measure the age of updates by the times in ns that a plant's updates carry (QUOTIM_NS, SALTIM_NS), after this warm-up; the
+    /// distribution is printed at the end
     #[arg(long, value_name = "WARM-UP", num_args = 0..=1, default_missing_value = "0s", value_parser = arguments::duration)]
     timed: Option<Duration>,
-    /// Print no messages of items, only what became of them in the end
+    /// Print no item messages, only the totals at the end
     #[arg(long)]
     quiet: bool,
 }

@@ -28,7 +28,7 @@ use super::config::{self, Config, Feed, Receive};
 pub(crate) struct CheckArgs {
     /// The plant's configuration
     file: PathBuf,
-    /// How to print what was found
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }

@@ -23,23 +23,23 @@ pub(crate) struct FollowArgs {
     /// The plant's ring
     #[arg(long, default_value = "tapeline", value_name = "NAME")]
     pub(crate) ring: String,
-    /// Begin with the newest tick, or with the oldest that is still there
+    /// Start with new ticks, or with the oldest tick still in the ring
     #[arg(long, value_enum, default_value_t = From::Newest)]
     pub(crate) from: From,
-    /// Take the ticks from the plant's journal, once they are in it: what is there from --from-sequence on, and then what comes. Each is
-    /// seen once, also where the plant is killed meanwhile and this reader is started again behind its last one
+    /// Read ticks from the plant's journal as they are written to it: from --from-sequence on, then new ones. Each tick is read
+    /// exactly once, even if the plant is killed and this reader restarts after the last sequence that it read
     #[arg(long, value_name = "FOLDER", requires = "from_sequence")]
     pub(crate) journal: Option<FilePath>,
-    /// The first sequence to take from the journal: the one behind the last that was seen
+    /// First sequence to read from the journal: the one after the last that was read
     #[arg(long, value_name = "N", requires = "journal", conflicts_with = "from")]
     pub(crate) from_sequence: Option<u64>,
-    /// What to do while nothing arrives: "spin" and "pause" take a whole core, "park" sleeps in the kernel
+    /// How to wait for the next tick: "spin" and "pause" use a whole core, "park" sleeps in the kernel
     #[arg(long, value_enum, default_value_t = WaitFor::Park)]
     pub(crate) wait: WaitFor,
     /// Pin the reading thread to this core
     #[arg(long, value_name = "CORE")]
     pub(crate) cpu: Option<usize>,
-    /// How long to wait for the ring to appear
+    /// Wait this long for the ring to appear
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = arguments::duration)]
     pub(crate) wait_for_ring: Duration,
     /// End after this many ticks
@@ -48,7 +48,7 @@ pub(crate) struct FollowArgs {
     /// End after this long
     #[arg(long, value_name = "TIME", value_parser = arguments::duration)]
     pub(crate) duration: Option<Duration>,
-    /// End when the feed says that its session is over
+    /// End when the feed ends its session
     #[arg(long)]
     pub(crate) until_end_of_session: bool,
 }
@@ -56,20 +56,20 @@ pub(crate) struct FollowArgs {
 /// Where to begin.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum From {
-    /// With what is published from now on
+    /// Only ticks published from now on
     Newest,
-    /// With the oldest tick that is still in the ring
+    /// From the oldest tick still in the ring
     Oldest,
 }
 
 /// How to wait.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum WaitFor {
-    /// Poll without rest
+    /// Poll without a break
     Spin,
     /// Poll with a pause instruction
     Pause,
-    /// Give the core away between polls
+    /// Yield the core between polls
     Yield,
     /// Sleep in the kernel until something is published
     Park,

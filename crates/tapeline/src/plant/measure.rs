@@ -23,19 +23,19 @@ use super::follow::{End, Follow, FollowArgs};
 pub(crate) struct MeasureArgs {
     #[command(flatten)]
     follow: FollowArgs,
-    /// How this subscriber is called in `tapeline ring stat`
+    /// Name of this subscriber in `tapeline ring stat`
     #[arg(long, default_value = "measure")]
     label: String,
-    /// Leave the first ticks out of the latencies (not out of the count of losses)
+    /// Exclude ticks of this first period from the latencies (not from the count of losses)
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = tapeline_console::arguments::duration)]
     warm_up: std::time::Duration,
-    /// Take a checksum of all ticks, to be held against that of a journal's replay
+    /// Compute a checksum of all ticks, to compare with that of a journal's replay
     #[arg(long)]
     checksum: bool,
-    /// Print one line of JSON as soon as the ring is joined, so that a script knows when to start the feed
+    /// Print one line of JSON once the ring is joined, so that a script can start the feed
     #[arg(long)]
     announce: bool,
-    /// How to print
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }

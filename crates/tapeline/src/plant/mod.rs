@@ -46,11 +46,11 @@ use clap::{Args, Subcommand};
     arg_required_else_help = true,
     after_help = "Examples:\n  \
         tapeline plant sample > plant.toml     a commented configuration to start from\n  \
-        tapeline plant check plant.toml        all that is wrong with it, and what would run\n  \
+        tapeline plant check plant.toml        every fault in it, and what would run\n  \
         tapeline plant --config plant.toml     run it until Ctrl-C\n  \
         tapeline plant watch AAPL MSFT         its quotes, on the terminal\n  \
         tapeline plant watch | jq .            the same as JSON lines\n  \
-        tapeline plant watch --journal journal --from-sequence 1001 | cat    each tick from there on, once"
+        tapeline plant watch --journal journal --from-sequence 1001 | cat    each tick from there on, exactly once"
 )]
 pub(crate) struct Plant {
     #[command(subcommand)]
@@ -61,21 +61,23 @@ pub(crate) struct Plant {
 
 #[derive(Debug, Subcommand)]
 enum PlantCommand {
-    /// Watch quotes and trades as they come: a table on a terminal, JSON lines in a pipe
+    /// Watch quotes and trades live: a table on a terminal, JSON lines in a pipe
     Watch(watch::WatchArgs),
     /// Check that no tick is missing and time every hop
     Measure(measure::MeasureArgs),
-    /// Count what comes, rebuild the books from it, and print both at the end
+    /// Count the published ticks, rebuild the order books from them, and print both at the end
+    ///
+    /// Needs a plant with publish = "every-message", whose ticks carry the feed's own messages.
     Tally(tally::TallyArgs),
-    /// Serve clients on the network from the ring of a plant that runs elsewhere on this host
+    /// Serve network clients from the ring of another plant process on this host
     Serve(serve::ServeArgs),
     /// Print a commented configuration
     Sample,
-    /// Read everything that a plant would, and say all that is wrong and what would run
+    /// Check a configuration and the files that it names: list every fault, and what would run
     Check(check::CheckArgs),
-    /// Give a user of the hub a password
+    /// Set a hub user's password, typed at the terminal or read from standard input
     Passwd(access::passwd::PasswdArgs),
-    /// Give a user of the hub a new token, and print it
+    /// Create a token for a hub user and print it; only its hash is stored
     Token(access::passwd::TokenArgs),
 }
 

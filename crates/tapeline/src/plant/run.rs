@@ -46,13 +46,13 @@ pub(crate) struct RunArgs {
     /// The plant's configuration; `tapeline plant sample` prints one to start from
     #[arg(long, value_name = "FILE")]
     pub(crate) config: FilePath,
-    /// End when every feed has said that its session is over, and for its `stale_after` nothing came from behind that end
+    /// End when every feed has ended its session and sent nothing beyond that end for its `stale_after`
     #[arg(long)]
     until_end_of_session: bool,
-    /// Leave the hub to `tapeline plant serve`, and with it its page and ZeroMQ
+    /// Run without the hub, its page and ZeroMQ; `tapeline plant serve` serves the clients
     #[arg(long)]
     without_hub: bool,
-    /// How to print what was done, at the end
+    /// Output format of the summary at the end
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }

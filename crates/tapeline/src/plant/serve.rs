@@ -20,10 +20,10 @@ use super::report::Ready;
 /// Serve clients from the ring of a plant that runs elsewhere on this host.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The [hub] of the configuration is served, from the ring that it names; its feeds are not touched, and items of \
-    interactive providers cannot be asked for from here. The plant runs with --without-hub, or with a configuration without [hub].\n\n\
-    What has left the ring when this starts, or starts again, the plant has with images = \"1GiB\" in [plant]. Without that an \
-    item is suspect until its next image passes.\n\n\
+    after_help = "Serves the [hub] of the configuration, from the ring that the configuration names. Its feeds are not used, and items \
+    of interactive providers cannot be requested here. Run the plant with --without-hub, or with a configuration without [hub].\n\n\
+    Images that left the ring before this process started or restarted come from the plant, if [plant] has images = \"1GiB\". \
+    Without that setting, an item is suspect until its next image passes.\n\n\
     Examples:\n  \
         tapeline plant --config plant.toml --without-hub\n  \
         tapeline plant serve --config plant.toml"
@@ -32,7 +32,7 @@ pub(crate) struct ServeArgs {
     /// The plant's configuration
     #[arg(long, value_name = "FILE")]
     config: FilePath,
-    /// How to print what was done, at the end
+    /// Output format of the summary at the end
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }

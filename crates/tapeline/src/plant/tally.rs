@@ -28,22 +28,22 @@ use crate::feed::{ItchReport, Tally};
 pub(crate) struct TallyArgs {
     #[command(flatten)]
     follow: FollowArgs,
-    /// The feed to tally, by its place in the plant's configuration, from 0; needed where there are several
+    /// The feed to tally, by its index in the plant's configuration, from 0; required if there are several
     #[arg(long, value_name = "NUMBER")]
     feed: Option<u16>,
     /// Show the books of these stocks
     #[arg(long = "symbol", value_name = "SYMBOL", value_delimiter = ',')]
     symbols: Vec<String>,
-    /// How many price levels of a book to show
+    /// Price levels of a book to show
     #[arg(long, value_name = "NUMBER", default_value_t = 5)]
     levels: usize,
-    /// How many of the busiest stocks to show in the table
+    /// Busiest stocks to show in the table
     #[arg(long, value_name = "NUMBER", default_value_t = 10)]
     top: usize,
-    /// Print one line of JSON as soon as the ring is joined, so that a script knows when to start the feed
+    /// Print one line of JSON once the ring is joined, so that a script can start the feed
     #[arg(long)]
     announce: bool,
-    /// How to print
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }

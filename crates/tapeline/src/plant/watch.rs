@@ -28,15 +28,15 @@ use super::follow::{Follow, FollowArgs};
     tapeline plant watch AAPL MSFT            these symbols only\n  \
     tapeline plant watch AAPL --ticks 10 | cat    ten JSON lines")]
 pub(crate) struct WatchArgs {
-    /// Symbols to show; all if none is named
+    /// Symbols to show; empty means all
     #[arg(value_name = "SYMBOL")]
     symbols: Vec<String>,
     #[command(flatten)]
     follow: FollowArgs,
-    /// A table or JSON lines; a table on a terminal and JSON lines in a pipe if not said
+    /// Output format [default: table on a terminal, JSON lines in a pipe]
     #[arg(long, value_enum)]
     format: Option<Format>,
-    /// Rows of the table
+    /// Number of rows in the table
     #[arg(long, value_name = "COUNT", default_value_t = 20)]
     rows: usize,
 }

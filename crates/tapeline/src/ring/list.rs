@@ -14,14 +14,14 @@ use super::view::{self, RingView};
 /// List the rings of this machine
 #[derive(Debug, Args)]
 #[command(after_help = "\
-State: live = a publisher has it, ended = its publisher has closed it, dead = its publisher died and \
-another may continue it.
+State: live = it has a publisher, ended = its publisher closed it, dead = its publisher died and \
+another one can continue it.
 
 Examples:
   tapeline ring ls
   tapeline ring ls --format json | jq -r '.[] | select(.state == \"dead\") | .name'")]
 pub(super) struct List {
-    /// How to print the list
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }

@@ -24,16 +24,16 @@ use clap::{Args, Subcommand};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 A ring is a file in /dev/shm with one publisher and up to 64 subscribers, in any processes of this \
-machine. Nothing is lost: a full ring holds its publisher back until the slowest subscriber has read. \
-A broadcast ring is the other choice: its publisher never waits, and who is slow is told what is lost.
+machine. Nothing is lost: a full ring blocks its publisher until the slowest subscriber has read. \
+In a broadcast ring, the publisher never waits, and a slow subscriber is notified of what it lost.
 
 Examples:
   tapeline ring pub --name smem --rate 1M                    one million messages a second
   tapeline ring sub --name smem --messages 5M                read five million and print latency percentiles
   tapeline ring ls                                           the rings of this machine
-  tapeline ring stat smem --watch                            who reads, and how far behind
+  tapeline ring stat smem --watch                            subscribers and their lag
   tapeline ring sweep --short                                every section in half a minute
-  tapeline ring rm --dead                                    remove what killed publishers left behind")]
+  tapeline ring rm --dead                                    remove the rings of dead publishers")]
 pub(crate) struct Ring {
     #[command(subcommand)]
     command: Command,
@@ -41,9 +41,9 @@ pub(crate) struct Ring {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Publish measured messages at a rate, or as fast as the subscribers read
+    /// Publish time-stamped messages at a rate, or as fast as the subscribers read
     Pub(publish::Publish),
-    /// Read a ring: check sequence and measure latency, or print what comes
+    /// Read a ring: check sequences and measure latency, or print frames
     Sub(subscribe::Subscribe),
     /// List the rings of this machine
     Ls(list::List),
@@ -51,7 +51,7 @@ enum Command {
     Rm(remove::Remove),
     /// Show a ring's publisher and subscribers
     Stat(stat::Stat),
-    /// Run the whole matrix of sizes, rates, rings, receivers and framings, and make a report with plots
+    /// Measure a matrix of sizes, rates, rings, receivers and framings, and write a report with plots
     Sweep(sweep::Sweep),
 }
 

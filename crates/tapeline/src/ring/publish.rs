@@ -24,32 +24,32 @@ const LEAST_QUEUE: u64 = 4096;
 /// Publish measured messages at a rate, or as fast as the subscribers read
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Makes the ring, or continues one whose publisher has died: its subscribers keep their places. Each \
-message carries its sequence, when it was due by the schedule, and when it was sent; `ring sub` turns \
-them into percentiles. Ends after --messages or --seconds, or at Ctrl-C; subscribers read what is left.
+Creates the ring, or continues one whose publisher has died: its subscribers keep their positions. Each \
+message carries its sequence, the time it was due and the time it was sent; `ring sub` reports \
+percentiles. Ends after --messages or --seconds, or at Ctrl-C; subscribers can still read the backlog.
 
 Examples:
   tapeline ring pub --name smem --rate 250k                        a quarter of a million a second
-  tapeline ring pub --name smem --messages 100M --subscribers 1    wait for one reader, then full speed
+  tapeline ring pub --name smem --messages 100M --subscribers 1    wait for one subscriber, then full speed
   tapeline ring pub --name smem --message-size 100 --queue-size 8MiB --rate 1M --seconds 30 --cpu 1")]
 pub(super) struct Publish {
     /// The ring's name: 1 to 64 of A-Z a-z 0-9 . _ -
     #[arg(long, alias = "ring", value_name = "NAME", value_parser = failures::name)]
     pub(super) name: Name,
 
-    /// Bytes of each message
+    /// Size of each message in bytes
     #[arg(long, value_name = "BYTES", default_value = "32", alias = "message_size", value_parser = arguments::size)]
     pub(super) message_size: u64,
 
-    /// Bytes of the ring, rounded up to a power of two of at least 4 KiB
+    /// Size of the ring in bytes, rounded up to a power of two of at least 4 KiB
     #[arg(long, value_name = "BYTES", default_value = "1MiB", alias = "queue_size", value_parser = arguments::size)]
     queue_size: u64,
 
-    /// Messages a second; 0 = as fast as the subscribers read
+    /// Messages a second; 0 means as fast as the subscribers read
     #[arg(long, value_name = "RATE", default_value = "0", value_parser = arguments::rate)]
     pub(super) rate: u64,
 
-    /// End after so many messages
+    /// End after this many messages
     #[arg(long, value_name = "N", value_parser = arguments::rate)]
     pub(super) messages: Option<u64>,
 
@@ -57,40 +57,40 @@ pub(super) struct Publish {
     #[arg(long, value_name = "TIME", value_parser = arguments::some_duration)]
     pub(super) seconds: Option<Duration>,
 
-    /// Wait for so many subscribers before the first message
+    /// Wait for this many subscribers before the first message
     #[arg(long, value_name = "N", default_value_t = 0, alias = "clients")]
     subscribers: usize,
 
-    /// Bind the sending thread to this core; -1 = to none
+    /// Pin the sending thread to this core; -1 means none
     #[arg(long, value_name = "CORE", value_parser = arguments::core, allow_negative_numbers = true)]
     cpu: Option<Core>,
 
-    /// Send so many messages (10k), or for so long (500ms), before the measured time: as fast as they are read, and
-    /// then wait until they are
+    /// Warm-up before the measured time, as a number of messages (10k) or a time (500ms): sent as fast as they are read, and
+    /// read completely before the measured time starts
     #[arg(long, value_name = "N|TIME", default_value = "0", value_parser = WarmUp::parse)]
     warmup: WarmUp,
 
-    /// Stay so long after the last message before the ring ends
+    /// Keep the ring open for this long after the last message
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = arguments::duration)]
     linger: Duration,
 
-    /// Do not wait for room: a message that finds the ring full is counted and not sent
+    /// Do not wait for capacity: a message that finds the ring full is counted and not sent
     #[arg(long, alias = "non_blocking")]
     pub(super) non_blocking: bool,
 
-    /// How frames lie: packed for the most messages a second, lines for the least latency
+    /// Frame layout: packed for the highest throughput, lines for the lowest latency
     #[arg(long, value_enum, default_value_t)]
     framing: Layout,
 
-    /// What becomes of slow subscribers: the publisher waits for them, or passes them
+    /// Policy for slow subscribers: the publisher waits for them, or overtakes them
     #[arg(long, value_enum, default_value_t)]
     policy: Choice,
 
-    /// Evict a subscriber that holds the full ring for so long; 0 = never
+    /// Evict a subscriber that blocks the full ring for this long; 0 means never
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = arguments::duration)]
     stall_limit: Duration,
 
-    /// Lay the ring on huge pages: it is then at least 2 MiB
+    /// Use huge pages for the ring, which is then at least 2 MiB
     #[arg(long)]
     huge_pages: bool,
 
@@ -98,43 +98,43 @@ pub(super) struct Publish {
     #[arg(long)]
     lock_memory: bool,
 
-    /// Who may read, as permission bits in octal [default: 600, with --group 660]
+    /// Permission bits of the ring, in octal [default: 600, with --group 660]
     #[arg(long, value_name = "OCTAL", value_parser = mode)]
     mode: Option<u32>,
 
-    /// Let the members of this group subscribe, by its number
+    /// Let the members of this group subscribe, by group ID
     #[arg(long, value_name = "GID")]
     group: Option<u32>,
 
-    /// A short text on what the ring carries, which subscribers can ask for
+    /// Short description of the ring's content, which subscribers can require
     #[arg(long, value_name = "TEXT", value_parser = Topic::new)]
     pub(super) topic: Option<Topic>,
 
-    /// Turns of an empty loop after each message: work that a program would do
+    /// Iterations of an empty loop after each message, to simulate work
     #[arg(long, value_name = "TURNS", default_value_t = 0)]
     pub(super) spin: u32,
 
-    /// How to wait until a message is due or there is room
+    /// How to wait until a message is due or the ring has capacity
     #[arg(long, value_enum, default_value_t)]
     pub(super) wait: Pause,
 
-    /// Leave out the stamps: no latencies, and no reading of the clock for each message
+    /// Omit time stamps: no latencies, and no clock read for each message
     #[arg(long)]
     pub(super) no_stamps: bool,
 
-    /// Write only what stands before the filler: less memory is moved than a message has
+    /// Write only the part of a message before its filler, which moves less memory
     #[arg(long)]
     pub(super) no_fill: bool,
 
-    /// Leave the ring's name when done, so that subscribers can still join and read what is left
+    /// Keep the ring's name at the end, so that subscribers can still join and read the backlog
     #[arg(long)]
     keep: bool,
 
-    /// How much to say on standard error
+    /// Verbosity on standard error
     #[arg(long, value_enum, default_value_t, alias = "log_level", alias = "loglevel", ignore_case = true)]
     pub(super) log_level: Level,
 
-    /// How to print the summary
+    /// Output format of the summary
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -142,22 +142,22 @@ pub(super) struct Publish {
 /// How the publisher waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum Pause {
-    /// Sleep until shortly before a message is due, then spin: no core is taken at low rates
+    /// Sleep until shortly before a message is due, then spin: low CPU use at low rates
     #[default]
     Sleep,
-    /// Spin: a whole core, and the least lateness
+    /// Spin: uses a whole core, with the lowest lateness
     Spin,
-    /// Give the core away between looks: for more threads than cores
+    /// Yield the core between polls: for more threads than cores
     Yield,
 }
 
 /// How frames lie.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Layout {
-    /// One behind the other
+    /// One directly after the other
     #[default]
     Packed,
-    /// Each on cache lines of its own
+    /// Each on its own cache lines
     Lines,
 }
 
@@ -176,7 +176,7 @@ enum Choice {
     /// The publisher waits: nothing is lost
     #[default]
     Gated,
-    /// The publisher never waits: who is slow is told what it has lost
+    /// The publisher never waits: a slow subscriber is notified of what it lost
     Broadcast,
 }
 

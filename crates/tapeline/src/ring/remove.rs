@@ -11,20 +11,20 @@ use super::failures;
 /// Remove rings
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A ring with a live publisher is refused unless forced. Whoever has the ring open keeps it and can read \
-what is left; the memory is free when the last one is gone.
+A ring with a live publisher is refused without --force. A process that has the ring open can still read \
+the backlog; the memory is freed when the last such process closes the ring.
 
 Examples:
   tapeline ring rm smem
   tapeline ring rm --names a,b     several
-  tapeline ring rm --dead          all whose publisher is gone and that nobody reads
-  tapeline ring rm --force smem    also from under a live publisher, or what is no ring at all")]
+  tapeline ring rm --dead          all without a live publisher or subscriber
+  tapeline ring rm --force smem    even with a live publisher, or if it is not a readable ring")]
 pub(super) struct Remove {
     /// Names of rings
     #[arg(value_name = "NAME", value_parser = failures::name)]
     rings: Vec<Name>,
 
-    /// The same, comma-separated
+    /// Names of rings, comma-separated
     #[arg(long, visible_alias = "name", alias = "ring", value_name = "NAME", num_args = 1.., value_delimiter = ',', value_parser = failures::name)]
     names: Vec<Name>,
 
@@ -32,7 +32,7 @@ pub(super) struct Remove {
     #[arg(long)]
     dead: bool,
 
-    /// Remove even with a live publisher, or what cannot be read
+    /// Remove a ring even if it has a live publisher or cannot be read
     #[arg(long)]
     force: bool,
 }

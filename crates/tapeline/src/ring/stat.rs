@@ -19,9 +19,9 @@ use super::view::{self, RingView};
 /// Show a ring's publisher and subscribers
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Lag is what lies between a subscriber and the newest message. A subscriber tells how far it is once in \
-an eighth of the ring and when it has read all, so up to an eighth of the ring says nothing; nearly the \
-whole ring says that it holds the publisher back.
+Lag is the distance from a subscriber to the newest message. A subscriber reports its position once in \
+each eighth of the ring and when it has read everything, so a lag of up to an eighth of the ring is \
+normal. A lag of nearly the whole ring means that the subscriber blocks the publisher.
 
 Examples:
   tapeline ring stat smem
@@ -36,15 +36,15 @@ pub(super) struct Stat {
     #[arg(long = "name", alias = "ring", value_name = "NAME", value_parser = failures::name, hide = true, conflicts_with = "name")]
     named: Option<Name>,
 
-    /// Show it again and again, until Ctrl-C or until the ring is gone
+    /// Repeat until Ctrl-C or until the ring is gone
     #[arg(long)]
     watch: bool,
 
-    /// How often, with --watch
+    /// Interval of --watch
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = arguments::some_duration)]
     interval: Duration,
 
-    /// How to print it
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }

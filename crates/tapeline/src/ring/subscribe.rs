@@ -27,21 +27,21 @@ const LOOK_FOR_RING: Duration = Duration::from_millis(5);
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Messages of `ring pub` are checked for gaps and measured: from due to received (what a user of the data \
-would see) and from sent to received (what the ring took). Frames of other publishers are counted, or \
+would see) and from sent to received (the time in the ring). Frames of other publishers are counted, or \
 printed with --raw. Ends with the publisher, after --messages or --seconds, or at Ctrl-C.
 
 Examples:
   tapeline ring sub --name smem                                     until the publisher ends
-  tapeline ring sub --name smem --cpu 2 --wait spin --messages 10M  the least latency: a core of its own
+  tapeline ring sub --name smem --cpu 2 --wait spin --messages 10M  the lowest latency, on a dedicated core
   tapeline ring sub --name smem --stats interval,latency            a line each second as well
   tapeline ring sub --name ticks --from oldest --raw | head         bytes of any ring, in hex
-  tapeline ring sub --name smem --count --seconds 5                 only how many came")]
+  tapeline ring sub --name smem --count --seconds 5                 only the number of frames")]
 pub(super) struct Subscribe {
     /// The ring's name; `ring ls` lists them
     #[arg(long, alias = "ring", value_name = "NAME", value_parser = failures::name)]
     pub(super) name: Name,
 
-    /// Where to join: only what comes from now on, or from the oldest message that is still there
+    /// Start with new messages only, or with the oldest message still in the ring
     #[arg(long, value_enum, default_value_t)]
     from: From,
 
@@ -49,7 +49,7 @@ pub(super) struct Subscribe {
     #[arg(long, value_enum, default_value_t)]
     pub(super) wait: How,
 
-    /// End after so many messages
+    /// End after this many messages
     #[arg(long, value_name = "N", value_parser = arguments::rate)]
     pub(super) messages: Option<u64>,
 
@@ -57,7 +57,7 @@ pub(super) struct Subscribe {
     #[arg(long, value_name = "TIME", value_parser = arguments::some_duration)]
     pub(super) seconds: Option<Duration>,
 
-    /// What to report, comma-separated; without latency the clock is not read for each message
+    /// Figures to report, comma-separated; without latency, the clock is not read for each message
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Stats::Latency, Stats::Throughput])]
     stats: Vec<Stats>,
 
@@ -69,19 +69,19 @@ pub(super) struct Subscribe {
     #[arg(long, conflicts_with_all = ["stats", "format"])]
     count: bool,
 
-    /// Do the least for each message: count it. No clock is read; that none is missing is found at the end
+    /// Only count messages, which costs the least: no clock is read, and gaps are found at the end
     #[arg(long, conflicts_with_all = ["stats", "count", "raw", "verify"])]
     fast: bool,
 
-    /// Turns of an empty loop after each message: work that a program would do
+    /// Iterations of an empty loop after each message, to simulate work
     #[arg(long, value_name = "TURNS", default_value_t = 0, aliases = ["spin_cnt", "spin-count"])]
     pub(super) spin: u32,
 
-    /// Copy each message out of the ring; otherwise it is read where it lies
+    /// Copy each message out of the ring instead of reading it in place
     #[arg(long, conflicts_with = "batch")]
     pub(super) copy: bool,
 
-    /// Copy up to so many messages out of the ring before anything is done with them: all count as received then
+    /// Copy up to this many messages out of the ring before processing them; a whole batch counts as received at once
     #[arg(long, value_name = "N", value_parser = batch)]
     pub(super) batch: Option<usize>,
 
@@ -89,7 +89,7 @@ pub(super) struct Subscribe {
     #[arg(long, alias = "test")]
     verify: bool,
 
-    /// Discard so many messages (10k), or for so long after the first (2s)
+    /// Exclude this many first messages (10k), or this time after the first message (2s)
     #[arg(long, value_name = "N|TIME", default_value = "0", value_parser = WarmUp::parse)]
     warmup: WarmUp,
 
@@ -97,11 +97,11 @@ pub(super) struct Subscribe {
     #[arg(long, value_name = "TEXT", value_parser = Topic::new)]
     pub(super) topic: Option<Topic>,
 
-    /// Bind this thread to a core; -1 = to none
+    /// Pin this thread to a core; -1 means none
     #[arg(long, value_name = "CORE", value_parser = arguments::core, allow_negative_numbers = true)]
     cpu: Option<Core>,
 
-    /// What to call this subscriber in `ring stat` [default: its command]
+    /// Name of this subscriber in `ring stat` [default: its command]
     #[arg(long, value_name = "TEXT")]
     label: Option<String>,
 
@@ -109,15 +109,15 @@ pub(super) struct Subscribe {
     #[arg(long)]
     lock_memory: bool,
 
-    /// Wait so long for the ring to be made
+    /// Wait this long for the ring to appear
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = arguments::duration)]
     wait_for_ring: Duration,
 
-    /// How much to say on standard error
+    /// Verbosity on standard error
     #[arg(long, value_enum, default_value_t, alias = "log_level", alias = "loglevel", ignore_case = true)]
     pub(super) log_level: Level,
 
-    /// How to print the summary
+    /// Output format of the summary
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -135,23 +135,23 @@ fn batch(text: &str) -> Result<usize, String> {
 /// Where to join.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum From {
-    /// Only what comes from now on
+    /// Only new messages
     #[default]
     Newest,
-    /// Also what is still in the ring
+    /// From the oldest message still in the ring
     Oldest,
 }
 
 /// How to wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum How {
-    /// Poll without a break: the least latency, a whole core
+    /// Poll without a break: lowest latency, uses a whole core
     Spin,
-    /// Poll with the processor's pause: a whole core, kinder to its sibling
+    /// Poll with the processor's pause instruction: uses a whole core, but less of its sibling thread
     Pause,
-    /// Give the core away between polls
+    /// Yield the core between polls
     Yield,
-    /// Sleep until woken: no core while idle, tens of microseconds to wake up
+    /// Sleep until woken: no CPU use while idle, tens of microseconds to wake up
     Park,
     /// Poll for 50 µs, then sleep
     #[default]
@@ -163,7 +163,7 @@ pub(super) enum How {
 enum Stats {
     /// Percentiles at the end
     Latency,
-    /// Messages and bytes a second, which is always in the summary
+    /// Messages and bytes a second; always in the summary
     Throughput,
     /// A line each second
     Interval,

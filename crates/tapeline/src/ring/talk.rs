@@ -5,15 +5,15 @@ use clap::ValueEnum;
 /// How much is said. The names are those of older tools too, in any case of letters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub(super) enum Level {
-    /// Only why it failed
+    /// Errors only
     #[value(aliases = ["fatal", "critical"])]
     Error,
-    /// Also what may be wrong
+    /// Also warnings
     Warning,
-    /// Also what to know while waiting
+    /// Also what the command is waiting for
     #[default]
     Notice,
-    /// Also the settings, and when the measured time begins
+    /// Also the settings, and the start of the measured time
     #[value(aliases = ["debug", "trace"])]
     Info,
 }

@@ -27,30 +27,30 @@ const MOST_NAMED: usize = 10;
 /// Show running plants: feeds, services, sessions and their queues, latency
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A plant writes its counters once a second; looking at them costs it nothing. What a plant that died left behind is
+A plant writes its counters once a second; reading them costs the plant nothing. Counters of a plant that died are
 removed.
 
 Examples:
   tapeline stat                                 every plant of this user
-  tapeline stat tapeline --every 1s             again and again, until Ctrl-C or until the plant ends
+  tapeline stat tapeline --every 1s             repeat until Ctrl-C or until the plant ends
   tapeline stat --format json | jq .hub.sessions
   tapeline stat tapeline --every 10s --format json > day.jsonl
-  tapeline stat --drift day.jsonl --svg day.svg     whether the plant used more and more; 1: it did, 3: it lost something")]
+  tapeline stat --drift day.jsonl --svg day.svg     check for growth; status 1: it grew, 3: it lost something")]
 pub(crate) struct Stat {
-    /// The plant's ring, as its configuration and `tapeline ring ls` have it; every plant if left out
+    /// The plant's ring, as in its configuration and `tapeline ring ls` [default: every plant]
     #[arg(value_name = "NAME", value_parser = name)]
     name: Option<Name>,
-    /// Show it again and again
+    /// Repeat at this interval
     #[arg(long, value_name = "TIME", value_parser = arguments::some_duration)]
     every: Option<Duration>,
-    /// Judge what `--every` wrote with `--format json`: whether memory, descriptors, threads or latency of that plant grew from the
-    /// second quarter of the time to the last, and whether anything was lost
+    /// Check the output of `--every` with `--format json` for losses, and for growth of memory, descriptors, threads or latency from
+    /// the second quarter of the time to the last
     #[arg(long, value_name = "FILE", conflicts_with_all = ["name", "every"])]
     drift: Option<FilePath>,
-    /// Draw it
+    /// Draw the figures of --drift to this SVG file
     #[arg(long, value_name = "FILE", requires = "drift")]
     svg: Option<FilePath>,
-    /// How to print
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }

@@ -33,9 +33,9 @@ pub(crate) struct Tick {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Serve publishers and subscribers of kdb+ from a TOML file
+    /// Serve kdb+ publishers and subscribers, as a TOML file configures
     Serve(serve::Serve),
-    /// Measure a tickerplant: latency by rate from when updates were due, beside a bare relay
+    /// Measure a tickerplant: latency by rate, from when updates were due, compared with a bare relay
     Bench(Box<bench::BenchArgs>),
     #[command(subcommand, hide = true)]
     Part(bench::Part),

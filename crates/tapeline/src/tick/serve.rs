@@ -14,20 +14,20 @@ use super::server::Server;
 /// Serve publishers and subscribers of kdb+ from a TOML file.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "What a tickerplant of kdb+ does: `.u.sub`, `.u.upd`, `.u.end`, a log for each day that `-11!` replays. Publishers, RDBs and \
-    Python clients connect to this port in place of `tick.q`'s. Nothing that they send is evaluated.\n\n\
+    after_help = "Implements a kdb+ tickerplant: `.u.sub`, `.u.upd`, `.u.end`, and a log for each day that `-11!` replays. \
+    Publishers, RDBs and Python clients connect to this port instead of `tick.q`'s. Nothing that they send is evaluated.\n\n\
     Examples:\n  \
         tapeline tick serve --config tick.toml\n  \
         q tick/r.q localhost:5010"
 )]
 pub(crate) struct Serve {
-    /// Tables, ports, log and users
+    /// Configuration: tables, ports, log and users
     #[arg(long, value_name = "FILE")]
     config: FilePath,
-    /// The core to run on
+    /// Core to run on
     #[arg(long, value_name = "CORE")]
     cpu: Option<usize>,
-    /// How to print where it listens, and at the end what was done
+    /// Output format of the listening ports and the summary
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }

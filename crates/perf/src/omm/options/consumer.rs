@@ -14,57 +14,57 @@ use clap::ValueEnum;
 /// Open many items of a provider, and measure what comes.
 #[derive(Clone, Debug, Args)]
 pub struct ConsumerArgs {
-    /// Name of the items' service
+    /// Service name of the items
     #[arg(long, value_name = "NAME", default_value = "DIRECT_FEED")]
     pub(in super::super) service_name: String,
-    /// Ask for items by the service's number and not by its name
+    /// Request items by the service's number instead of its name
     #[arg(long)]
     pub(in super::super) use_service_id: bool,
     #[command(flatten)]
     pub(in super::super) items: ItemArgs,
-    /// Contents of posts and generic messages; MsgData.xml of this folder, if it is there, or the one that is built in if not said
+    /// Contents of posts and generic messages [default: MsgData.xml in this folder, or else the built-in one]
     #[arg(long, value_name = "FILE")]
     pub(in super::super) msg_file: Option<FilePath>,
     /// Requests a second
     #[arg(long, value_name = "RATE", default_value = "35000", value_parser = rate)]
     pub(in super::super) request_rate: u64,
-    /// Open all items as snapshots, and end when they are there
+    /// Open all items as snapshots, and end when all have arrived
     #[arg(long)]
     pub(in super::super) snapshot: bool,
-    /// Seconds to measure for after the last image; also how long the images may take
+    /// Seconds to measure after the last image; also the time limit for all images
     #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = seconds)]
     pub(in super::super) steady_state_time: u64,
-    /// Milliseconds after the last image whose latencies do not count
+    /// Milliseconds after the last image to exclude from latencies
     #[arg(long, value_name = "MS", default_value_t = 0)]
     pub(in super::super) delay_steady_state_calc: u64,
-    /// Posts a second, to the items that allow it
+    /// Posts a second, to items that allow them
     #[arg(long, value_name = "RATE", default_value = "0", value_parser = rate)]
     pub(in super::super) posting_rate: u64,
-    /// Posts a second that carry a time
+    /// Posts a second that carry a time stamp
     #[arg(long, value_name = "RATE", default_value = "0", value_parser = rate)]
     pub(in super::super) posting_latency_rate: u64,
-    /// Generic messages a second, to the items that allow it
+    /// Generic messages a second, to items that allow them
     #[arg(long, value_name = "RATE", default_value = "0", value_parser = rate)]
     pub(in super::super) generic_msg_rate: u64,
-    /// Generic messages a second that carry a time
+    /// Generic messages a second that carry a time stamp
     #[arg(long, value_name = "RATE", default_value = "0", value_parser = rate)]
     pub(in super::super) generic_msg_latency_rate: u64,
-    /// Measure how long decoding takes
+    /// Measure the time of decoding
     #[arg(long)]
     pub(in super::super) measure_decode: bool,
-    /// Take no part in round trips that the provider measures
+    /// Do not take part in the provider's round-trip measurement
     #[arg(long)]
     pub(in super::super) no_rtt: bool,
-    /// Look for messages without ever sleeping: the least latency, for a core of its own
+    /// Poll for messages without sleeping: lowest latency, uses a whole core
     #[arg(long)]
     pub(in super::super) busy_read: bool,
-    /// Leave out when a post or generic message was due (TIM_TRK_4)
+    /// Omit the due time of posts and generic messages (TIM_TRK_4)
     #[arg(long)]
     pub(in super::super) no_due: bool,
-    /// Summary's file
+    /// Summary file
     #[arg(long, value_name = "FILE", default_value = "ConsSummary.out")]
     pub(in super::super) summary_file: FilePath,
-    /// Statistics' files, one for each thread: NAME1.csv and so on
+    /// Statistics files, one for each thread: NAME1.csv and so on
     #[arg(long, value_name = "NAME", default_value = "ConsStats")]
     pub(in super::super) stats_file: String,
     #[command(flatten)]
@@ -81,11 +81,10 @@ pub struct ConsumerArgs {
     pub(in super::super) config: ConfigArgs,
     #[command(flatten)]
     pub(in super::super) server: ClientArgs,
-    /// A server that stands by, and takes over when that of --server is lost: warm standby. May be given several times
+    /// Warm standby server, which takes over when the one of --server is lost; can be given several times
     #[arg(long, value_name = "HOST:PORT", help_heading = "Warm standby")]
     pub(in super::super) standby: Vec<String>,
-    /// What stands by: whole connections, or the service alone, which may also go down [default: that of the configuration, or
-    /// login]
+    /// What fails over: whole connections, or also a service that goes down [default: that of the configuration, or login]
     #[arg(long, value_enum, value_name = "MODE", help_heading = "Warm standby")]
     pub(in super::super) standby_mode: Option<StandbyModeArg>,
     #[command(flatten)]
@@ -97,9 +96,9 @@ pub struct ConsumerArgs {
 /// What it is that stands by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(in super::super) enum StandbyModeArg {
-    /// A server, with all that it has: another takes over when its connection is lost
+    /// A whole server: another takes over when its connection is lost
     Login,
-    /// A service: another server takes over when it is down, too
+    /// A service: another server takes over also when the service goes down
     Service,
 }
 

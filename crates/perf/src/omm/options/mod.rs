@@ -67,13 +67,13 @@ impl StampRate {
 /// Which items, and how they are divided.
 #[derive(Clone, Debug, Args)]
 pub(super) struct ItemArgs {
-    /// Items in all, over all threads
+    /// Total number of items over all threads
     #[arg(long, value_name = "COUNT", default_value_t = 100_000)]
     pub(super) item_count: usize,
-    /// Of these, items that every thread has
+    /// Number of these items that every thread opens or publishes
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     pub(super) common_item_count: usize,
-    /// List of the items; 350k.xml of this folder, if it is there, or RDT1 to RDT350000 if not said
+    /// Item list [default: 350k.xml in this folder, or else RDT1 to RDT350000]
     #[arg(long, value_name = "FILE")]
     pub(super) item_file: Option<FilePath>,
 }
@@ -88,10 +88,10 @@ impl ItemArgs {
 /// What a provider's service is called.
 #[derive(Clone, Debug, Args)]
 pub(super) struct ServiceArgs {
-    /// Name of the service [default: that of the configuration, or DIRECT_FEED]
+    /// Service name [default: that of the configuration, or DIRECT_FEED]
     #[arg(long, value_name = "NAME")]
     pub(super) service_name: Option<String>,
-    /// Number of the service [default: that of the configuration, or 1]
+    /// Service number [default: that of the configuration, or 1]
     #[arg(long, value_name = "NUMBER")]
     pub(super) service_id: Option<u16>,
 }
@@ -112,7 +112,7 @@ impl ServiceArgs {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Pace")]
 pub(super) struct PaceArgs {
-    /// Slices a second: how often a thread's loop sends a burst. More of them make smaller bursts
+    /// Slices a second: the rate of a thread's bursts. More slices make smaller bursts
     #[arg(long, value_name = "RATE", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub(super) tick_rate: u64,
 }
@@ -121,10 +121,10 @@ pub(super) struct PaceArgs {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Threads")]
 pub(super) struct ThreadArgs {
-    /// Threads, by the core that each is bound to: 0,1 for two; -1 for one that is bound to none
+    /// Threads, by the core that each is pinned to: 0,1 for two; -1 for one that is not pinned
     #[arg(long, value_name = "CORES", value_delimiter = ',', default_value = "-1", allow_hyphen_values = true, value_parser = arguments::core)]
     pub(super) threads: Vec<Core>,
-    /// Core that the main thread is bound to, which collects and writes; -1 for none
+    /// Core of the main thread, which collects and writes results; -1 means not pinned
     #[arg(long, value_name = "CORE", default_value = "-1", allow_hyphen_values = true, value_parser = arguments::core)]
     pub(super) main_thread: Core,
 }
@@ -133,10 +133,10 @@ pub(super) struct ThreadArgs {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Threads")]
 pub(super) struct DispatchArgs {
-    /// Beside each thread a further one takes what comes on its connections: API dispatch
+    /// API dispatch: a second thread for each thread receives from its connections
     #[arg(long)]
     api_dispatch: bool,
-    /// The same, by the core that each of these threads is bound to; -1 for one that is bound to none
+    /// API dispatch threads, by the core that each is pinned to; -1 for one that is not pinned
     #[arg(long, value_name = "CORES", value_delimiter = ',', allow_hyphen_values = true, value_parser = arguments::core)]
     api_threads: Vec<Core>,
 }
@@ -155,22 +155,22 @@ impl DispatchArgs {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Results")]
 pub(super) struct ResultArgs {
-    /// File of each single latency, one for each thread: NAME1.csv and so on; none if not said
+    /// Files of all single latencies, one for each thread: NAME1.csv and so on [default: none]
     #[arg(long, value_name = "NAME")]
     pub(super) latency_file: Option<String>,
-    /// Seconds between two lines of statistics
+    /// Interval between two lines of statistics, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub(super) write_stats_interval: u64,
-    /// Print no statistics while it runs
+    /// Print no statistics during the run
     #[arg(long)]
     pub(super) no_display_stats: bool,
-    /// Folder for run.json, distributions and the other files; a new one under runs/ if not said
+    /// Folder for run.json, distributions and the other files [default: a new one under runs/]
     #[arg(long, value_name = "FOLDER")]
     pub(super) run_folder: Option<FilePath>,
-    /// Watch the noise of the threads' cores (of all, if none is bound) for so long before the run: the floor under latencies
+    /// Measure the jitter floor of the threads' cores (all cores, if none is pinned) for this long before the run
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = arguments::duration)]
     pub(super) jitter_time: Duration,
-    /// What is printed: statistics and the summary, or in the end the run's record alone
+    /// Output format: statistics and summary, or only the run's record at the end
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub(super) format: Format,
 }
@@ -179,7 +179,7 @@ pub(super) struct ResultArgs {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Times")]
 pub(super) struct TimeArgs {
-    /// Times in nanoseconds, at both ends; else in microseconds
+    /// Use time stamps in nanoseconds instead of microseconds; set it at both ends
     #[arg(long)]
     pub(super) nano_time: bool,
 }

@@ -18,10 +18,10 @@ pub struct NiProviderArgs {
     pub(in super::super) items: ItemArgs,
     #[command(flatten)]
     pub(in super::super) service: ServiceArgs,
-    /// Summary's file
+    /// Summary file
     #[arg(long, value_name = "FILE", default_value = "NIProvSummary.out")]
     pub(in super::super) summary_file: FilePath,
-    /// Statistics' files, one for each thread: NAME1.csv and so on
+    /// Statistics files, one for each thread: NAME1.csv and so on
     #[arg(long, value_name = "NAME", default_value = "NIProvStats")]
     pub(in super::super) stats_file: String,
     #[command(flatten)]

@@ -20,58 +20,58 @@ use super::{PaceArgs, ResultArgs, StampRate, ThreadArgs, rate, stamp_rate};
 /// Send and receive messages without a meaning, and time them.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    tapeline omm transport server                                     at localhost:14002; then on another terminal\n  \
+    tapeline omm transport server                                     on localhost:14002; then on another terminal\n  \
     tapeline omm transport client --msg-rate 1M --run-time 10         a million each way each second, and a verdict\n  \
-    tapeline omm transport client --unpaced --pack 20 --run-time 10   as fast as it goes\n  \
-    tapeline omm transport server --reflect-msgs                      each message goes back: round trips\n\
+    tapeline omm transport client --unpaced --pack 20 --run-time 10   as fast as possible\n  \
+    tapeline omm transport server --reflect-msgs                      sends each message back, for round trips\n\
     LSEG's TransportPerf can be either end.")]
 pub struct TransportPerfArgs {
     /// Wait for clients, or connect to a server [default: server]
     #[arg(value_enum, conflicts_with = "app_type")]
     end: Option<End>,
-    /// The same, as TransportPerf has it
+    /// The same, under the name that TransportPerf uses
     #[arg(long, value_enum, value_name = "END")]
     app_type: Option<End>,
 
-    /// Messages a second on each connection; 0 for none
+    /// Messages a second on each connection; 0 sends none
     #[arg(long, value_name = "RATE", default_value = "100000", value_parser = rate, help_heading = "Traffic")]
     pub(in super::super) msg_rate: u64,
-    /// Send as fast as the connection takes it, in place of a rate
+    /// Send as fast as the connection accepts, instead of at a rate
     #[arg(long, conflicts_with = "msg_rate", help_heading = "Traffic")]
     pub(in super::super) unpaced: bool,
-    /// Messages a second that carry a time, or all [default: 10, or none where none are sent]
+    /// Messages a second that carry a time stamp, or all [default: 10, or none if none are sent]
     #[arg(long, value_name = "RATE", value_parser = stamp_rate, help_heading = "Traffic")]
     latency_msg_rate: Option<StampRate>,
-    /// Send back each message that comes, and no other: the other end times the way there and back
+    /// Send back each received message, and no other: the other end measures round trips
     #[arg(long, conflicts_with_all = ["msg_rate", "unpaced", "latency_msg_rate", "msg_size", "pack", "no_due"], help_heading = "Traffic")]
     pub(in super::super) reflect_msgs: bool,
-    /// Bytes of a message
+    /// Size of a message in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 76, value_parser = clap::value_parser!(u32).range(SHORTEST as i64..=1 << 24), help_heading = "Traffic")]
     pub(in super::super) msg_size: u32,
-    /// Messages in a frame at most; JSON's go alone
+    /// Maximum messages in a frame; a JSON message is always alone
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=65_535), help_heading = "Traffic")]
     pub(in super::super) pack: u32,
-    /// Leave out when a message was due, which messages of 24 bytes and more with a time say
+    /// Omit the due time, which time-stamped messages of 24 bytes or more carry
     #[arg(long, help_heading = "Traffic")]
     pub(in super::super) no_due: bool,
-    /// Look for messages without ever sleeping: the least latency, for a core of its own
+    /// Poll for messages without sleeping: lowest latency, uses a whole core
     #[arg(long, help_heading = "Traffic")]
     pub(in super::super) busy_read: bool,
 
-    /// Time to run: seconds, or with a unit [default: 300]
+    /// Run time in seconds, or with a unit [default: 300]
     #[arg(long, value_name = "TIME", value_parser = arguments::some_duration)]
     pub(in super::super) run_time: Option<Duration>,
-    /// Client: connections that each thread tries, one a second, until it has one; without end if not said
+    /// Client: connection attempts of each thread, one a second [default: no limit]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     pub(in super::super) attempts: Option<u32>,
-    /// Server: end when all that were connected are gone
+    /// Server: end when all clients have disconnected
     #[arg(long)]
     pub(in super::super) end_with_clients: bool,
 
-    /// Summary's file [default: TransportSummary_PID.out]
+    /// Summary file [default: TransportSummary_PID.out]
     #[arg(long, value_name = "FILE")]
     summary_file: Option<FilePath>,
-    /// Statistics' files, one for each thread: NAME1.csv and so on [default: TransportStats_PID_]
+    /// Statistics files, one for each thread: NAME1.csv and so on [default: TransportStats_PID_]
     #[arg(long, value_name = "NAME")]
     stats_file: Option<String>,
 
@@ -104,44 +104,44 @@ struct EndArgs {
     /// Client: host and port of the server [default: localhost:14002]
     #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["host", "port"])]
     server: Option<String>,
-    /// Client: host of the server, beside --port
+    /// Client: host of the server, with --port
     #[arg(long, value_name = "HOST")]
     host: Option<String>,
-    /// Server: port to listen at, 0 for a free one; client: port of the server [default: 14002]
+    /// Server: port to listen on, 0 for a free port; client: port of the server [default: 14002]
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
-    /// Server: address to listen at, 0.0.0.0 or :: for all [default: 127.0.0.1]; client: address to connect from; or the name of
-    /// an interface
+    /// Server: address or interface name to listen on, 0.0.0.0 or :: for all [default: 127.0.0.1]; client: address or interface
+    /// name to connect from
     #[arg(long, value_name = "ADDRESS", value_parser = own_address)]
     bind: Option<IpAddr>,
-    /// Kind of the connection, as TransportPerf has it; a server takes sockets and WebSockets on one port
+    /// Kind of connection, as in TransportPerf; a server accepts sockets and WebSockets on one port
     #[arg(long, value_enum, value_name = "TYPE")]
     conn_type: Option<ConnectionKind>,
-    /// Client: what is inside an encrypted connection
+    /// Client: kind of connection inside the encrypted one
     #[arg(long, value_enum, value_name = "TYPE", requires = "conn_type")]
     encrypted_conn_type: Option<ConnectionKind>,
-    /// Sub-protocols of a WebSocket, those asked for or those taken, the best first: rssl.rwf, tr_json2, rssl.json.v2
+    /// WebSocket sub-protocols to request or accept, in order of preference: rssl.rwf, tr_json2, rssl.json.v2
     #[arg(long = "pl", value_name = "LIST", value_parser = sub_protocols)]
     protocols: Option<SubProtocols>,
-    /// Client: begin with a WebSocket, and say inside it what follows
+    /// Client: connect over a WebSocket, with these sub-protocols
     #[arg(long, value_enum, value_name = "PROTOCOLS", value_delimiter = ',', conflicts_with_all = ["conn_type", "protocols"])]
     websocket: Vec<WebSocketArg>,
-    /// Client: speak TLS, and check the server's certificate
+    /// Client: use TLS, and check the server's certificate
     #[arg(long, conflicts_with = "conn_type")]
     tls: bool,
-    /// Client: certificates to trust, as PEM, in place of the system's
+    /// Client: certificates to trust, as PEM, instead of the system's
     #[arg(long, alias = "castore", value_name = "FILE")]
     ca: Option<FilePath>,
-    /// Server: speak TLS with this certificate and those that vouch for it, as PEM
+    /// Server: use TLS with this certificate chain, as PEM
     #[arg(long, value_name = "FILE", requires = "key")]
     cert: Option<FilePath>,
     /// Server: the certificate's private key, as PEM
     #[arg(long, alias = "keyfile", value_name = "FILE", requires = "cert")]
     key: Option<FilePath>,
-    /// TCP_NODELAY off: small writes wait for the answer to those before
+    /// Turn TCP_NODELAY off: small writes wait for the acknowledgement of earlier ones
     #[arg(long, conflicts_with = "tcp_nodelay")]
     tcp_delay: bool,
-    /// Send each message at once, in a write of its own
+    /// Send each message at once, in its own write
     #[arg(long, conflicts_with = "high_water_mark")]
     direct_write: bool,
 }

@@ -24,7 +24,7 @@ pub(super) type Counts = BTreeMap<(Table, String), u64>;
 pub(super) enum DayOf {
     /// The day on which the plant published it
     Published,
-    /// The day of its event, as the exchange says
+    /// The day of its event, by the exchange's time
     Event,
 }
 

@@ -31,22 +31,22 @@ const TOGETHER_NS: i64 = 1_000_000;
 /// The options for it.
 #[derive(Debug, Args)]
 pub(super) struct ToFeed {
-    /// Send the messages of a feed over UDP, as it did: to a multicast group, or an address for unicast
+    /// Send a feed's messages over UDP, to a multicast group, or to an address for unicast
     #[arg(long, value_name = "GROUP:PORT", conflicts_with_all = ["onto", "then", "subscribers", "keep", "serve"])]
     pub(super) to: Option<SocketAddrV4>,
-    /// A second line (B) that carries the same datagrams
+    /// Second line (B), which carries the same datagrams
     #[arg(long, value_name = "GROUP:PORT", requires = "to")]
     also: Option<SocketAddrV4>,
-    /// The network interface, by name or address; nothing leaves this machine unless one is given
+    /// Network interface, by name or address; with the default, nothing leaves this machine
     #[arg(long, value_name = "NAME|ADDRESS", default_value = "127.0.0.1", requires = "to")]
     interface: String,
-    /// Routers that a multicast datagram may pass, plus one
+    /// Multicast TTL: the number of routers that a datagram may pass, plus one
     #[arg(long, default_value_t = 1, requires = "to")]
     ttl: u8,
-    /// Which of the plant's feeds, as it numbers them
+    /// The plant's feed to send, by its number
     #[arg(long, value_name = "NUMBER", default_value_t = 0, requires = "to")]
     feed: u16,
-    /// The session of the datagrams, up to ten characters, until the journal names another
+    /// Session of the datagrams, up to ten characters, until the journal names another
     #[arg(long, default_value = "TAPELINE", value_parser = arguments::session, requires = "to")]
     session: String,
 }

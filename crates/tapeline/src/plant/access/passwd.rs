@@ -18,7 +18,7 @@ use super::users::{is_empty, is_name};
 pub(crate) struct PasswdArgs {
     /// Name of the user
     user: String,
-    /// The file of users, made if there is none; as `users` in [hub.access]
+    /// The users file, created if missing: `users` in [hub.access]
     #[arg(long, value_name = "FILE")]
     users: FilePath,
 }
@@ -28,7 +28,7 @@ pub(crate) struct PasswdArgs {
 pub(crate) struct TokenArgs {
     /// Name of the user
     user: String,
-    /// The file of users, made if there is none; as `users` in [hub.access]
+    /// The users file, created if missing: `users` in [hub.access]
     #[arg(long, value_name = "FILE")]
     users: FilePath,
 }

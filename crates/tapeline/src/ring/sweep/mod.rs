@@ -48,50 +48,50 @@ const MOST_CORES: usize = 4;
 /// Run the whole matrix of sizes, rates, rings, receivers and framings, and make a report with plots
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Publisher and subscribers are processes of their own, each bound to a core. All cells are run in turn, and \
-that several times over, so that a change of the machine meets all of them; figures are medians. A sweep that \
-was stopped or killed goes on where it was with --resume.
+Publisher and subscribers are separate processes, each pinned to a core. All cells run in turn, several \
+times over, so that a change of the machine affects all of them; figures are medians. Continue a sweep that \
+was stopped or killed with --resume.
 
 Examples:
-  tapeline ring sweep                                          all of it: about twelve minutes
-  tapeline ring sweep --sections throughput,latency --runs 3   a part
+  tapeline ring sweep                                          all sections: about twelve minutes
+  tapeline ring sweep --sections throughput,latency --runs 3   two sections
   tapeline ring sweep --short --run-folder look                a little of everything: half a minute
   tapeline ring sweep --resume runs/2026-11-21T11-10-36Z-sweep-19ee
-  tapeline ring sweep --report-only look                       the report anew, from what was measured")]
+  tapeline ring sweep --report-only look                       the report again, from the results")]
 pub(super) struct Sweep {
-    /// Parts to run, comma-separated [default: all]
+    /// Sections to run, comma-separated [default: all]
     #[arg(long, value_enum, value_delimiter = ',')]
     sections: Vec<Section>,
 
-    /// The measured time of a run [default: 300ms, with --short 30ms]
+    /// Measured time of each run [default: 300ms, with --short 30ms]
     #[arg(long, value_name = "TIME", value_parser = arguments::some_duration)]
     seconds_per_run: Option<Duration>,
 
-    /// How often each cell is run [default: 5, with --short 1]
+    /// Runs of each cell [default: 5, with --short 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: Option<u32>,
 
-    /// The publisher's core, then the subscribers' [default: the first four that may be used]
+    /// Cores: the publisher's first, then the subscribers' [default: the first four available]
     #[arg(long, value_name = "LIST", value_parser = arguments::cores)]
     cpus: Option<Cores>,
 
-    /// Few values along each axis, to see that all of it works
+    /// Use few values on each axis, as a quick check
     #[arg(long)]
     short: bool,
 
-    /// Where to keep it all; a folder with the same plan is continued [default: a new one under runs/]
+    /// Folder for all results; a folder with the same plan is continued [default: a new one under runs/]
     #[arg(long, value_name = "FOLDER")]
     run_folder: Option<FilePath>,
 
-    /// Go on with the sweep in this folder
+    /// Continue the sweep in this folder
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["sections", "seconds_per_run", "runs", "cpus", "short", "run_folder", "report_only"])]
     resume: Option<FilePath>,
 
-    /// Only make the report of the sweep in this folder, from what there is
+    /// Only write the report of the sweep in this folder, from its results so far
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["sections", "seconds_per_run", "runs", "cpus", "short", "run_folder"])]
     report_only: Option<FilePath>,
 
-    /// How to print the figures
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }

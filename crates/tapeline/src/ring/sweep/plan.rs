@@ -57,9 +57,9 @@ pub(in crate::ring) enum Section {
     Throughput,
     /// Latency by rate and message size
     Latency,
-    /// What a little work for each message does to throughput
+    /// Effect on throughput of a little work for each message
     Spin,
-    /// What a slow receiver does to the sender
+    /// Effect of a slow receiver on the sender
     SlowReceiver,
     /// Throughput by ring size
     RingSize,

@@ -39,11 +39,11 @@ const TABLE: &str = "trade";
 /// Measure a tickerplant: latency by rate from when updates were due, beside a bare relay.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Publisher, tickerplant and subscriber are processes of their own. Each update carries the time at which it was due, so that a late publisher \
-    counts; the warm-up does not. The relay passes the same bytes over the same sockets and looks at none of them: no tickerplant is faster. The null \
-    sink tells what the publisher could send at most.\n\n\
-    THROUGHPUT and DURATION (seconds) in the environment stand for --rates and --duration. The folder has a page with histogram and timeline for \
-    each rate, and a run folder of each row of the table.\n\n\
+    after_help = "Publisher, tickerplant and subscriber are separate processes. Each update carries the time at which it was due, so \
+    that the lateness of the publisher counts; the warm-up does not count. The relay passes the same bytes over the same sockets \
+    without reading them: no tickerplant is faster. The null sink shows the maximum rate of the publisher.\n\n\
+    The environment variables THROUGHPUT and DURATION (seconds) set the defaults of --rates and --duration. The folder has a page with a \
+    histogram and a timeline for each rate, and a run folder for each row of the table.\n\n\
     Examples:\n  \
         tapeline tick bench --rates 10k,60k --duration 10s\n  \
         tapeline tick bench --journal none,written,synced --waiting block,spin\n  \
@@ -51,45 +51,45 @@ const TABLE: &str = "trade";
         tapeline tick bench --target localhost:5010    # q tick.q with trade:([]time:`timespan$();sym:`symbol$();price:`float$();size:`long$())"
 )]
 pub(crate) struct BenchArgs {
-    /// Updates a second, one rate after the other
+    /// Rates to measure in turn, in updates a second [default: nine rates from 10k to 1M]
     #[arg(long, value_name = "RATES", value_delimiter = ',', value_parser = arguments::rate)]
     rates: Vec<u64>,
-    /// How long each rate is measured
+    /// Measured time of each rate [default: 60s]
     #[arg(long, value_name = "TIME", value_parser = arguments::some_duration)]
     duration: Option<Duration>,
-    /// How long each rate runs before it is measured
+    /// Warm-up time of each rate, before the measured time
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = arguments::duration)]
     warm_up: Duration,
     /// Rows in each update
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     rows: u64,
-    /// What stands between publisher and subscriber, one after the other
+    /// Programs to measure in turn, between publisher and subscriber
     #[arg(long, value_enum, value_delimiter = ',', default_value = "tickerplant", conflicts_with = "target")]
     through: Vec<Middle>,
-    /// What is kept of what is published, one after the other
+    /// Journal settings to measure in turn
     #[arg(long, value_enum, value_delimiter = ',', default_value = "none", conflicts_with = "target")]
     journal: Vec<Journal>,
-    /// What connects the processes
+    /// Kind of socket between the processes
     #[arg(long, value_enum, default_value_t, conflicts_with = "target")]
     socket: Socket,
-    /// How all of them wait, one after the other
+    /// Ways of waiting to measure in turn, the same for all processes
     #[arg(long, value_enum, value_delimiter = ',', default_value = "block")]
     waiting: Vec<Waits>,
-    /// Cores for publisher, tickerplant and subscriber, in that order and over again
+    /// Cores for publisher, tickerplant and subscriber, in that order; a shorter list repeats
     #[arg(long, value_name = "CORES", value_parser = arguments::cores)]
     cpus: Option<Cores>,
-    /// Measure this tickerplant, which runs already, in place of our own: HOST:PORT, a socket's path, or @/tmp/kx.PORT where q
-    /// listens for processes of this machine. What is published is in its log, too; TICK_LOGIN=USER:PASSWORD in the environment says who publishes
+    /// Measure this running tickerplant instead of Tapeline's own: HOST:PORT, a socket's path, or @/tmp/kx.PORT, the Unix socket of
+    /// q. Its log receives the published updates, too. Set TICK_LOGIN=USER:PASSWORD in the environment to log in
     #[arg(long, value_name = "PLACE")]
     target: Option<Place>,
-    /// Keep every latency, in the file times.csv of each run folder: when it was due, sent and received, in ns. The subscriber holds 24
-    /// bytes a row until the end
+    /// Write every latency to the file times.csv of each run folder: the times due, sent and received, in ns. The subscriber needs
+    /// 24 bytes of memory a row until the end
     #[arg(long)]
     times: bool,
-    /// A new folder for the run folders of all rates
+    /// New folder for the run folders of all rates
     #[arg(long, value_name = "FOLDER")]
     run_folder: Option<FilePath>,
-    /// How to print the table
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -99,18 +99,18 @@ pub(crate) struct BenchArgs {
 enum Middle {
     /// `tapeline tick serve`: a tickerplant alone
     Tickerplant,
-    /// `tapeline plant` with [kdb]: each row is a tick with a sequence of its own, on the ring, before it leaves
+    /// `tapeline plant` with [kdb]: each row is published to the ring, as a tick with its own sequence, before it is sent
     Plant,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 enum Journal {
-    /// Nothing
+    /// No log
     None,
-    /// The kdb+ log, in the page cache before anything is published; of a plant, its journal as well
+    /// The kdb+ log, written to the page cache before publishing; for a plant, its journal as well
     Written,
-    /// The kdb+ log, on the disk before anything is published; of a plant it is the journal that is
+    /// The kdb+ log, durable on disk before publishing; for a plant, its journal instead
     Synced,
 }
 
@@ -126,9 +126,9 @@ enum Socket {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 enum Waits {
-    /// Sleep until something comes
+    /// Sleep until data arrives
     Block,
-    /// Take a core each
+    /// Spin on one core each
     Spin,
 }
 
