@@ -32,81 +32,81 @@ models = RUSTFLAGS="--cfg loom" $(CARGO) test $(locked) --package tapeline-ring 
 .PHONY: build demo test loom torture fuzz faults hub-faults lint bench bench-peers install-c clean help
 .NOTPARALLEL:
 
-build: ## build everything for release
+build: ## build everything in release mode
 	@scripts/setup build
 	$(CARGO) build --release $(locked) --workspace
 
-demo: ## simulated exchange, plant, subscribers and clients: a verdict and a latency table
+demo: ## run the whole path on this machine: simulated exchange, plant, subscribers and clients; ends with a verdict and a latency table
 	@scripts/setup demo
 	$(CARGO) build --release $(locked) --workspace --bin tapeline
 	$(target_dir)/release/tapeline demo $(ARGS)
 
-test: ## every test that needs Rust, a C compiler and captures only
+test: ## run every test that needs only Rust, a C compiler and captures
 	@scripts/setup test
 	$(tests)
 	$(models)
 
-loom: ## the ring's models with every ordering weakened in turn; LOOM_MAX_PREEMPTIONS=3 tries more orders
+loom: ## check the ring's models with each memory ordering weakened in turn; LOOM_MAX_PREEMPTIONS=3 tries more interleavings
 	@scripts/setup test
 	LOOM_SWEEP=1 $(models)::sweep --nocapture
 
-torture: ## the ring's processes killed at random for TORTURE_SECONDS, from TORTURE_SEED
+torture: ## kill the ring's processes at random for TORTURE_SECONDS, from TORTURE_SEED
 	@scripts/setup test
 	TORTURE_SECONDS=$(TORTURE_SECONDS) $(tests) --test torture -- --nocapture
 
-hunt: ## torture, seeds, faults, kills and fuzzing in turns for HUNT_SECONDS (8 hours), from where the last hunt ended; a verdict
+hunt: ## run torture, seeds, faults, kills and fuzzing in turns for HUNT_SECONDS (8 hours), from the end of the last hunt; ends with a verdict
 	@scripts/setup test
 	scripts/hunt $(HUNT_SECONDS)
 .PHONY: hunt
 
-soak: ## a plant for SOAK_SECONDS (2 hours) with clients that come and go, and a day as fast as it goes: what it uses, drawn, and a verdict
+soak: ## run a plant for SOAK_SECONDS (2 hours) with clients that connect and disconnect, and a day at full speed: a plot of its resources, and a verdict
 	@scripts/setup build
 	$(CARGO) build --release $(locked) --workspace --bin tapeline
 	scripts/soak $(SOAK_SECONDS)
 .PHONY: soak
 
-fuzz: ## any bytes for every decoder and for the ring, led by coverage, FUZZ_SECONDS in all once built; TARGET=… is one of them
+fuzz: ## fuzz every decoder and the ring, guided by coverage, for FUZZ_SECONDS in all after the build; TARGET=… fuzzes one
 	@scripts/setup test
 	@command -v cargo-fuzz >/dev/null || $(CARGO) install --locked cargo-fuzz
 	CARGO='$(CARGO)' scripts/fuzz $(FUZZ_SECONDS) $(TARGET)
 
-faults: ## SEEDS bad days for a real plant, a thousand times as many for arbitration alone: nothing is lost in silence
+faults: ## run SEEDS fault scenarios against a real plant, and a thousand times as many against arbitration alone: no silent loss
 	@scripts/setup test
 	FAULT_SEEDS=$(SEEDS)000 $(tests) --test feed faults:: -- --nocapture
 	FAULT_PLANT_SEEDS=$(SEEDS) $(tests) --test commands -- faults::a_plant_loses faults::a_plant_that_asks --nocapture
 
 # SEEDS, FROM and SEED reach the test as make passes on what is given to it.
-sim: ## whole plants from SEEDS seeds (1000), from FROM on; SEED=N tells what happens in one
+sim: ## simulate whole plants from SEEDS seeds (1000), starting at FROM; SEED=N prints the events of one
 	@scripts/setup test
 	$(tests) --test seeds what_must_hold -- --nocapture
 .PHONY: sim
 
-journal-kills: ## a journal's writer, then a whole plant with clients, killed KILLS times (200) under load: nothing that was given out is lost
+journal-kills: ## kill a journal's writer, then a whole plant with clients, KILLS times (200) under load: no published tick is lost
 	@scripts/setup test
 	JOURNAL_KILLS=$(or $(KILLS),200) $(tests) --test journal killed:: -- --nocapture
 	PLANT_KILLS=$(or $(KILLS),200) $(tests) --test commands plant_kills:: -- --nocapture
 .PHONY: journal-kills
 
-slow-disk: ## a plant with clients on a disk of 128 KiB/s, as root where the kernel has cgroup v1: what is late is not lost
+slow-disk: ## run a plant with clients on a disk of 128 KiB/s (as root, with cgroup v1): late ticks are not lost
 	@scripts/setup test
 	SLOW_DISK=1 $(tests) --test commands plant_disk::slow -- --nocapture
 .PHONY: slow-disk
 
-hub-faults: ## what can go wrong with a hub's clients, each beside one that notices nothing, and how long it takes
+hub-faults: ## test faulty hub clients, each next to a healthy one that must not be affected, and time them
 	@scripts/setup test
 	$(tests) --test commands hub_faults:: -- --nocapture --test-threads 1
 
-hostile: ## a plant attacked at every port for HOSTILE_SECONDS (60), beside a client who may notice nothing: what it lost, and its latency beside that of peace
+hostile: ## attack every port of a plant for HOSTILE_SECONDS (60), next to a healthy client: its losses, and its latency with and without the attack
 	@scripts/setup test
 	HOSTILE_SECONDS=$(or $(HOSTILE_SECONDS),60) $(tests) --release --test commands hostile::who_means -- --nocapture
 .PHONY: hostile
 
-readme: ## what the README and docs say to type, as it stands, in a fresh clone: the README's two commands first
+readme: ## run the commands of README and docs verbatim in a fresh clone, the README's two commands first
 	@scripts/setup test
 	scripts/readme
 .PHONY: readme
 
-lint: ## formatting, clippy with warnings denied, fuzz targets that compile, the rules of the house; every crate as a package
+lint: ## check formatting, clippy, fuzz targets, project rules, features and packages
 	@scripts/setup lint
 	$(CARGO) fmt --all --check
 	CUSTOM_LIBFUZZER_PATH=/none/libnone.a $(CARGO) clippy $(locked) --workspace --all-targets --features tapeline-fuzz/libfuzzer-sys -- -D warnings
@@ -117,77 +117,77 @@ lint: ## formatting, clippy with warnings denied, fuzz targets that compile, the
 	scripts/check-style
 	scripts/check-style-test
 
-bench: ## every bench, one after the other
+bench: ## run every bench
 	@scripts/setup bench
 	$(CARGO) bench --quiet $(locked) --workspace --bench '*'
 
 # RECORD=1 puts the counts on record.
 RECORD ?=
-instructions: ## what each message costs on the hot paths, in instructions: fails where one got dearer; RECORD=1 puts it on record
+instructions: ## count the instructions for each message on the hot paths, and fail if a count rises; RECORD=1 records the counts
 	@scripts/setup instructions
 	CARGO='$(CARGO)' RECORD='$(RECORD)' scripts/instructions
 .PHONY: instructions
 
-bench-peers: ## the ring beside other queues and the machine's limits, ITCH beside other libraries; DOC=1 writes docs/benchmarks
+bench-peers: ## compare the ring with other queues and the machine's limits, and ITCH decoding with other libraries; DOC=1 writes docs/benchmarks
 	@scripts/setup bench-peers
 	DOC='$(DOC)' RUN='$(RUN)' peers/bench $(ARGS)
 	$(if $(ARGS)$(RUN),,$(MAKE) bench-peers-itch)
 
-burst: ## the burst's measurements, two minutes; DOC=1 puts them into docs/burst.md
+burst: ## measure bursts, for two minutes; DOC=1 writes docs/burst.md
 	@scripts/setup build
 	$(CARGO) build --profile dist $(locked) --workspace --bin tapeline
 	TAPELINE=$(target_dir)/dist/tapeline scripts/burst $(if $(DOC),--page docs/burst.md)
 .PHONY: burst
 
-bench-peers-itch: ## ITCH decoding and books beside other libraries (PEERS_SRC=FOLDER: those in C++ too); DOC=1 writes docs/benchmarks/itch.md
+bench-peers-itch: ## compare ITCH decoding and books with other libraries (PEERS_SRC=FOLDER: also those in C++); DOC=1 writes docs/benchmarks/itch.md
 	@scripts/setup bench-peers
 	$(if $(PEERS_SRC),PEERS_SRC=$(PEERS_SRC) )$(CARGO) run --release --manifest-path peers/itch/Cargo.toml --target-dir $(target_dir)/peers -- $(if $(DOC),--to docs/benchmarks/itch.md) $(ARGS)
 .PHONY: bench-peers-itch
 
 # ETA's jars for Java: what `make interop` brought.
 ETA_JARS ?= $(abspath $(target_dir))/interop/lib
-bench-peers-rwf: ## the RWF codec beside LSEG's libraries (C: built by you in RTSDK=DIR; Java: ETA_JARS=DIR); DOC=1 writes docs/benchmarks/rwf.md
+bench-peers-rwf: ## compare the RWF codec with LSEG's libraries (C: your build in RTSDK=DIR; Java: ETA_JARS=DIR); DOC=1 writes docs/benchmarks/rwf.md
 	@scripts/setup bench-peers
 	$(if $(RTSDK),RTSDK='$(RTSDK)' )ETA_JARS='$(ETA_JARS)' $(CARGO) run --release --manifest-path peers/rwf/Cargo.toml --target-dir $(target_dir)/peers -- $(if $(DOC),--to docs/benchmarks/rwf.md) $(ARGS)
 .PHONY: bench-peers-rwf
 
-bench-hub: ## what the hub does in a second beside a bare relay and LSEG's pairs (built by you in RTSDK=FOLDER); DOC=1 writes docs/benchmarks/hub.md
+bench-hub: ## compare the hub's throughput with a bare relay and LSEG's pairs (your build in RTSDK=FOLDER); DOC=1 writes docs/benchmarks/hub.md
 	@scripts/setup bench
 	$(CARGO) bench --quiet $(locked) --workspace --bench hub -- $(if $(RTSDK),--rtsdk '$(abspath $(RTSDK))') $(if $(DOC),--to $(abspath docs/benchmarks/hub.md)) $(ARGS)
 .PHONY: bench-hub
 
-bench-tick: ## the tickerplant by rate beside a bare relay, a log none, written and synced; DOC=1 writes docs/benchmarks/tick.md
+bench-tick: ## compare the tickerplant with a bare relay by rate, with no log, a written and a synced log; DOC=1 writes docs/benchmarks/tick.md
 	@scripts/setup bench
 	rm -rf $(target_dir)/bench-tick
 	$(CARGO) bench --quiet $(locked) --workspace --bench tick -- --keep $(abspath $(target_dir))/bench-tick $(if $(DOC),--to $(abspath docs/benchmarks/tick.md)) $(ARGS)
 .PHONY: bench-tick
 
-bench-journal: ## the journal beside bare files, through the page cache, on the disk, synced; DOC=1 writes docs/benchmarks/journal.md
+bench-journal: ## compare the journal with bare files: page cache, disk, synced; DOC=1 writes docs/benchmarks/journal.md
 	@scripts/setup bench
 	$(CARGO) bench --quiet $(locked) --workspace --bench journal -- $(if $(DOC),--to $(abspath docs/benchmarks/journal.md)) $(ARGS)
 .PHONY: bench-journal
 
-bench-omm: ## the performance tools beside LSEG's (built by you in RTSDK=FOLDER), with a report of all runs; DOC=1 writes docs/benchmarks/omm-tools.md
+bench-omm: ## compare the performance tools with LSEG's (your build in RTSDK=FOLDER), with a report of all runs; DOC=1 writes docs/benchmarks/omm-tools.md
 	@scripts/setup bench
 	rm -rf $(target_dir)/bench-omm
 	$(CARGO) bench --quiet $(locked) --workspace --bench omm -- $(if $(RTSDK),--rtsdk '$(abspath $(RTSDK))') --keep $(abspath $(target_dir))/bench-omm $(if $(DOC),--to $(abspath docs/benchmarks/omm-tools.md)) $(ARGS)
 .PHONY: bench-omm
 
-pgo: ## a profile-guided build, measured against the ordinary one (docs/pgo.md)
+pgo: ## make a profile-guided build, and measure it against the ordinary one (docs/pgo.md)
 	@scripts/setup build
 	scripts/pgo
 .PHONY: pgo
 
 # Where `make install-c` puts the C library: PREFIX/include, PREFIX/lib, PREFIX/lib/pkgconfig.
 PREFIX ?= /usr/local
-install-c: ## the ring's C and C++ library, built and put under PREFIX
+install-c: ## build the ring's C and C++ library, and install it under PREFIX
 	@scripts/setup build
 	scripts/install-c "$(PREFIX)"
 
 # How many items each pair of programs opens, in `make interop`.
 ITEMS ?= $(if $(CI),1000,10000)
 interop_dir := $(abspath $(target_dir))/interop
-interop: ## LSEG's own clients and servers and others' against Tapeline's, over every transport; DOC=1 writes docs/interop.md
+interop: ## run LSEG's and others' clients and servers against Tapeline's, over every transport; DOC=1 writes docs/interop.md
 	@scripts/setup interop
 	tests/interop/build $(interop_dir)
 	INTEROP=$(interop_dir) INTEROP_ITEMS=$(ITEMS) DOC='$(DOC)' \
@@ -198,7 +198,7 @@ interop: ## LSEG's own clients and servers and others' against Tapeline's, over 
 .PHONY: interop
 
 interop-rtsdk: ITEMS = 1000
-interop-rtsdk: ## LSEG's performance tools in C and C++, built by you in RTSDK=FOLDER, against Tapeline's programs; DOC=1 writes docs/interop.md
+interop-rtsdk: ## run LSEG's performance tools in C and C++ (your build in RTSDK=FOLDER) against Tapeline's programs; DOC=1 writes docs/interop.md
 	@test -x '$(RTSDK)/bin/ConsPerf' || { echo "interop-rtsdk: RTSDK=FOLDER names a folder with LSEG's tools in bin; docs/interop.md says how they are built" >&2; exit 2; }
 	@scripts/setup interop
 	tests/interop/certificates $(interop_dir)/certificates
@@ -206,7 +206,7 @@ interop-rtsdk: ## LSEG's performance tools in C and C++, built by you in RTSDK=F
 		$(tests) --quiet --test interop -- every_tool --nocapture
 .PHONY: interop-rtsdk
 
-clean: ## remove what was built (run folders stay)
+clean: ## remove build output; run folders stay
 	$(CARGO) clean
 
 help: ## this list
