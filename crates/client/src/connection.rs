@@ -1,5 +1,5 @@
-//! One role's messages on one connection. Roles speak RWF; where the connection speaks simplified JSON, each message is converted
-//! here, both ways, so that no role knows.
+//! One role's messages on one connection. Roles use RWF; on a connection that uses simplified JSON, each message is converted in both
+//! directions, so that roles need no JSON code.
 
 mod cookie;
 mod json;
@@ -21,29 +21,29 @@ pub use self::texts::SharedTexts;
 const LONGEST: usize = 16 << 20;
 /// Bytes that stay allocated for the next message; more is given back.
 const KEPT_CAPACITY: usize = 64 << 10;
-/// Messages of one text that cannot be read before the rest of the text is skipped, and of one connection before a server should cut it:
-/// a good peer sends none.
+/// The limit of unreadable messages: after this number in one text the rest of the text is skipped, and after this number on one connection
+/// a server should cut the connection. A correct peer sends none.
 pub const MOST_MALFORMED: u64 = 100;
 
-/// Which end of a connection this is.
+/// The end of a connection on which the program is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// The end that connected. It sends each message as a text of its own.
+    /// The end that connected. It sends each message as a separate text.
     Client,
-    /// The end that listens. It sends arrays of messages, and answers messages that it cannot read.
+    /// The end that listens. It sends arrays of messages, and answers unreadable messages.
     Server,
 }
 
-/// What a program may want to tell its user about a connection that speaks JSON. Each kind comes once for each connection: a peer can
-/// cause as many as it likes.
+/// Information for the user about a connection that uses JSON. Each kind is reported once per connection, because a peer can cause any
+/// number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Note {
-    /// A message of the peer's cannot be read: why.
+    /// A message of the peer is unreadable, with the reason.
     Unreadable(String),
-    /// The peer could not read a message: its words.
+    /// The peer could not read a message, with the peer's text.
     Complaint(String),
-    /// A message cannot be sent as JSON: why.
+    /// A message cannot be sent as JSON, with the reason.
     Unsendable(String),
 }
 
@@ -57,7 +57,7 @@ impl fmt::Display for Note {
     }
 }
 
-/// The state of one connection between a role and the peer: the message that waits to be sent, the JSON converter, and what was counted.
+/// The state of one connection between a role and the peer: the message that waits to be sent, the JSON converter, and counters.
 #[derive(Debug, Default)]
 pub struct RoleConnection {
     bytes: Vec<u8>,
@@ -78,7 +78,7 @@ pub struct RoleConnection {
 }
 
 impl RoleConnection {
-    /// For a connection that has just been opened.
+    /// Creates the state of a connection that has just opened.
     #[must_use]
     pub fn new(
         side: Side,
@@ -91,8 +91,8 @@ impl RoleConnection {
         Self { json, ..Self::default() }
     }
 
-    /// The login request that a connection with a login cookie stands for, to be given to the role before any other message; `None` where
-    /// the client sends its login itself.
+    /// Returns the login request that a login cookie stands for; give it to the role before any other message. `None` if the client sends its
+    /// login itself.
     #[must_use]
     pub fn cookie_login(agreed: &Negotiated) -> Option<Vec<u8>> {
         agreed.login.as_ref().and_then(cookie::request)
@@ -105,21 +105,21 @@ impl RoleConnection {
         }
     }
 
-    /// Sets whether JSON has services as numbers, or as names, until the peer uses the other form itself.
+    /// Sets whether JSON names services by number or by name, until the peer itself uses the other form.
     pub fn number_services(&mut self, numbers_services: bool) {
         if let Some(json) = &mut self.json {
             json.number_services(numbers_services);
         }
     }
 
-    /// Shares the texts of messages that go to many connections: a text that another connection has made is not made again.
+    /// Shares the texts of messages that go to many connections: a text that one connection has made is reused by the others.
     pub fn share_texts(&mut self, texts: &SharedTexts) {
         if let Some(json) = &mut self.json {
             json.share_texts(texts);
         }
     }
 
-    /// Sets how many messages share a frame at most, of those that are sent before the connection is flushed. 0 or 1: none do.
+    /// Sets the maximum number of messages in one frame, among those sent before the connection is flushed. 0 or 1: one message per frame.
     pub fn set_pack(&mut self, most: u32) {
         self.pack = most;
     }
@@ -131,14 +131,14 @@ impl RoleConnection {
         }
     }
 
-    /// Where the role's messages go. A message that waits here is sent first: a role that owes nothing would never ask for capacity.
+    /// Returns the outbox for the role's messages. A waiting message is sent first, because a role without queued output never asks for capacity.
     pub fn outbox<'r, 's>(&'r mut self, sender: &'r mut Sender<'s>) -> RoleOutbox<'r, 's> {
         let mut outbox = RoleOutbox { connection: self, sender, in_place: false };
         outbox.send_waiting();
         outbox
     }
 
-    /// Calls `each` with every message that has not left this process whole, in their order; see [`Sender::unsent_messages`].
+    /// Calls `each` with every message that has not completely left this process, in order; see [`Sender::unsent_messages`].
     pub fn unsent(&self, sender: &Sender<'_>, mut each: impl FnMut(Option<&[u8]>)) {
         sender.unsent_messages(&mut each);
         if let Some(len) = self.waiting {
@@ -146,13 +146,13 @@ impl RoleConnection {
         }
     }
 
-    /// Messages in JSON, and texts of messages, that could not be read so far.
+    /// Returns the number of unreadable JSON messages and texts so far.
     #[must_use]
     pub fn unreadable(&self) -> u64 {
         self.unreadable
     }
 
-    /// The next note for the program's user.
+    /// Returns the next note for the user.
     pub fn next_note(&mut self) -> Option<Note> {
         self.notes.pop()
     }
@@ -164,8 +164,8 @@ impl RoleConnection {
         self.unsendable += 1;
     }
 
-    /// Calls `each` with the message that was received, or with those of a JSON text one by one. The rest of a text is skipped after
-    /// [`MOST_MALFORMED`] messages that cannot be read.
+    /// Calls `each` with the received message, or with each message of a JSON text in turn. After [`MOST_MALFORMED`] unreadable messages the
+    /// rest of a text is skipped.
     ///
     /// # Errors
     /// The first error of `each`; the rest of the text is skipped.
@@ -207,8 +207,8 @@ impl RoleConnection {
     }
 }
 
-/// An [`Outbox`] on a connection. A connection that has no capacity says so only when it is given a message; that one message waits here,
-/// and no other is taken until it is sent.
+/// An [`Outbox`] on a connection. A connection without capacity reports it only when it is given a message. That one message waits here, and
+/// no other is accepted until it is sent.
 #[derive(Debug)]
 pub struct RoleOutbox<'r, 's> {
     connection: &'r mut RoleConnection,
@@ -218,7 +218,7 @@ pub struct RoleOutbox<'r, 's> {
 }
 
 impl RoleOutbox<'_, '_> {
-    /// Tries again to send the message that waits here: whether none waits any more.
+    /// Tries again to send the waiting message. Returns `true` if none is waiting now.
     pub fn send_waiting(&mut self) -> bool {
         let Some(len) = self.connection.waiting else { return true };
         let bytes = match &self.connection.json {

@@ -1,4 +1,4 @@
-//! A consumer with a loop of its own: subscribe, then take one event after the other.
+//! A consumer with its own event loop: subscribe, then take events one at a time.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -18,7 +18,7 @@ use crate::dialer::{ConnectionEvent, Dialer, Dialing};
 use crate::endpoint::Endpoint;
 use crate::login::Login;
 
-/// Something that happened to a [`Consumer`].
+/// An event of a [`Consumer`].
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
@@ -27,29 +27,29 @@ pub enum Event<'a> {
         /// The server, as the user wrote it.
         server: &'a str,
     },
-    /// There is no connection, or none any more. The consumer connects again by itself; items keep their last values, which may be old.
+    /// There is no connection, or the connection is lost. The consumer reconnects by itself; items keep their last values, which may be stale.
     Disconnected {
         /// The server, as the user wrote it.
         server: &'a str,
-        /// Why.
+        /// The reason.
         reason: &'a str,
     },
-    /// The login is accepted and the services are known: items are asked for.
+    /// The login is accepted and the services are known; the consumer requests its items.
     Ready,
     /// An image, an update or a status of an item.
     Message(ItemMessage<'a>),
-    /// The state of an item changed without a message: the connection is lost, say.
+    /// The state of an item changed without a message, for example because the connection was lost.
     State {
         /// The item's name.
         item: &'a str,
-        /// The new state, in words.
+        /// The new state, as text.
         state: &'a str,
     },
-    /// Something that a person may want to know.
+    /// Information for the user.
     Note(&'a str),
 }
 
-/// A message of an item's.
+/// A message of an item.
 #[derive(Clone, Copy, Debug)]
 pub struct ItemMessage<'a> {
     /// The item's name.
@@ -60,19 +60,19 @@ pub struct ItemMessage<'a> {
 }
 
 impl<'a> ItemMessage<'a> {
-    /// Whether the message is an image: all fields, in place of what was known.
+    /// Returns `true` if the message is an image: all fields, which replace earlier values.
     #[must_use]
     pub fn is_image(&self) -> bool {
         self.message.class() == MessageClass::REFRESH
     }
 
-    /// Whether the message is an update: the fields that changed.
+    /// Returns `true` if the message is an update: the fields that changed.
     #[must_use]
     pub fn is_update(&self) -> bool {
         self.message.class() == MessageClass::UPDATE
     }
 
-    /// The fields; none where the message has other contents.
+    /// Returns the fields of the message; an empty list if the message has other contents.
     ///
     /// # Errors
     /// A field list that is malformed at its start.
@@ -83,13 +83,13 @@ impl<'a> ItemMessage<'a> {
         }
     }
 
-    /// The decimal number of a field; `None` where the message does not have the field, or has it blank or malformed.
+    /// Returns a field as a decimal number; `None` if the field is missing, blank or malformed.
     #[must_use]
     pub fn real(&self, fid: Fid) -> Option<Real> {
         self.fields().ok()?.find(fid).ok()??.real().ok()?
     }
 
-    /// The value of a field by its name in the dictionary; `None` where the message does not have the field.
+    /// Returns the value of a field by its name in the dictionary; `None` if the message does not have the field.
     #[must_use]
     pub fn value(&self, name: &str) -> Option<Value<'a>> {
         let field = self.dictionary.field_named(name)?;
@@ -97,7 +97,7 @@ impl<'a> ItemMessage<'a> {
     }
 }
 
-/// As people read it: the item, the kind of message and its contents.
+/// Writes the item, the kind of message and its contents as readable text.
 impl fmt::Display for ItemMessage<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.item.escape_debug(), self.message.class())?;
@@ -115,7 +115,7 @@ impl fmt::Display for ItemMessage<'_> {
     }
 }
 
-/// A consumer of items, with the connection and the loop.
+/// A consumer of items, with its own connection and event loop.
 ///
 /// ```no_run
 /// use tapeline_client::{Consumer, Event, Login};
@@ -163,7 +163,7 @@ enum Waiting {
 }
 
 impl Consumer {
-    /// A consumer of one server, such as `localhost:14002`, with the usual settings. The connection is made by [`Self::next`].
+    /// Creates a consumer of one server, such as `localhost:14002`, with default settings. [`Self::next`] opens the connection.
     ///
     /// # Errors
     /// A login that no message can hold, or the system refuses what waits for sockets.
@@ -171,7 +171,7 @@ impl Consumer {
         Self::new(vec![Endpoint::plain(server)], login, consumer::Settings::default())
     }
 
-    /// A consumer of the first of several servers that takes the connection.
+    /// Creates a consumer that connects to the first of several servers that accepts the connection.
     ///
     /// # Errors
     /// A login that no message can hold, or the system refuses what waits for sockets.
@@ -182,7 +182,7 @@ impl Consumer {
         Ok(Self { dialer, inbox: Inbox::default(), dictionary })
     }
 
-    /// Asks for items of a service, by name: prices, in MarketPrice. They are asked for again whenever they were lost.
+    /// Requests MarketPrice items of a service by name. Items that are lost are requested again.
     ///
     /// # Errors
     /// A name that no message can hold.
@@ -196,7 +196,7 @@ impl Consumer {
         Ok(())
     }
 
-    /// The next event; waits until there is one.
+    /// Returns the next event; waits until there is one.
     ///
     /// # Errors
     /// [`Error::Ended`] once the session is over for good, or the system refuses to wait for sockets.
@@ -206,7 +206,7 @@ impl Consumer {
         self.take().ok_or_else(|| Error::Ended("there is no event".to_owned()))
     }
 
-    /// The next event; waits for `timeout` at most, and returns `None` where none has come by then.
+    /// Returns the next event; waits for at most `timeout`, and returns `None` if there is no event by then.
     ///
     /// # Errors
     /// Those of [`Self::next`].

@@ -1,5 +1,5 @@
 //! A role that connects out: a consumer, or a non-interactive provider, on one connection at a time to the first of several servers that
-//! takes it.
+//! accepts it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::Error;
 use crate::connection::{JsonSettings, Note, RoleConnection, Side};
 use crate::endpoint::Endpoint;
 
-/// What happened to the connection, as opposed to what the peer said on it.
+/// An event of the connection itself, as opposed to a message of the peer.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ConnectionEvent<'a> {
@@ -22,43 +22,43 @@ pub enum ConnectionEvent<'a> {
     Connected {
         /// The server, as the user wrote it.
         server: &'a str,
-        /// What both ends agreed on.
+        /// The parameters that both ends agreed on.
         agreed: &'a Negotiated,
     },
-    /// There is no connection, or none any more. The role decides when to connect again.
+    /// There is no connection, or the connection is lost. The role decides when to reconnect.
     Disconnected {
         /// The server, as the user wrote it.
         server: &'a str,
-        /// Why.
+        /// The reason.
         reason: &'a str,
     },
-    /// Something to tell the user about the connection's JSON.
+    /// Information for the user about the connection's JSON.
     Note(Note),
 }
 
-/// What a program does with the connection of its role `R`, beside being the role's application.
+/// The program's handling of the connection of its role `R`, in addition to the role's application.
 pub trait Dialing<R> {
-    /// Something happened to the connection.
+    /// Handles an event of the connection.
     fn connection(&mut self, role: &mut R, event: ConnectionEvent<'_>);
 
-    /// The moment to send, with the outbox of the open connection: after each message of the peer's, and once a turn.
+    /// Sends messages to the outbox of the open connection. Called after each message of the peer, and once a turn.
     fn send(&mut self, _role: &mut R, _out: &mut dyn Outbox) {}
 
-    /// Before the connection is closed for good: messages that have not left this process are still with `connection`.
+    /// Called before the connection is closed for good: `connection` still holds the messages that have not left this process.
     fn closing(&mut self, _connection: &RoleConnection, _sender: &Sender<'_>) {}
 }
 
 /// A role that connects out, with an application `A`.
 pub trait Role<A> {
-    /// The services by which JSON names items.
+    /// Returns the services by which JSON names items.
     fn directory(&self) -> &Directory;
-    /// The connection is open.
+    /// Handles a connection that has opened.
     fn connected(&mut self, now: Nanos, out: &mut dyn Outbox);
-    /// A message of the peer's.
+    /// Handles a message of the peer.
     fn message(&mut self, now: Nanos, bytes: &[u8], out: &mut dyn Outbox, application: &mut A);
-    /// The connection is lost, or could not be had.
+    /// Handles a connection that is lost, or that failed to open.
     fn disconnected(&mut self, now: Nanos, application: &mut A);
-    /// Does what is due; when to be called again at the latest.
+    /// Does what is due, and returns the latest time of the next call.
     fn tick(&mut self, now: Nanos, out: &mut dyn Outbox, application: &mut A) -> Option<Nanos>;
 }
 
@@ -103,7 +103,7 @@ struct Wants {
     dictionary: Option<Arc<Dictionary>>,
 }
 
-/// An application that notes down what the role wants of the connection before the program hears of it.
+/// An application that records the role's requests to the connection before it passes each event to the program.
 #[derive(Debug)]
 pub struct Driven<'a, A> {
     application: &'a mut A,
@@ -167,8 +167,8 @@ struct Open {
 }
 
 impl<R> Dialer<R> {
-    /// For a role that has no connection yet, and servers that are tried one after the other; there is at least one. `dictionary` is what
-    /// JSON names fields by, until the role has downloaded another.
+    /// Creates a dialer for a role without a connection, and for servers that are tried in order; at least one is required. JSON names fields
+    /// by `dictionary` until the role has downloaded another.
     ///
     /// # Errors
     /// The system refuses what waits for sockets.
@@ -191,24 +191,24 @@ impl<R> Dialer<R> {
         })
     }
 
-    /// The role.
+    /// Returns the role.
     pub const fn role(&mut self) -> &mut R {
         &mut self.role
     }
 
-    /// The server that is connected to, or was tried last, as the user wrote it.
+    /// Returns the server that is connected or was tried last, as the user wrote it.
     #[must_use]
     pub fn server(&self) -> &str {
         self.endpoints.get(self.endpoint).map_or("", |endpoint| &endpoint.server)
     }
 
-    /// Messages in JSON that could not be read so far.
+    /// Returns the number of unreadable JSON messages so far.
     #[must_use]
     pub fn unreadable(&self) -> u64 {
         self.unreadable + self.open.messages.unreadable()
     }
 
-    /// What ends [`Self::wait`] from another thread.
+    /// Returns a waker that ends [`Self::wait`] from another thread.
     ///
     /// # Errors
     /// The system refuses it.
@@ -216,7 +216,7 @@ impl<R> Dialer<R> {
         Ok(self.reactor.waker()?)
     }
 
-    /// Waits until something has come, for `timeout` at most.
+    /// Waits for at most `timeout` until something is received.
     ///
     /// # Errors
     /// The system refuses to wait for sockets.
@@ -224,7 +224,7 @@ impl<R> Dialer<R> {
         Ok(self.reactor.wait(timeout)?)
     }
 
-    /// Takes what has come, does what is due, and connects or disconnects as the role wants; when to be called again at the latest.
+    /// Handles what was received, does what is due, and connects or disconnects as the role requests. Returns the latest time of the next call.
     pub fn turn<A>(&mut self, now: Nanos, application: &mut A) -> Option<Nanos>
     where
         A: Dialing<R>,
@@ -250,7 +250,7 @@ impl<R> Dialer<R> {
         next
     }
 
-    /// Calls `act` with the role and the outbox of the connection; [`Nowhere`] where there is none.
+    /// Calls `act` with the role and the outbox of the connection; with [`Nowhere`] if there is no connection.
     pub fn act<T>(&mut self, act: impl FnOnce(&mut R, &mut dyn Outbox) -> T) -> T {
         match self.open.id.and_then(|id| self.reactor.sender(id)) {
             Some(mut sender) => act(&mut self.role, &mut self.open.messages.outbox(&mut sender)),
@@ -258,13 +258,13 @@ impl<R> Dialer<R> {
         }
     }
 
-    /// Whether there is an open connection.
+    /// Returns `true` if there is an open connection.
     #[must_use]
     pub const fn is_connected(&self) -> bool {
         self.open.id.is_some()
     }
 
-    /// Sends what waits: whether all of it has left this process.
+    /// Sends buffered output. Returns `true` if all of it has left this process.
     pub fn flush(&mut self) -> bool {
         let Some(mut sender) = self.open.id.and_then(|id| self.reactor.sender(id)) else { return true };
         let is_sent = self.open.messages.outbox(&mut sender).send_waiting();
@@ -272,7 +272,7 @@ impl<R> Dialer<R> {
         is_sent && sender.unsent() == 0
     }
 
-    /// Closes the connection, where there is one. The role is not told.
+    /// Closes the connection, if there is one. The role gets no event.
     pub fn close(&mut self) {
         if let Some(id) = self.open.id {
             self.reactor.close(id);

@@ -1,10 +1,10 @@
-//! Configuration under EMA's names: `EmaConfig.xml` as it is, or the same settings in TOML.
+//! Configuration with EMA's names: `EmaConfig.xml` unchanged, or the same settings in TOML.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `tree.rs` | what both kinds of file become: names, values, lines |
-//! | `xml.rs`, `toml_file.rs` | reading them |
-//! | `schema.rs` | which settings there are, and what each may be |
+//! | `tree.rs` | the common form of both file formats: names, values, lines |
+//! | `xml.rs`, `toml_file.rs` | the readers of both formats |
+//! | `schema.rs` | the known settings and their ranges |
 //! | `check.rs` | settings that are unknown, out of range or contradict each other, each with its line |
 //! | `chosen.rs` | one consumer, provider or NI provider of a file: its connections, services and dictionary |
 //!
@@ -28,7 +28,7 @@ use tree::{Fault, Node};
 /// Bytes of a file at most: a hundred times the largest that LSEG's examples have.
 const MOST_BYTES: u64 = 4 << 20;
 
-/// A file, checked whole.
+/// A configuration file that has passed all checks.
 #[derive(Debug)]
 pub struct Config {
     file: String,
@@ -45,7 +45,7 @@ impl Config {
         Self::parse(path.display().to_string(), &text)
     }
 
-    /// The text of a file of this name.
+    /// Parses and checks the text of a file of this name.
     ///
     /// # Errors
     /// What is wrong first, with its line, and a hint.
@@ -56,12 +56,12 @@ impl Config {
         }
     }
 
-    /// Whether there is one of this name.
+    /// Returns `true` if the group has an entry of this name.
     pub fn has(&self, group: Group, name: &str) -> bool {
         group.entry(&self.root, name).is_some()
     }
 
-    /// What the file says of one consumer, provider or NI provider: the one of this name, or the file's default.
+    /// Returns the settings of one consumer, provider or NI provider: the entry of this name, or the file's default.
     ///
     /// # Errors
     /// There is none, or it wants what Tapeline does not have.

@@ -1,4 +1,4 @@
-//! Where a server is, and how to connect to it; where to listen.
+//! The address of a server and the settings of a connection to it; the address on which a server listens.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::path::Path;
@@ -10,24 +10,24 @@ use tapeline_wire::rssl::{ConnectionType, Settings, SubProtocol, Tls};
 use crate::Error;
 use crate::ema_config::Host;
 
-/// A server and how to connect to it.
+/// A server and the settings of a connection to it.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     /// Host and port, as the user wrote them.
     pub server: String,
-    /// How to connect.
+    /// The connection settings.
     pub settings: Arc<Settings>,
 }
 
 impl Endpoint {
-    /// `server`, a host and port such as `localhost:14002`, over TCP with the usual settings.
+    /// Returns the endpoint of `server`, a host and port such as `localhost:14002`, over TCP with default settings.
     #[must_use]
     pub fn plain(server: &str) -> Self {
         let settings = Settings { host: server.to_owned(), ..Settings::default() };
         Self { server: server.to_owned(), settings: Arc::new(settings) }
     }
 
-    /// As [`Self::plain`], in simplified JSON over a WebSocket.
+    /// Returns the same endpoint as [`Self::plain`], with simplified JSON over a WebSocket.
     #[must_use]
     pub fn json(server: &str) -> Self {
         let settings = Settings {
@@ -39,7 +39,7 @@ impl Endpoint {
         Self { server: server.to_owned(), settings: Arc::new(settings) }
     }
 
-    /// The addresses of the server, looked up now: a server that comes back may have others. This can take seconds.
+    /// Looks up the addresses of the server, which can change when a server comes back. This can take seconds.
     ///
     /// # Errors
     /// The name leads to no address.
@@ -48,7 +48,7 @@ impl Endpoint {
     }
 }
 
-/// The addresses of a host and port, looked up now.
+/// Looks up the addresses of a host and port.
 ///
 /// # Errors
 /// The name leads to no address.
@@ -57,7 +57,8 @@ pub fn resolve(server: &str) -> Result<Vec<SocketAddr>, Error> {
     Ok(addresses.map_err(|cause| Error::Resolve { server: server.to_owned(), cause })?.collect())
 }
 
-/// An address of this machine: `interface` itself, or the first IPv4 address of the interface of this name. Nothing is asked of the network.
+/// Returns an address of this machine: `interface` itself if it is an address, else the first IPv4 address of the interface of that name.
+/// Makes no network request.
 ///
 /// # Errors
 /// There is no such interface, or it has no IPv4 address.
@@ -83,7 +84,7 @@ fn own_address_or_host(interface: &str) -> Result<IpAddr, Error> {
 }
 
 impl Host {
-    /// How a client connects to this host. Certificates are read.
+    /// Returns the endpoint of this host for a client. Reads the certificates.
     ///
     /// # Errors
     /// A file that cannot be read or used, or an interface that this machine does not have.
@@ -102,7 +103,7 @@ impl Host {
         Ok(Endpoint { server: self.server, settings: Arc::new(settings) })
     }
 
-    /// The address at which a server listens, and the settings of its connections. Without an interface it is 127.0.0.1, and without a port
+    /// Returns the address on which a server listens, and the settings of its connections. The default interface is 127.0.0.1, the default port
     /// `usual_port`.
     ///
     /// # Errors

@@ -1,9 +1,9 @@
-//! What can go wrong before a connection is made.
+//! The errors of this crate.
 
 use std::io;
 use std::path::PathBuf;
 
-/// A file, a name or a server that is not as it should be.
+/// An error in a file, a name, a server or a session.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -12,19 +12,19 @@ pub enum Error {
     Read {
         /// The file, as the caller named it.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
-    /// A file is larger than any file of its kind.
+    /// A file exceeds the size limit of its kind.
     #[error("{} has {size} bytes; {what} has {most} at most", path.display())]
     TooLarge {
         /// The file, as the caller named it.
         path: PathBuf,
         /// Its size in bytes.
         size: u64,
-        /// Which kind of file it is.
+        /// The kind of file.
         what: &'static str,
-        /// The largest size, in bytes.
+        /// The limit in bytes.
         most: u64,
     },
     /// A line of a file is wrong.
@@ -34,55 +34,55 @@ pub enum Error {
         file: String,
         /// The line, from 1.
         line: usize,
-        /// What is wrong, and what was expected.
+        /// The fault, and what was expected.
         what: String,
-        /// What to do about it; may be empty.
+        /// Advice to the user; may be empty.
         hint: String,
     },
-    /// A server's name leads to no address.
+    /// The name of a server resolves to no address.
     #[error("cannot find the server {server}: {cause}")]
     Resolve {
         /// The server, as HOST:PORT.
         server: String,
-        /// Why.
+        /// The reason.
         cause: io::Error,
     },
-    /// This machine has no such interface, or the interface no address of IPv4.
+    /// This machine has no such interface, or the interface has no IPv4 address.
     #[error("{0}")]
     Interface(String),
-    /// A certificate, or its key, cannot be used.
+    /// A certificate or its key cannot be used.
     #[error("cannot use {what}")]
     Certificate {
         /// The files.
         what: String,
-        /// Why.
+        /// The reason.
         source: tapeline_wire::Error,
     },
-    /// A server that encrypts has no certificate.
+    /// An encrypted server has no certificate.
     #[error("an encrypted server needs a certificate and a key")]
     NoCertificate,
-    /// No message can hold what was given.
+    /// A value does not fit in any message.
     #[error(transparent)]
     Refused(#[from] tapeline_omm::Refused),
-    /// Values that are malformed.
+    /// A value is malformed.
     #[error(transparent)]
     Malformed(#[from] tapeline_omm::Malformed),
-    /// An item cannot be asked for.
+    /// An item cannot be requested.
     #[error(transparent)]
     NotOpened(#[from] tapeline_omm::role::consumer::NotOpened),
     /// An item cannot be published.
     #[error(transparent)]
     NotAdded(#[from] tapeline_omm::role::ni_provider::NotAdded),
-    /// The session is over for good: the login was refused or closed, or no connection could be had as often as was to be tried.
+    /// The session is over for good: the login was refused or closed, or the limit of connection attempts is reached.
     #[error("the session is over: {0}")]
     Ended(String),
-    /// The system refuses a connection, or its certificates cannot be had.
+    /// The system refuses a connection, or its certificates cannot be read.
     #[error(transparent)]
     Wire(#[from] tapeline_wire::Error),
 }
 
 impl Error {
-    /// What the user can do about it.
+    /// Returns advice to the user, if there is any.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {

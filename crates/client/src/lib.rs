@@ -1,7 +1,7 @@
-//! Open Message Model services from a program's side: the roles of [`tapeline_omm`] on the connections of [`tapeline_wire`].
+//! Client-side access to Open Message Model services: the roles of [`tapeline_omm`] on the connections of [`tapeline_wire`].
 //!
-//! [`Consumer`], [`Publisher`] and [`Provider`] have their connections and their loops: subscribe or publish, and take one event after
-//! the other.
+//! [`Consumer`], [`Publisher`] and [`Provider`] contain their own connections and event loop: subscribe or publish, then take events
+//! one at a time.
 //!
 //! ```no_run
 //! use tapeline_client::{Consumer, Event, Login};
@@ -16,19 +16,19 @@
 //! # Ok::<(), tapeline_client::Error>(())
 //! ```
 //!
-//! A program with a loop of its own takes the parts:
+//! A program with its own event loop uses the parts:
 //!
 //! | module | owns |
 //! |---|---|
-//! | [`dialer`] | a role that connects out: its servers, its connection, when to connect again |
-//! | [`server`] | connections that clients make |
-//! | [`connection`] | one role's messages on one connection: RWF as it is, simplified JSON converted both ways |
-//! | [`endpoint`] | where a server is, and how to connect to it |
-//! | [`login`] | who logs in |
+//! | [`dialer`] | a role that connects out: its servers, its connection, its reconnects |
+//! | [`server`] | connections from clients |
+//! | [`connection`] | one role's messages on one connection: RWF unchanged, simplified JSON converted in both directions |
+//! | [`endpoint`] | the address of a server, and the connection settings |
+//! | [`login`] | the login of a user |
 //! | [`ema_config`] | `EmaConfig.xml`, and the same settings in TOML |
-//! | [`xml`] | files of elements with the line of everything in them |
+//! | [`xml`] | XML files, read with line numbers |
 //!
-//! Nothing is printed here: what a program may want to say comes back as data.
+//! This crate prints nothing: messages for the user are returned as data.
 
 #![forbid(unsafe_code)]
 

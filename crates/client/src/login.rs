@@ -1,14 +1,14 @@
-//! Who logs in.
+//! The login of a user.
 
 use std::fmt;
 
 use tapeline_omm::domain::LoginRequest;
 use tapeline_omm::domain::login::{self, LoginAttributes, ROUND_TRIP_WANTED};
 
-/// The longest name of a user that a message key holds, in bytes.
+/// The maximum length of a user name in a message key, in bytes.
 pub const LONGEST_USER: usize = 255;
 
-/// What a login says. `Debug` does not show the password.
+/// The contents of a login. `Debug` does not show the password.
 #[derive(Clone)]
 pub struct Login {
     user: String,
@@ -19,7 +19,7 @@ pub struct Login {
 }
 
 impl Login {
-    /// A user by name, of 1 to [`LONGEST_USER`] bytes: without a password, as application 256 from `127.0.0.1/net`.
+    /// Creates a login of a user name of 1 to [`LONGEST_USER`] bytes: no password, application 256, position `127.0.0.1/net`.
     #[must_use]
     pub fn user(name: &str) -> Self {
         Self {
@@ -31,37 +31,37 @@ impl Login {
         }
     }
 
-    /// With a password.
+    /// Sets the password; the default is none.
     #[must_use]
     pub fn with_password(self, password: Option<String>) -> Self {
         Self { password, ..self }
     }
 
-    /// As the application that permissioning systems know by this number.
+    /// Sets the number by which permissioning systems know the application; the default is 256.
     #[must_use]
     pub fn with_application_id(self, application_id: u16) -> Self {
         Self { application_id: application_id.to_string(), ..self }
     }
 
-    /// From this position: an address, and a network or host.
+    /// Sets the position: an address, and a network or host; the default is `127.0.0.1/net`.
     #[must_use]
     pub fn with_position(self, position: &str) -> Self {
         Self { position: position.to_owned(), ..self }
     }
 
-    /// Whether the consumer answers the round-trip messages by which a provider measures latency.
+    /// Sets whether the consumer answers the round-trip messages by which a provider measures latency; the default is `true`.
     #[must_use]
     pub fn with_round_trips(self, takes_round_trips: bool) -> Self {
         Self { takes_round_trips, ..self }
     }
 
-    /// The user's name.
+    /// Returns the name of the user.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.user
     }
 
-    /// The login request.
+    /// Returns the login request.
     #[must_use]
     pub fn request(&self) -> LoginRequest<'_> {
         let request = LoginRequest::new(self.user.as_bytes());

@@ -1,6 +1,6 @@
 //! What a user may have meant.
 
-/// The known word at most two typing errors away from `unknown`, or the first that continues it behind a dot.
+/// Returns the known word at most two typing errors away from `unknown`, or the first known word that continues `unknown` after a dot.
 #[must_use]
 pub fn nearest<'a>(unknown: &str, known: &[&'a str]) -> Option<&'a str> {
     let near = known.iter().map(|key| (distance(unknown, key), *key)).min().filter(|(far, _)| *far <= 2);

@@ -1,4 +1,4 @@
-//! An interactive provider with a loop of its own: it serves items to the consumers that ask for them.
+//! An interactive provider with its own event loop: it serves items to the consumers that request them.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
@@ -27,26 +27,26 @@ const SERVICE_ID: u16 = 1;
 /// The longest wait between two looks at what is due.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
 
-/// Something that a consumer of a [`Provider`] did.
+/// An action of a consumer of a [`Provider`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Request {
     /// A user has logged in.
     LoggedIn(String),
-    /// A consumer has asked for an item, which has no values yet: [`Provider::publish`] answers, or [`Provider::close_item`].
+    /// A consumer has requested an item that has no values yet. Answer with [`Provider::publish`] or [`Provider::close_item`].
     Opened(String),
-    /// Something that a person may want to know of a consumer's JSON.
+    /// Information for the user about a consumer's JSON.
     Note(String),
-    /// A consumer's connection is over: who it was, and why.
+    /// A consumer's connection is closed.
     Closed {
         /// The user's name.
         user: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
 
-/// Serves the items of one service to everybody who connects. The last value of each field is kept, for images.
+/// A provider that serves the items of one service to every consumer that connects. It keeps the last value of each field for images.
 ///
 /// ```no_run
 /// use std::time::Duration;
@@ -91,7 +91,7 @@ struct Client {
 }
 
 impl Provider {
-    /// Listens, and serves prices as items of a service of this name.
+    /// Listens on an address, and serves prices as items of the named service.
     ///
     /// # Errors
     /// The port cannot be had.
@@ -101,7 +101,7 @@ impl Provider {
         Self::listen_with(address, service, settings)
     }
 
-    /// As [`Self::listen`], with other settings of the connections: TLS, compression, buffers.
+    /// Does the same as [`Self::listen`], with other connection settings: TLS, compression, buffers.
     ///
     /// # Errors
     /// The port cannot be had.
@@ -127,13 +127,13 @@ impl Provider {
         Ok(Self { reactor, connections: Connections::default(), market, address })
     }
 
-    /// Where it listens: with the port that the system chose, where port 0 was asked for.
+    /// Returns the address on which the provider listens, with the port that the system chose if port 0 was requested.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Publishes fields of an item: the image for those who wait for it, and an update for those who have it.
+    /// Publishes fields of an item: an image to consumers that wait for one, an update to consumers that have one.
     ///
     /// # Errors
     /// Values that no message can hold.
@@ -149,8 +149,8 @@ impl Provider {
         Ok(())
     }
 
-    /// Closes an item for all who have it open or wait for it, and says why. A consumer that takes nothing at this moment keeps its stream, which
-    /// has no more updates.
+    /// Closes an item for all consumers that have it open or wait for it, with `why` as the reason. A consumer whose connection has no capacity
+    /// at this moment keeps its stream, which has no more updates.
     pub fn close_item(&mut self, item: &str, why: &str) {
         self.market.items.remove(item);
         let now = Nanos(monotonic_ns());
@@ -171,7 +171,7 @@ impl Provider {
         }
     }
 
-    /// The next request; waits for `timeout` at most.
+    /// Returns the next request; waits for at most `timeout`.
     ///
     /// # Errors
     /// The system refuses to wait for sockets.

@@ -1,4 +1,4 @@
-//! A non-interactive provider with a loop of its own: it publishes items to a hub, unasked.
+//! A non-interactive provider with its own event loop: it publishes items to a hub without requests.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ const LONGEST_IMAGE: usize = 64 << 10;
 /// The longest wait between two looks at what is due.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
-/// Publishes items of one service to a hub. The last value of each field is kept, so that each connection begins with images.
+/// A publisher of the items of one service to a hub. It keeps the last value of each field, so that each connection begins with images.
 ///
 /// ```no_run
 /// use tapeline_client::{Login, Publisher};
@@ -65,8 +65,8 @@ struct Item {
 }
 
 impl Publisher {
-    /// A publisher of one service, by its number and name, to a hub such as `localhost:14003`. The connection is made by
-    /// [`Self::publish`] and [`Self::flush`].
+    /// Creates a publisher of one service, by number and name, to a hub such as `localhost:14003`. [`Self::publish`] and [`Self::flush`] open
+    /// the connection.
     ///
     /// # Errors
     /// A login or service that no message can hold, or the system refuses what waits for sockets.
@@ -85,8 +85,8 @@ impl Publisher {
         Ok(Self { dialer, service_id, board: Board::default() })
     }
 
-    /// Publishes fields of an item: its image, where the hub does not have that yet, else an update. Without a connection, or where the hub
-    /// takes nothing, the newest value of each field waits.
+    /// Publishes fields of an item: an image if the hub has none yet, else an update. Without a connection, or while the connection has no
+    /// capacity, the newest value of each field is buffered.
     ///
     /// # Errors
     /// Values that no message can hold; [`Error::Ended`] once the session is over for good.
@@ -120,17 +120,17 @@ impl Publisher {
         }
     }
 
-    /// Whether the hub has let this publisher in.
+    /// Returns `true` if the hub has accepted the login of this publisher.
     pub fn is_ready(&mut self) -> bool {
         self.dialer.role().is_ready()
     }
 
-    /// Why there was no connection, since this was asked last.
+    /// Returns the reason of the last disconnect, and clears it; `None` if there was none since the last call.
     pub fn disconnected(&mut self) -> Option<String> {
         self.board.reason.take()
     }
 
-    /// Does what is due, and waits for `timeout` at most until the hub says something.
+    /// Does what is due, then waits for at most `timeout` until the hub sends something.
     ///
     /// # Errors
     /// [`Error::Ended`] once the session is over for good, or the system refuses to wait for sockets.
@@ -144,7 +144,7 @@ impl Publisher {
         self.dialer.wait(due.min(timeout))
     }
 
-    /// Withdraws nothing, logs out and closes the connection.
+    /// Logs out and closes the connection without withdrawing any item.
     pub fn close(mut self) {
         let Self { dialer, board, .. } = &mut self;
         dialer.act(|provider, out| provider.log_out(out, board));

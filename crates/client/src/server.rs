@@ -1,19 +1,19 @@
-//! Connections that clients make: the state of each, from its opening to its end.
+//! Connections from clients: the state of each, from open to close.
 
 use std::collections::HashMap;
 
 use tapeline_measure::Nanos;
 use tapeline_wire::rssl::{ConnectionId, Event, Negotiated, Reactor, Sender};
 
-/// What a server does with one connection.
+/// The server's handling of its connections.
 pub trait Serve {
     /// The state of a connection.
     type Client;
 
-    /// A connection has been opened.
+    /// Creates the state of a connection that has opened.
     fn open(&mut self, agreed: &Negotiated, now: Nanos) -> Self::Client;
 
-    /// A client has its turn: a message of the client's, or what is due. An error ends the connection, with this reason.
+    /// Handles a message of a client, or does what is due. An error closes the connection with that reason.
     ///
     /// # Errors
     /// Why the connection is to end.
@@ -26,17 +26,17 @@ pub trait Serve {
         now: Nanos,
     ) -> Result<(), String>;
 
-    /// A client has ended its connection: messages that wait to be sent never will be.
+    /// Called when a client has closed its connection: messages that are still queued will not be sent.
     fn closing(&mut self, _client: &Self::Client, _sender: &Sender<'_>) {}
 
-    /// A connection is over, for this reason.
+    /// Handles the end of a connection, with its reason.
     fn closed(&mut self, id: ConnectionId, client: Self::Client, reason: &str);
 }
 
 /// The open connections of a server.
 #[derive(Debug)]
 pub struct Connections<S: Serve> {
-    /// Each by its connection.
+    /// The state of each connection, by its id.
     pub open: HashMap<ConnectionId, S::Client>,
 }
 
@@ -47,7 +47,7 @@ impl<S: Serve> Default for Connections<S> {
 }
 
 impl<S: Serve> Connections<S> {
-    /// Takes what the connections have received.
+    /// Handles what the connections have received.
     pub fn receive(&mut self, server: &mut S, reactor: &mut Reactor, now: Nanos) {
         while let Some((id, event, mut sender)) = reactor.next(now) {
             let message = match event {
@@ -90,7 +90,7 @@ impl<S: Serve> Connections<S> {
         }
     }
 
-    /// This side ends.
+    /// Ends all connections from this side.
     pub fn leave(&mut self, server: &mut S) {
         for (id, client) in self.open.drain() {
             server.closed(id, client, "this side ends");

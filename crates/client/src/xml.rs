@@ -1,4 +1,4 @@
-//! Files of elements with attributes, as LSEG's tools and their settings are: read with the line of everything in them.
+//! Files of elements with attributes, the format of LSEG's tools and their settings, read with line numbers.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -8,24 +8,24 @@ use quick_xml::{Reader, XmlVersion};
 
 use crate::Error;
 
-/// What is wrong with a file, and where.
+/// A fault in a file, with its line.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// From 1.
+    /// The line, from 1.
     pub line: usize,
-    /// What is wrong, and what was expected.
+    /// The fault, and what was expected.
     pub what: String,
-    /// What to do about it; may be empty.
+    /// Advice to the user; may be empty.
     pub hint: String,
 }
 
 impl Fault {
-    /// A fault on a line, from 1; `hint` may be empty.
+    /// Creates a fault on a line, from 1; `hint` may be empty.
     pub fn new(line: usize, what: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { line, what: what.into(), hint: hint.into() }
     }
 
-    /// The error that names the file too.
+    /// Returns an error that also names the file.
     #[must_use]
     pub fn in_file(self, file: &str) -> Error {
         let Self { line, what, hint } = self;
@@ -33,7 +33,7 @@ impl Fault {
     }
 }
 
-/// The text of a file of at most `most` bytes; `what` is what such a file is.
+/// Reads the text of a file of at most `most` bytes; `what` names the kind of file in errors.
 ///
 /// # Errors
 /// The file cannot be read, or is larger.
@@ -46,20 +46,20 @@ pub fn text(path: &Path, most: u64, what: &'static str) -> Result<String, Error>
     std::fs::read_to_string(path).map_err(read)
 }
 
-/// What comes next in a file.
+/// The next part of a file.
 #[derive(Debug)]
 pub enum Tag<'a> {
     /// An element begins.
     Open(BytesStart<'a>),
     /// An element without contents.
     Empty(BytesStart<'a>),
-    /// The last element that began ends.
+    /// The innermost open element ends.
     Close,
     /// Text that is not blank.
     Text,
 }
 
-/// The tags of a text one by one.
+/// The tags of a text, one at a time.
 #[derive(Debug)]
 pub struct Tags<'a> {
     reader: Reader<&'a [u8]>,
@@ -70,13 +70,13 @@ pub struct Tags<'a> {
 }
 
 impl<'a> Tags<'a> {
-    /// At the start of the text.
+    /// Creates a reader at the start of the text.
     pub fn new(text: &'a str) -> Self {
         let text = text.trim_start_matches('\u{feff}');
         Self { reader: Reader::from_str(text), text: text.as_bytes(), at: 0, line: 1 }
     }
 
-    /// The next one; `None` at the end. Comments and declarations are passed over.
+    /// Returns the next tag; `None` at the end. Skips comments and declarations.
     ///
     /// # Errors
     /// What is no XML, or a document type: it could say what no reader of such files expects.
@@ -102,7 +102,7 @@ impl<'a> Tags<'a> {
         }
     }
 
-    /// The line on which the last tag begins.
+    /// Returns the line on which the last tag begins.
     pub const fn line(&self) -> usize {
         self.line
     }
@@ -115,7 +115,7 @@ impl<'a> Tags<'a> {
     }
 }
 
-/// The attributes of an element on this line, in their order.
+/// Returns the attributes of an element on this line, in their order.
 pub fn attributes<'e>(
     element: &'e BytesStart<'_>,
     line: usize,
@@ -135,12 +135,12 @@ pub fn attributes<'e>(
 const MOST_DEEP: usize = 16;
 const MOST_ELEMENTS: usize = 100_000;
 
-/// An element with all that is in it.
+/// An element with its contents.
 #[derive(Debug)]
 pub struct Element {
     /// The element's name.
     pub name: String,
-    /// Where it begins, from 1.
+    /// The line on which the element begins, from 1.
     pub line: usize,
     attributes: Vec<(String, String)>,
     /// The elements in it, in their order.
@@ -148,7 +148,7 @@ pub struct Element {
 }
 
 impl Element {
-    /// The root element of a text. Text between elements is passed over.
+    /// Parses the root element of a text. Skips text between elements.
     ///
     /// # Errors
     /// What is no XML, or too much of it.
@@ -197,12 +197,12 @@ impl Element {
         Ok(Self { name: start.name().as_ref().to_owned(), line, attributes, children: Vec::new() })
     }
 
-    /// The attribute of this name.
+    /// Returns the attribute of this name, if there is one.
     pub fn attribute(&self, name: &str) -> Option<&str> {
         self.attributes.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
     }
 
-    /// The attribute of this name, which has to be there.
+    /// Returns the attribute of this name, which is required.
     ///
     /// # Errors
     /// It is not.
@@ -210,7 +210,7 @@ impl Element {
         self.attribute(name).ok_or_else(|| self.fault(format!("{} has no {name}", self.name), ""))
     }
 
-    /// The one child, which has to be called so.
+    /// Returns the only child, which must have this name.
     ///
     /// # Errors
     /// There is none, several, or another.
@@ -226,14 +226,14 @@ impl Element {
         }
     }
 
-    /// That this element is none of those that can be within `parent`.
+    /// Returns the fault that this element is not permitted in `parent`.
     pub fn unexpected(&self, parent: &str, known: &[&str]) -> Fault {
         let what = format!("{} has no place in {parent}; expected {}", self.name, known.join(" or "));
         let hint = crate::nearest(&self.name, known).map(|near| format!("there is {near}"));
         self.fault(what, hint.unwrap_or_default())
     }
 
-    /// Something wrong on its line.
+    /// Returns a fault on the line of this element.
     pub fn fault(&self, what: impl Into<String>, hint: impl Into<String>) -> Fault {
         Fault::new(self.line, what, hint)
     }

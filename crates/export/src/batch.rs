@@ -5,9 +5,9 @@ use tapeline_omm::Real;
 
 use crate::table::{Kind, Table};
 
-/// The rows of a full batch: as many as DuckDB gives one thread to read, so that a row group is one thread's.
+/// Rows of a full batch: the number that DuckDB gives one thread to read, so that each row group is read by one thread.
 pub const MOST_ROWS: usize = 122_880;
-/// The bytes of text and the like of a full batch.
+/// Bytes of text and binary values of a full batch.
 pub const MOST_TEXT: usize = 16 << 20;
 
 /// Digits of a price behind the point: what Databento's prices have, and more than any exchange's.
@@ -15,14 +15,15 @@ pub(crate) const PRICE_PLACES: u32 = 9;
 /// The first number that a price of 18 digits does not hold.
 const PRICE_END: i64 = 1_000_000_000_000_000_000;
 
-/// How prices and sizes are held.
+/// The representation of prices and sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Numbers {
-    /// Prices as decimals of 18 digits, nine of them behind the point, sizes whole: what is not exact so is refused.
+    /// Prices as decimals of 18 digits, nine of them after the point; sizes as whole numbers. A value that is not exact
+    /// in this form is refused.
     Exact,
-    /// Prices as doubles, as kdb+ has them, sizes whole.
+    /// Prices as doubles, as in kdb+; sizes as whole numbers.
     WholeSizes,
-    /// All as doubles.
+    /// Prices and sizes as doubles.
     Double,
 }
 
@@ -98,7 +99,7 @@ pub(crate) fn texts<'a>(bytes: &'a [u8], ends: &'a [usize]) -> impl Iterator<Ite
 }
 
 impl Batch {
-    /// None yet.
+    /// Creates an empty batch.
     #[must_use]
     pub fn new(table: Table, numbers: Numbers) -> Self {
         let columns = table.columns().iter();
@@ -110,25 +111,25 @@ impl Batch {
         Self { table, numbers, rows: 0, columns: columns.collect() }
     }
 
-    /// Whose rows they are.
+    /// Returns the table of the rows.
     #[must_use]
     pub const fn table(&self) -> Table {
         self.table
     }
 
-    /// How its numbers are held.
+    /// Returns how prices and sizes are stored.
     #[must_use]
     pub const fn numbers(&self) -> Numbers {
         self.numbers
     }
 
-    /// How many there are.
+    /// Returns the number of rows.
     #[must_use]
     pub const fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Whether it is to be written before another row comes.
+    /// Returns `true` if the batch must be written before another row is added.
     #[must_use]
     pub fn is_full(&self) -> bool {
         let text = |cells: &Cells| match &cells.values {
@@ -138,7 +139,7 @@ impl Batch {
         self.rows >= MOST_ROWS || self.columns.iter().map(text).sum::<usize>() >= MOST_TEXT
     }
 
-    /// Bytes that its rows take.
+    /// Returns the memory of the rows, in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let of_values = |values: &Values| match values {
@@ -150,7 +151,7 @@ impl Batch {
         self.columns.iter().map(|cells| size_of_val(&cells.levels[..]) + of_values(&cells.values)).sum()
     }
 
-    /// Takes all rows out. The room for them stays.
+    /// Removes all rows, without freeing memory.
     pub fn clear(&mut self) {
         self.rows = 0;
         for cells in &mut self.columns {

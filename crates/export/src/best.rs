@@ -9,7 +9,7 @@ use tapeline_omm::{Real, fid};
 use crate::Error;
 use crate::message::{ns_of_day, real};
 
-/// For how many items quotes are carried on: a few hundred megabytes.
+/// Maximum number of items whose quotes are carried on: a few hundred megabytes.
 pub const MOST_ITEMS: usize = 1_000_000;
 
 /// What is known of an item. `None`: there is none, or nothing was said.

@@ -5,11 +5,11 @@ use tapeline_omm::{Real, fid};
 
 use crate::message::{ns_of_day, real};
 
-/// Who came to trade, by the numbers of AGGRS_SID1.
+/// The side that initiated a trade, by the values of AGGRS_SID1.
 pub const AGGRESSORS: [&str; 3] = ["", "buy", "sell"];
-/// Which side has too many shares, by the numbers of IMB_SIDE.
+/// The side with the imbalance, by the values of IMB_SIDE.
 pub const IMBALANCES: [&str; 5] = ["", "none", "buy", "sell", "insufficient"];
-/// How far the near price is from the nearest best bid or ask, by the numbers of IMB_VA_IND: the letters of ITCH.
+/// Distance of the near price from the nearest best bid or ask, by the values of IMB_VA_IND: the letters of ITCH.
 pub const VARIATIONS: [&str; 14] = ["", "1", "2", "3", "4", "5", "6", "7", "8", "9", "L", "A", "B", "C"];
 
 /// What a number of an enumeration is called: `Some(None)` where nothing is said, and `None` for a number that has no word, or

@@ -1,52 +1,52 @@
-//! What can go wrong.
+//! Errors of an export.
 
 use std::io;
 
 use tapeline_omm::Malformed;
 
-/// Why ticks do not become rows, or rows no file.
+/// Why ticks could not be converted to rows, or rows could not be written to a file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Whoever published it: its message is none.
+    /// Publisher: a tick's message is malformed.
     #[error("the message of tick {seq} cannot be read")]
     Message {
-        /// The tick.
+        /// The tick's sequence.
         seq: u64,
-        /// Where it is broken.
+        /// The fault in the message.
         source: Malformed,
     },
-    /// A number that is not exact in its column.
+    /// A number that its column cannot represent exactly.
     #[error("tick {seq} has {value} where column {column} holds {expected}")]
     Number {
-        /// The tick.
+        /// The tick's sequence.
         seq: u64,
         /// The column.
         column: &'static str,
         /// The number.
         value: String,
-        /// What the column holds.
+        /// What the column can represent.
         expected: &'static str,
     },
-    /// The caller's, or the journal's: too many to carry quotes on for.
+    /// Caller or journal: more items than quotes are carried on for.
     #[error("there are more than {0} items")]
     Items(usize),
-    /// The caller's: rows that are to be sorted take more memory than they may.
+    /// Caller: the rows to be sorted exceed the memory limit.
     #[error("the rows that are to be sorted take more than {0} bytes")]
     SortLimit(u64),
-    /// A text with a zero byte, which ends a symbol of kdb+.
+    /// A text with a zero byte, which would end a kdb+ symbol.
     #[error("kdb+ cannot hold a row")]
     Kdb(#[from] tapeline_kdb::Refused),
-    /// The machine's: a file cannot be written.
+    /// Machine: a file cannot be written.
     #[error("cannot write")]
     Io(#[from] io::Error),
-    /// The machine's, through the library that writes Parquet.
+    /// Machine: an error from the library that writes Parquet.
     #[error("cannot write Parquet")]
     Parquet(#[from] parquet::errors::ParquetError),
 }
 
 impl Error {
-    /// What can be done about it.
+    /// Returns advice for the user, where there is any.
     #[must_use]
     pub fn hint(&self) -> Option<&'static str> {
         match self {

@@ -12,7 +12,7 @@ use crate::table::{Kind, Table};
 /// Where the room for a message begins; a longer one doubles it.
 const ROOM: usize = 1 << 16;
 
-/// A log that is being written: the file that `-11!` replays.
+/// A kdb+ log being written: the file that `-11!` replays.
 #[derive(Debug)]
 pub struct KdbLog<W> {
     out: W,
@@ -21,7 +21,7 @@ pub struct KdbLog<W> {
 }
 
 impl<W: Write> KdbLog<W> {
-    /// Begins one.
+    /// Begins a log.
     ///
     /// # Errors
     /// It cannot be written.
@@ -32,7 +32,9 @@ impl<W: Write> KdbLog<W> {
         Ok(Self { out, writer, room })
     }
 
-    /// Writes a batch's rows as `` (`upd;`trade;columns) ``, as a tickerplant logs them, and takes them out of the batch. No value is the
+    /// Writes a batch's rows as `` (`upd;`trade;columns) ``, as a tickerplant logs them, and removes them from the
+    /// batch. A missing value is the type's null, times are timestamps; symbols, strings, longs, floats and booleans
+    /// have their q types.
     /// type's null, times are timestamps; symbols, strings, longs, floats and booleans what they are in q.
     ///
     /// # Errors
@@ -50,7 +52,7 @@ impl<W: Write> KdbLog<W> {
         Ok(())
     }
 
-    /// What it was written to.
+    /// Returns the output.
     pub fn finish(self) -> W {
         self.out
     }
@@ -95,7 +97,7 @@ fn spread<T: Copy>(levels: &[i16], mut values: impl Iterator<Item = T>, null: T)
     levels.iter().map(|level| if *level == 1 { values.next().unwrap_or(null) } else { null }).collect()
 }
 
-/// The types of a table's columns as a log has them, which are all that tells one there: a log has no names.
+/// Returns the types of a table's columns in a log. The log itself has no column names.
 #[must_use]
 pub fn types(table: Table, numbers: Numbers) -> Vec<Type> {
     let kinds = table.columns().iter().map(|column| column.kind);
@@ -110,7 +112,7 @@ pub fn types(table: Table, numbers: Numbers) -> Vec<Type> {
     types.collect()
 }
 
-/// The tables as q defines them, empty: what a log's messages are inserted into.
+/// Returns the q definitions of the empty tables into which a log's messages are inserted.
 #[must_use]
 pub fn schema(tables: &[Table], numbers: Numbers) -> String {
     let mut text = String::new();

@@ -1,10 +1,12 @@
-//! Ticks as rows of tables, and the files that others read: Parquet, and the logs of kdb+.
+//! Ticks as rows of tables, and files that other programs read: Parquet, and kdb+ logs.
 //!
-//! [`Rows`] takes ticks apart into the tables of [`Table`], each row into a [`Batch`] that a [`Sink`] gives. A batch becomes a row
-//! group of a [`ParquetFile`] or a message of a [`KdbLog`]; which file, and when, is the sink's. Nothing of a tick
-//! is left out in silence: what no column has is a row of [`Table::Fields`], and what a column cannot hold is an [`Error`].
+//! [`Rows`] splits ticks into rows of the tables of [`Table`], each row into a [`Batch`] that a [`Sink`] provides. A
+//! batch becomes a row group of a [`ParquetFile`] or a message of a [`KdbLog`]; the sink decides which file, and when.
+//! No part of a tick is dropped silently: a field without a column is a row of [`Table::Fields`], and a value that a
+//! column cannot represent is an [`Error`].
 //!
-//! Memory is bounded by [`MOST_ROWS`] and [`MOST_TEXT`] for each batch, and [`MOST_ITEMS`] items whose quotes are carried on.
+//! Memory is bounded by [`MOST_ROWS`] and [`MOST_TEXT`] for each batch, and by [`MOST_ITEMS`] items whose quotes are
+//! carried on.
 //!
 //! ```
 //! use tapeline_export::{Batch, Error, Numbers, ParquetFile, Rows, Sink, Table};

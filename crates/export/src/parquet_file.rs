@@ -19,7 +19,7 @@ use crate::table::{Column, Kind, Table};
 /// Digits of a price: as many as 64 bits hold.
 const PRICE_DIGITS: i32 = 18;
 
-/// A file that is being written.
+/// A Parquet file of one table, being written.
 pub struct ParquetFile<W: Write + Send> {
     writer: SerializedFileWriter<W>,
     rows: u64,
@@ -32,7 +32,7 @@ impl<W: Write + Send> std::fmt::Debug for ParquetFile<W> {
 }
 
 impl<W: Write + Send> ParquetFile<W> {
-    /// Begins one: its columns are the table's, each with its logical type, all of them optional.
+    /// Begins a file with the table's columns, each with its logical type, all optional.
     ///
     /// # Errors
     /// It cannot be written.
@@ -40,7 +40,7 @@ impl<W: Write + Send> ParquetFile<W> {
         Self::begin_sorted(out, table, numbers, None)
     }
 
-    /// The same, of rows that come in this order, which its row groups say.
+    /// Begins a file of rows sorted in this order, which its row groups record.
     ///
     /// # Errors
     /// It cannot be written.
@@ -72,7 +72,7 @@ impl<W: Write + Send> ParquetFile<W> {
         Ok(Self { writer, rows: 0 })
     }
 
-    /// Writes a batch's rows as a row group, and takes them out of the batch.
+    /// Writes a batch's rows as a row group, and removes them from the batch.
     ///
     /// # Errors
     /// They cannot be written; the file is good for nothing then.
@@ -100,13 +100,13 @@ impl<W: Write + Send> ParquetFile<W> {
         Ok(())
     }
 
-    /// How many rows it has.
+    /// Returns the number of rows written.
     #[must_use]
     pub const fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// Writes its end: without that nobody reads it.
+    /// Writes the footer, without which the file cannot be read.
     ///
     /// # Errors
     /// It cannot be written.

@@ -6,25 +6,27 @@ use tapeline_plant::tick::{Flags, Header, Kind};
 /// A day in ns.
 const DAY_NS: u64 = 86_400_000_000_000;
 
-/// What of a tick is news: which tables of market data have a row for it.
+/// What is new in a tick: the tables of market data that get a row for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RowKind {
-    /// It brings a trade: it has a price of the last one, and is no image, or one whose trade is its news, as an item's first can be.
-    /// That is an image whose trade was when the tick's event was, and the row of a kdb+ client that was the first of its item: rows are
-    /// never published again. Of other images the trade was told before, or may be long ago.
+    /// The tick has a new trade: it has a last trade price, and it is an update or an image whose trade is new, as an
+    /// item's first image can be. The trade of an image is new if its time is the time of the tick's event, or in the
+    /// first row of an item from a kdb+ client: such rows are never published again. In any other image the trade was
+    /// published before, or may be old.
     pub trade: bool,
-    /// It brings a trade that was broken: an update that names one, its number, price or size, or an image that stands in for such an
-    /// update, which has CAN_TIM_NS as the time of the tick's event.
+    /// The tick has a broken trade: an update that names one, its number, price or size, or an image that replaces such
+    /// an update, with CAN_TIM_NS as the time of the tick's event.
     pub broken: bool,
-    /// It brings the state of an auction: an update with any of its fields, or an image that stands in for such an update, which has
-    /// IMB_TIM_NS as the time of the tick's event.
+    /// The tick has the state of an auction: an update with any auction field, or an image that replaces such an
+    /// update, with IMB_TIM_NS as the time of the tick's event.
     pub auction: bool,
-    /// It brings the best bid or ask, or the size of either. An image has all fields, so that those without a value bring nothing.
+    /// The tick has the best bid or ask, or the size of either. An image has all fields, and fields without a value do
+    /// not count.
     pub quote: bool,
 }
 
 impl RowKind {
-    /// That of a tick with these fields.
+    /// Returns the kind of a tick with these fields.
     ///
     /// # Errors
     /// A fault in the fields.

@@ -16,19 +16,19 @@ use crate::message::{Fault, double, ns_of_day, real};
 use crate::row_kind::RowKind;
 use crate::table::Table;
 
-/// Where rows go.
+/// The destination of rows.
 pub trait Sink {
-    /// Whether rows of this table are wanted.
+    /// Returns `true` if the sink takes rows of this table.
     fn wants(&self, table: Table) -> bool;
 
-    /// A batch of this table with room for another row; one that is full is to be written first.
+    /// Returns a batch of this table with space for another row. Write a full batch first.
     ///
     /// # Errors
     /// It cannot be written.
     fn batch(&mut self, table: Table) -> Result<&mut Batch, Error>;
 }
 
-/// Takes ticks apart into rows.
+/// Splits ticks into rows.
 #[derive(Debug, Default)]
 pub struct Rows {
     bests: Bests,
@@ -37,7 +37,7 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// The rows of a tick, in the order of [`Table::ALL`].
+    /// Adds the rows of a tick to the sink, in the order of [`Table::ALL`].
     ///
     /// # Errors
     /// Its message is malformed, a column does not hold a number, or the sink fails. What was given of this tick's rows stays given.
@@ -45,7 +45,7 @@ impl Rows {
         self.take_apart(tick, to).map_err(|fault| fault.at(tick.header.seq.0))
     }
 
-    /// Ticks are missing here: quotes from before are not carried on.
+    /// Clears the quotes carried on, because ticks are missing at this point.
     pub fn forget(&mut self) {
         self.bests.forget_all();
     }

@@ -4,12 +4,12 @@ use crate::Error;
 use crate::batch::{Batch, Values};
 use crate::table::Table;
 
-/// By which time the rows of an item are sorted.
+/// The time by which the rows of an item are sorted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SortBy {
-    /// When the plant published the tick.
+    /// The time at which the plant published the tick.
     Published,
-    /// When the event was; where a table has no such column, when it was published.
+    /// The time of the event; in a table without that column, the time of publication.
     Event,
 }
 
@@ -50,9 +50,10 @@ impl Places {
 }
 
 impl Batch {
-    /// Gives all rows in the order of items and times, in batches that are [full](Self::is_full) but for the last; those without a name
-    /// come first, and rows of one item and time stay in their order. Takes them out of this batch. Meanwhile it takes up to 8 bytes more for
-    /// each row, and for each cell of columns that do not have one in every row.
+    /// Writes all rows in the order of items and times, in batches that are [full](Self::is_full) except the last, and
+    /// removes them from this batch. Rows without a name come first; rows with the same item and time stay in their
+    /// order. Takes up to 8 more bytes of memory meanwhile for each row, and for each cell of columns that do not have
+    /// one in every row.
     ///
     /// # Errors
     /// `write` fails.

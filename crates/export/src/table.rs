@@ -1,21 +1,21 @@
 //! The tables and their columns.
 
-/// What the cells of a column are.
+/// The type of a column's cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A whole number of 64 bits.
     Whole,
-    /// A price: 18 digits, nine of them behind the point, unless doubles are asked for.
+    /// A price: 18 digits, nine of them after the point, unless doubles are requested.
     Price,
-    /// How many: a whole number of 64 bits, unless doubles are asked for.
+    /// A quantity: a whole number of 64 bits, unless doubles are requested.
     Size,
     /// A double.
     Double,
-    /// A point in time: ns since 1970, UTC.
+    /// A time: ns since 1970, UTC.
     Time,
-    /// Yes or no.
+    /// A boolean.
     Flag,
-    /// Text of which there are few: a symbol, a name.
+    /// Text with few different values: a symbol, a name.
     Symbol,
     /// Text.
     Text,
@@ -26,14 +26,15 @@ pub enum Kind {
 /// A column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Its name. In kdb+ `name` is `sym`, as its tick tables have it.
+    /// The column's name. In kdb+ `name` is `sym`, as in its tick tables.
     pub name: &'static str,
-    /// What its cells are.
+    /// The type of the column's cells.
     pub kind: Kind,
 }
 
 impl Column {
-    /// Its name in kdb+, which calls an item `sym`; an underscore is an operator of q's, and best left out of names.
+    /// Returns the column's name in kdb+: an item's name is `sym`, and underscores are removed, because the underscore
+    /// is a q operator.
     #[must_use]
     pub fn kdb_name(&self) -> String {
         match self.name {
@@ -43,16 +44,17 @@ impl Column {
     }
 }
 
-/// A table. The first two columns of each are `time`, when the plant published the tick, and `name`, the item's.
+/// A table. The first two columns of each are `time`, the time at which the plant published the tick, and `name`, the
+/// item's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Table {
     /// Every tick, one row each.
     Ticks,
-    /// Trades, and trades that were broken: ticks that [bring](crate::RowKind) one.
+    /// Trades and broken trades: ticks that [have](crate::RowKind) one.
     Trades,
-    /// The best bid and ask, whole, after each tick that [brings](crate::RowKind) anything of it.
+    /// The best bid and ask, complete, after each tick that [changes](crate::RowKind) either.
     Quotes,
-    /// Entries of market by order messages: what was added, changed or deleted.
+    /// Entries of market by order messages: orders added, changed or deleted.
     Orders,
     /// States of auctions before they take place.
     Auctions,
@@ -80,11 +82,11 @@ macro_rules! columns {
 }
 
 impl Table {
-    /// All of them, in the order in which a tick's rows come.
+    /// All tables, in the order of a tick's rows.
     pub const ALL: [Self; 6] =
         [Self::Ticks, Self::Trades, Self::Quotes, Self::Orders, Self::Auctions, Self::Fields];
 
-    /// Its name, and its directory's.
+    /// Returns the table's name, which is also the name of its directory.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -97,7 +99,7 @@ impl Table {
         }
     }
 
-    /// Its name in kdb+, where tables are called after one row.
+    /// Returns the table's name in kdb+, where tables are named in the singular.
     #[must_use]
     pub const fn kdb_name(self) -> &'static str {
         match self {
@@ -110,7 +112,7 @@ impl Table {
         }
     }
 
-    /// Its columns.
+    /// Returns the table's columns.
     #[must_use]
     pub const fn columns(self) -> &'static [Column] {
         match self {

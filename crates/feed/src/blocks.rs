@@ -39,13 +39,13 @@ impl<'a> Messages<'a> {
         Ok((Self { blocks, sequence: first, left: count, little_endian }, after))
     }
 
-    /// Sequence of the message that comes next.
+    /// Returns the sequence of the next message.
     #[must_use]
     pub const fn sequence(&self) -> u64 {
         self.sequence
     }
 
-    /// The sequence after the last message's.
+    /// Returns the sequence after the last message.
     #[must_use]
     pub const fn end(&self) -> u64 {
         self.sequence + self.left as u64
@@ -67,7 +67,7 @@ impl<'a> Messages<'a> {
         Messages { blocks, sequence: self.sequence, left: self.left, little_endian: self.little_endian }
     }
 
-    /// Leaves out the next `count` messages.
+    /// Skips the next `count` messages.
     pub fn pass(&mut self, count: u16) {
         for _ in 0..count {
             let _ = self.next();

@@ -1,10 +1,10 @@
-//! Order by order depth, as it is published: every order of every instrument with its priority, and what a message did
-//! to them.
+//! Order by order depth for publication: every order of every instrument with its priority, and the changes by each
+//! message.
 //!
-//! The [books](crate::book) answer what the best prices are, from 12 bytes an order. Who publishes the orders themselves
-//! needs more of each (its priority, who entered it), all orders of one instrument in turn, and each change by its order:
-//! that is kept here, and only for feeds whose orders are published. Memory: about 90 bytes for each order at the most
-//! that were live at once, 16 for each instrument.
+//! The [books](crate::book) answer the best prices, from 12 bytes an order. Publication of the orders themselves needs more of each order
+//! (its priority, its attribution), all orders of one instrument in turn, and each change by its order. This module stores that data, only for
+//! feeds whose orders are published. Memory: about 90 bytes for each order at the maximum number of live orders so far, 16 for each
+//! instrument.
 //!
 //! ```
 //! use tapeline_feed::depth::{Action, Attribution, Depth, Order};
@@ -42,12 +42,12 @@ use crate::normalise::Instrument;
 
 pub use encode::{Summary, head};
 
-/// Who entered an order, where that is shown: up to four characters of ASCII.
+/// The firm that entered an order, if it is shown: up to four ASCII characters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Attribution([u8; 4]);
 
 impl Attribution {
-    /// The first four characters of `text`, up to the first that is not a printable one of ASCII.
+    /// Creates an attribution from the first four characters of `text`, up to the first that is not printable ASCII.
     #[must_use]
     pub fn new(text: &str) -> Self {
         let mut bytes = [0; 4];
@@ -57,7 +57,7 @@ impl Attribution {
         Self(bytes)
     }
 
-    /// The text; empty where it is not shown.
+    /// Returns the text; empty if it is not shown.
     #[must_use]
     pub fn as_str(&self) -> &str {
         let len = self.0.iter().position(|byte| *byte == 0).unwrap_or(self.0.len());
@@ -69,21 +69,21 @@ impl Attribution {
 /// An order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Order {
-    /// Its number at the exchange, unique within the day.
+    /// The order's number at the exchange, unique within the day.
     pub reference: u64,
     /// Its side.
     pub side: Side,
     /// Its price.
     pub price: Price,
-    /// What is left of it, in units such as shares.
+    /// The remaining size, in units such as shares.
     pub size: u64,
-    /// When it took its place in the queue: ns since midnight, GMT.
+    /// Time at which the order got its place in the queue: ns since midnight, GMT.
     pub priority_ns: u64,
-    /// Who entered it.
+    /// The firm that entered the order.
     pub attribution: Attribution,
 }
 
-/// What happened to an order.
+/// The kind of change to an order or a level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// It is new.
@@ -97,22 +97,22 @@ pub enum Action {
 /// A change of one order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OrderChange {
-    /// What happened.
+    /// The kind of change.
     pub action: Action,
-    /// The order after that; a deleted one as it was before.
+    /// The order after the change; a deleted one before it.
     pub order: Order,
-    /// When: ns since midnight, GMT.
+    /// Time of the change: ns since midnight, GMT.
     pub at_ns: u64,
 }
 
-/// What could not be applied.
+/// The counters of changes that could not be applied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Orders beyond the limit: they are left out of images and updates.
+    /// Orders beyond the limit: they are missing in images and updates.
     pub refused: u64,
-    /// Changes of an order that is not there.
+    /// Changes of an order that does not exist.
     pub unknown: u64,
-    /// New orders with the number of one that is there.
+    /// New orders with the number of an existing one.
     pub duplicate: u64,
 }
 
@@ -157,7 +157,7 @@ pub struct Depth {
 }
 
 impl Depth {
-    /// No orders yet, and at most `max_orders` (and 2³² − 1) at once. Memory is taken as they come.
+    /// Creates an empty table of at most `max_orders` (and 2³² − 1) orders. Memory is allocated as orders are added.
     #[must_use]
     pub fn new(max_orders: usize) -> Self {
         Self {
@@ -172,28 +172,28 @@ impl Depth {
         }
     }
 
-    /// Another message begins: the changes so far have been seen.
+    /// Begins the next message: drops the changes so far.
     #[inline]
     pub fn begin(&mut self) {
         self.changed.clear();
         self.instrument = None;
     }
 
-    /// What changed since [`begin`](Self::begin), in order.
+    /// Returns the changes since [`begin`](Self::begin), in order.
     #[inline]
     #[must_use]
     pub fn changes(&self) -> &[OrderChange] {
         &self.changed
     }
 
-    /// Whose orders changed last.
+    /// Returns the instrument of the last changes.
     #[inline]
     #[must_use]
     pub const fn instrument(&self) -> Option<Instrument> {
         self.instrument
     }
 
-    /// A new order, behind all others of its instrument. Allocates only while there are more than ever before.
+    /// Adds an order after all others of its instrument. Allocates only if there are more orders than ever before.
     pub fn add(&mut self, instrument: Instrument, order: Order) {
         let list_at = instrument.0 as usize;
         if self.places.len() >= self.max_orders || list_at >= MAX_INSTRUMENTS {
@@ -231,7 +231,7 @@ impl Depth {
         self.say(instrument, OrderChange { action: Action::Add, order, at_ns: order.priority_ns });
     }
 
-    /// Takes `size` from an order, or what it has; without anything left it is gone.
+    /// Reduces an order by `size`, or by its remaining size; deletes it if nothing remains.
     pub fn reduce(&mut self, reference: u64, size: u64, at_ns: u64) {
         let Some(place) = self.places.get(&reference) else {
             self.counters.unknown += 1;
@@ -249,7 +249,7 @@ impl Depth {
         self.say(instrument, OrderChange { action: Action::Update, order, at_ns });
     }
 
-    /// An order is gone.
+    /// Deletes an order.
     pub fn delete(&mut self, reference: u64, at_ns: u64) {
         let Some((instrument, order)) = self.remove(reference) else {
             self.counters.unknown += 1;
@@ -258,7 +258,7 @@ impl Depth {
         self.say(instrument, OrderChange { action: Action::Delete, order, at_ns });
     }
 
-    /// An order gives way to another one of the same side, which takes its place behind all others.
+    /// Replaces an order by another one of the same side, which gets its place after all others.
     pub fn replace(&mut self, reference: u64, new_reference: u64, price: Price, size: u64, at_ns: u64) {
         let Some((instrument, order)) = self.remove(reference) else {
             self.counters.unknown += 1;
@@ -295,32 +295,32 @@ impl Depth {
         self.changed.push(change);
     }
 
-    /// The orders of an instrument in order of arrival.
+    /// Returns the orders of an instrument in order of arrival.
     #[must_use]
     pub fn orders(&self, instrument: Instrument) -> Orders<'_> {
         let list = self.lists.get(instrument.0 as usize).unwrap_or(&EMPTY);
         Orders { depth: self, next: list.first, left: list.count as usize }
     }
 
-    /// Orders of all instruments.
+    /// Returns the number of orders of all instruments.
     #[must_use]
     pub fn len(&self) -> usize {
         self.places.len()
     }
 
-    /// Whether there are none.
+    /// Returns `true` if there are no orders.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
 
-    /// What could not be applied.
+    /// Returns the counters.
     #[must_use]
     pub const fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// Forgets all orders: a session begins. The counters stay.
+    /// Deletes all orders at the start of a session. The counters stay.
     pub fn clear(&mut self) {
         self.begin();
         self.places.clear();

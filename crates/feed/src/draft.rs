@@ -1,4 +1,4 @@
-//! A draft of an update: what changed for one item, before it is written in the Open Message Model's form.
+//! A draft of an update: the changes of one item, before they are encoded in the Open Message Model.
 
 mod detail;
 
@@ -11,7 +11,7 @@ use crate::itch::Side;
 
 pub use self::detail::{Auction, Broken, Detail, ImbalanceSide, Variation};
 
-/// Which fields of a draft changed. The values of the others are the present ones.
+/// The changed fields of a draft. The other fields have their present values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Changed {
     /// BID; with it QUOTIM_NS.
@@ -24,16 +24,16 @@ pub struct Changed {
     pub ask_size: bool,
     /// TRDPRC_1, TRDVOL_1, TRADE_ID, AGGRS_SID1, COND_N, ACVOL_1, NUM_MOVES and SALTIM_NS.
     pub trade: bool,
-    /// ACVOL_1 and NUM_MOVES: a trade was broken, and is no longer in them. Which, a [`Detail`] says.
+    /// ACVOL_1 and NUM_MOVES: a trade was broken, and is no longer included. A [`Detail`] names the trade.
     pub correction: bool,
     /// TRD_STATUS and HALT_REASN.
     pub status: bool,
-    /// None of a draft's fields: an auction has another state, which a [`Detail`] says.
+    /// None of a draft's fields: the state of an auction changed, which a [`Detail`] contains.
     pub auction: bool,
 }
 
 impl Changed {
-    /// Everything, as for an image.
+    /// All fields, as for an image.
     pub const ALL: Self = Self {
         bid: true,
         bid_size: true,
@@ -45,21 +45,21 @@ impl Changed {
         auction: false,
     };
 
-    /// Whether the best of a side changed in any way.
+    /// Returns `true` if the best bid or ask changed in any way.
     #[inline]
     #[must_use]
     pub const fn is_quote(self) -> bool {
         self.bid | self.bid_size | self.ask | self.ask_size
     }
 
-    /// Whether there is a [`Detail`] beside the draft.
+    /// Returns `true` if there is a [`Detail`] in addition to the draft.
     #[inline]
     #[must_use]
     pub const fn has_detail(self) -> bool {
         self.correction | self.auction
     }
 
-    /// The kind of update that such a change is: a quote, a trade, both at once, a correction, or unspecified where only
+    /// Returns the kind of update: a quote, a trade, both at once, a correction, or unspecified if only
     /// the trading status or an auction changed.
     #[inline]
     #[must_use]
@@ -77,18 +77,18 @@ impl Changed {
 /// A price: `mantissa` × 10^−`decimals`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Price {
-    /// The number without its point.
+    /// The number without its decimal point.
     pub mantissa: i64,
-    /// Decimals, 0 to 14: what a REAL can carry.
+    /// Decimals, 0 to 14: the range of a REAL.
     pub decimals: u8,
 }
 
-/// The best price of a side and what is offered at it.
+/// The best price of a side and the size at that price.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Quote {
     /// Price.
     pub price: Price,
-    /// Size of all that is offered at that price, in units such as shares.
+    /// Total size at that price, in units such as shares.
     pub size: u64,
 }
 
@@ -99,27 +99,27 @@ pub struct Trade {
     pub price: Price,
     /// Size, in units such as shares.
     pub size: u64,
-    /// The exchange's number of it, 0 where there is none.
+    /// The exchange's number of the trade; 0 if there is none.
     pub id: u64,
-    /// The aggressor's side: that of the order that came, where the feed tells it.
+    /// The aggressor's side: that of the incoming order, if the feed states it.
     pub aggressor: Option<Side>,
-    /// Its sale conditions.
+    /// The sale conditions.
     pub conditions: Conditions,
 }
 
-/// Sale conditions, in the exchange's own letters: up to six characters of ASCII, as many as COND_N holds.
+/// Sale conditions, in the exchange's own letters: up to six ASCII characters, the length of COND_N.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Conditions([u8; 6]);
 
 impl Conditions {
-    /// These letters, each of which is a character of ASCII; from a zero on nothing.
+    /// Creates conditions from ASCII letters; a zero ends them.
     #[inline]
     #[must_use]
     pub const fn new(letters: [u8; 6]) -> Self {
         Self(letters)
     }
 
-    /// The text; empty where there are none.
+    /// Returns the text; empty without conditions.
     #[must_use]
     pub fn as_str(&self) -> &str {
         ascii(&self.0)
@@ -137,22 +137,22 @@ fn ascii(bytes: &[u8]) -> &str {
 pub struct TradingStatus(pub u16);
 
 impl TradingStatus {
-    /// Nothing has been said.
+    /// No status is known.
     pub const UNDEFINED: Self = Self(0);
-    /// It trades.
+    /// The instrument trades.
     pub const NORMAL: Self = Self(1);
-    /// It is halted or paused.
+    /// Trading is halted or paused.
     pub const HALTED: Self = Self(2);
-    /// Restricted, such as to quotations.
+    /// Trading is restricted, such as to quotations.
     pub const RESTRICTED: Self = Self(5);
 }
 
-/// Why trading is halted, as the exchange's code: up to eight characters of ASCII.
+/// The reason of a trading halt, as the exchange's code: up to eight ASCII characters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Reason([u8; 8]);
 
 impl Reason {
-    /// The first eight characters of `text`, up to the first that is not ASCII or is NUL.
+    /// Creates a reason from the first eight characters of `text`, up to the first that is not ASCII or is NUL.
     #[inline]
     #[must_use]
     pub fn new(text: &str) -> Self {
@@ -164,7 +164,7 @@ impl Reason {
         Self(bytes)
     }
 
-    /// The text; empty where no reason was given.
+    /// Returns the text; empty without a reason.
     #[must_use]
     pub fn as_str(&self) -> &str {
         ascii(&self.0)
@@ -174,32 +174,32 @@ impl Reason {
 /// An update of one item, of fixed size. The item's name is the [normaliser's](crate::normalise::Normaliser::name).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Draft {
-    /// What kind of update it is.
+    /// The kind of update.
     pub update: UpdateType,
-    /// Which fields changed.
+    /// The changed fields.
     pub changed: Changed,
-    /// Best bid; without one its fields are blank.
+    /// Best bid; `None` leaves its fields blank.
     pub bid: Option<Quote>,
-    /// Best ask; without one its fields are blank.
+    /// Best ask; `None` leaves its fields blank.
     pub ask: Option<Quote>,
-    /// When the best bid or ask last changed: ns since midnight, GMT.
+    /// Time of the last change of the best bid or ask: ns since midnight, GMT.
     pub quote_ns: Option<u64>,
     /// The last trade that counts as volume.
     pub trade: Option<Trade>,
-    /// When it took place: ns since midnight, GMT.
+    /// Time of that trade: ns since midnight, GMT.
     pub trade_ns: Option<u64>,
-    /// Traded today.
+    /// Volume of today.
     pub volume: u64,
-    /// Trades of today.
+    /// Number of trades of today.
     pub trades: u64,
-    /// Whether it trades.
+    /// The trading status.
     pub status: TradingStatus,
-    /// Why it does not.
+    /// The reason of a halt.
     pub reason: Reason,
 }
 
 impl Draft {
-    /// An image of which nothing is known.
+    /// An image without any values.
     pub const BLANK: Self = Self {
         update: UpdateType::UNSPECIFIED,
         changed: Changed::ALL,
@@ -214,11 +214,11 @@ impl Draft {
         reason: Reason([0; 8]),
     };
 
-    /// The most bytes that [`encode`](Self::encode) writes, with the list's own header: 176 of a draft, 105 of a detail.
+    /// The maximum number of bytes that [`encode`](Self::encode) writes, with the list's own header: 176 of a draft, 105 of a detail.
     pub const MAX_BYTES: usize = 288;
 
-    /// Writes the fields that changed and those of the detail, in ascending order of their ids. Prices are REAL with their decimals,
-    /// sizes and volumes REAL of none, times TIME in GMT.
+    /// Writes the changed fields and those of the detail, in ascending order of their ids. Prices are REAL with their decimals,
+    /// sizes and volumes REAL without decimals, times TIME in GMT.
     ///
     /// # Errors
     /// [`Full`]: the buffer is too short.

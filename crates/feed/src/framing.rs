@@ -1,9 +1,9 @@
-//! What one datagram is, whatever protocol carries it.
+//! The contents of one datagram in any transport.
 //!
-//! A feed's transport numbers its messages and packs them into datagrams. Arbitration needs no more than that: the session,
-//! the sequences, the messages. [`Framing`] names the transport and reads a datagram as a [`Packet`].
+//! A feed's transport numbers its messages and packs them into datagrams. Arbitration needs only the session, the sequences and the
+//! messages. [`Framing`] names the transport and reads a datagram as a [`Packet`].
 //!
-//! Another transport is a module of its own beside [`moldudp64`], a variant of [`Framing`] and of [`Session`], and its
+//! To add a transport, write a module like [`moldudp64`], and add a variant of [`Framing`] and of [`Session`], and its
 //! reasons in [`Malformed`].
 
 use std::fmt;
@@ -13,7 +13,7 @@ use crate::moldudp64;
 
 pub use crate::blocks::Messages;
 
-/// The transport that a feed's datagrams belong to.
+/// The transport of a feed's datagrams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Framing {
@@ -25,7 +25,7 @@ pub enum Framing {
 }
 
 impl Framing {
-    /// Reads a datagram and checks that every message that it announces is there.
+    /// Parses a datagram and checks that every announced message is present.
     ///
     /// # Errors
     /// [`Malformed`], with nothing delivered.
@@ -38,7 +38,7 @@ impl Framing {
     }
 }
 
-/// Within what sequences count.
+/// The session within which sequences count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Session {
@@ -60,7 +60,7 @@ impl From<tp::Session> for Session {
     }
 }
 
-/// MoldUDP64's name; IEX-TP's protocol, channel and session.
+/// Writes MoldUDP64's session name; IEX-TP's protocol, channel and session.
 impl fmt::Display for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -73,15 +73,15 @@ impl fmt::Display for Session {
 /// A well-formed datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet<'a> {
-    /// The session that it belongs to.
+    /// The session of the datagram.
     pub session: Session,
-    /// What it carries.
+    /// The contents of the datagram.
     pub kind: Kind<'a>,
-    /// Bytes behind what it announces: ignored, but to be counted.
+    /// Bytes after the announced contents: ignored, but counted.
     pub trailing: usize,
 }
 
-/// What a datagram carries.
+/// The contents of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind<'a> {
     /// Messages, at least one.
@@ -93,10 +93,10 @@ pub enum Kind<'a> {
     },
     /// The sender is alive, and has sent everything before `next`.
     Heartbeat {
-        /// Sequence of the message that will come next.
+        /// Sequence of the next message.
         next: u64,
     },
-    /// Nothing more comes in this session.
+    /// The session has no more messages.
     EndOfSession {
         /// One more than the sequence of the session's last message.
         next: u64,
@@ -124,7 +124,7 @@ impl<'a> Kind<'a> {
         }
     }
 
-    /// The sequences of the messages, from the first to before the second; a heartbeat and an end carry none before the next.
+    /// Returns the sequences of the messages, from the first to before the second; both are the next sequence for a heartbeat and an end.
     #[inline]
     #[must_use]
     pub const fn sequences(&self) -> (u64, u64) {
@@ -160,35 +160,35 @@ impl<'a> From<tp::Segment<'a>> for Packet<'a> {
     }
 }
 
-/// Why a datagram is no packet of its transport. Whoever sent it is at fault, or the way it came.
+/// The reason why a datagram is not a packet of its transport. The fault is at the sender or on the way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum Malformed {
-    /// Fewer bytes than a header has.
+    /// The datagram is shorter than a header.
     #[error("shorter than the header")]
     ShortHeader,
     /// The datagram ends before or within a message's length.
     #[error("the length of an announced message is missing")]
     MissingLength,
-    /// A message announces more bytes than the datagram has.
+    /// A message announces more bytes than the datagram contains.
     #[error("a message runs past the end of the datagram")]
     BlockPastEnd,
     /// The sequences of the messages do not fit in 64 bits.
     #[error("sequence and count exceed 64 bits")]
     SequenceOverflow,
-    /// A version of the transport that is not read.
+    /// The version of the transport is not supported.
     #[error("another version of the transport")]
     Version,
     /// The datagram ends before the payload that its header announces.
     #[error("shorter than the payload that it announces")]
     ShortPayload,
-    /// The payload goes on behind the announced messages.
+    /// The payload continues after the announced messages.
     #[error("bytes of the payload belong to no message")]
     Uncounted,
 }
 
 impl Malformed {
-    /// Every reason, in the order of [`index`](Self::index).
+    /// All reasons, in the order of [`index`](Self::index).
     pub const ALL: [Self; 7] = [
         Self::ShortHeader,
         Self::MissingLength,
@@ -199,13 +199,13 @@ impl Malformed {
         Self::Uncounted,
     ];
 
-    /// A dense number for an array of counters.
+    /// Returns a dense number for an array of counters.
     #[must_use]
     pub const fn index(self) -> usize {
         self as usize
     }
 
-    /// A stable label for reports and counters.
+    /// Returns a stable label for reports and counters.
     #[must_use]
     pub const fn reason(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! A channel's recent messages, by sequence: what is sent again to those who missed some.
+//! A channel's recent messages, by sequence, for retransmission.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -7,12 +7,12 @@ use tapeline_nanos::Nanos;
 
 use crate::line::{Session, Sink};
 
-/// How much is kept. At either bound the oldest messages go.
+/// The limits of a history. At either limit the oldest messages are dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Messages, holes included; 8 bytes are taken for each.
+    /// Messages, holes included; 8 bytes are allocated for each.
     pub messages: usize,
-    /// Bytes of messages and of their lengths (two bytes each). They are reserved at the start.
+    /// Bytes of messages and of their lengths (two bytes each), reserved at the start.
     pub bytes: usize,
 }
 
@@ -23,10 +23,10 @@ impl Default for Limits {
     }
 }
 
-/// The latest messages of one session, each whole and in one piece behind its length.
+/// The latest messages of one session, each whole and contiguous after its length.
 ///
-/// They lie one behind the other in a ring; what does not fit at its end begins at its front. Nothing is allocated
-/// after the start. As a [`Sink`] it takes what an arbiter delivers; messages that are missing leave holes.
+/// The messages lie in a ring; a message that does not fit at its end goes to its front. Nothing is allocated
+/// after the start. As a [`Sink`] a history takes an arbiter's output; missing messages leave holes.
 ///
 /// ```
 /// use tapeline_feed::history::{History, Limits};
@@ -59,7 +59,7 @@ pub struct History {
 const HOLE: usize = usize::MAX;
 
 impl History {
-    /// An empty one.
+    /// Creates an empty history.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
         let limit = limits.messages.max(1);
@@ -76,7 +76,7 @@ impl History {
         }
     }
 
-    /// Forgets everything: `session` begins. Its first message may have any sequence.
+    /// Drops all messages and begins `session`. Its first message may have any sequence.
     pub fn begin(&mut self, session: impl Into<Session>) {
         self.over = self.session.map(|over| (over, self.next()));
         self.session = Some(session.into());
@@ -84,8 +84,8 @@ impl History {
         (self.head, self.first, self.ended, self.forgotten) = (0, 0, false, 0);
     }
 
-    /// Adds a message; `false` where its sequence is 0 or not ahead of all before, or where it alone is longer than
-    /// what can be kept (then it leaves a hole).
+    /// Adds a message. Returns `false` if its sequence is 0 or not ahead of all earlier ones, or if the message alone exceeds
+    /// the limit (then it leaves a hole).
     pub fn push(&mut self, sequence: u64, message: &[u8]) -> bool {
         if sequence == 0 || sequence == u64::MAX || (self.first > 0 && sequence < self.next()) {
             return false;
@@ -111,7 +111,7 @@ impl History {
         true
     }
 
-    /// The message of a sequence, while it is kept.
+    /// Returns the message of a sequence, while it is in the history.
     #[inline]
     #[must_use]
     pub fn message(&self, sequence: u64) -> Option<&[u8]> {
@@ -121,42 +121,42 @@ impl History {
         rest.get(..usize::from(u16::from_be_bytes(*length)))
     }
 
-    /// The messages from `sequence` on, up to the first that is not here.
+    /// Returns the messages from `sequence` on, up to the first one that is missing.
     pub fn run(&self, sequence: u64) -> impl Iterator<Item = (u64, &[u8])> {
         (sequence..u64::MAX).map_while(|sequence| Some((sequence, self.message(sequence)?)))
     }
 
-    /// The session; `None` before the first.
+    /// Returns the session; `None` before the first.
     #[must_use]
     pub const fn session(&self) -> Option<Session> {
         self.session
     }
 
-    /// The oldest sequence that is kept; 1 before the first message.
+    /// Returns the oldest sequence in the history; 1 before the first message.
     #[must_use]
     pub fn first(&self) -> u64 {
         self.first.max(1)
     }
 
-    /// One more than the newest sequence; 1 before the first message.
+    /// Returns one more than the newest sequence; 1 before the first message.
     #[must_use]
     pub fn next(&self) -> u64 {
         (self.first + self.places.len() as u64).max(1)
     }
 
-    /// Whether the session is over: no message will be added.
+    /// Returns `true` if the session is over: no message will be added.
     #[must_use]
     pub const fn is_ended(&self) -> bool {
         self.ended
     }
 
-    /// The session before, and one more than the newest sequence that it had; `None` where there was none.
+    /// Returns the previous session, and one more than its newest sequence; `None` if there was none.
     #[must_use]
     pub const fn over(&self) -> Option<(Session, u64)> {
         self.over
     }
 
-    /// Messages of this session that had to go for newer ones.
+    /// Returns the number of messages of this session that were dropped for newer ones.
     #[must_use]
     pub const fn forgotten(&self) -> u64 {
         self.forgotten

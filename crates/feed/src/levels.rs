@@ -1,5 +1,5 @@
-//! Price levels, as they are published where the source itself keeps the best ten of each side: all of them, and what a message
-//! did to them.
+//! Price levels for sources that keep the best ten of each side themselves: all levels, and the changes by each
+//! message.
 //!
 //! Memory: about 1 KiB for each instrument that has levels.
 //!
@@ -28,7 +28,7 @@ use crate::normalise::Instrument;
 
 pub use encode::head;
 
-/// The most levels of one side.
+/// The maximum number of levels of one side.
 pub const MOST_LEVELS: usize = 10;
 /// And of both.
 const MOST: usize = 2 * MOST_LEVELS;
@@ -40,9 +40,9 @@ pub struct Level {
     pub side: Side,
     /// Its price.
     pub price: Price,
-    /// Size of all its orders.
+    /// Total size of the level's orders.
     pub size: u64,
-    /// How many orders there are.
+    /// Number of orders.
     pub orders: u32,
 }
 
@@ -56,15 +56,15 @@ impl Level {
 /// A change of one level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LevelChange {
-    /// What happened: a level that is no longer among the best ten is deleted.
+    /// The kind of change: a level that is no longer among the best ten is deleted.
     pub action: Action,
-    /// The level after that; a deleted one as it was before.
+    /// The level after the change; a deleted one before it.
     pub level: Level,
-    /// When: ns since midnight, GMT.
+    /// Time of the change: ns since midnight, GMT.
     pub at_ns: u64,
 }
 
-/// The price levels of all instruments, as they were last shown.
+/// The latest price levels of all instruments.
 #[derive(Debug, Default)]
 pub struct Levels {
     /// By the instrument's number; `None` where no level was ever shown.
@@ -81,15 +81,15 @@ struct Shown {
 }
 
 impl Levels {
-    /// Another message begins: the changes so far have been seen.
+    /// Begins the next message: drops the changes so far.
     #[inline]
     pub fn begin(&mut self) {
         self.changed.clear();
         self.instrument = None;
     }
 
-    /// The levels of an instrument are these now, best first: at most [`MOST_LEVELS`] of a side, and of several of one price the
-    /// first. Allocates only for an instrument that had none. Costs up to 400 comparisons, some 20 where prices stay.
+    /// Sets the levels of an instrument, best first: at most [`MOST_LEVELS`] of a side, and the first of several with the same price.
+    /// Allocates only for an instrument without levels. Costs up to 400 comparisons, some 20 if prices stay.
     pub fn show(&mut self, instrument: Instrument, at_ns: u64, levels: impl Iterator<Item = Level>) {
         self.begin();
         self.next.clear();
@@ -122,21 +122,21 @@ impl Levels {
         self.instrument = Some(instrument);
     }
 
-    /// What changed since [`begin`](Self::begin), in order: what is gone comes first.
+    /// Returns the changes since [`begin`](Self::begin), in order: deleted levels first.
     #[inline]
     #[must_use]
     pub fn changes(&self) -> &[LevelChange] {
         &self.changed
     }
 
-    /// Whose levels were shown last.
+    /// Returns the instrument whose levels were set last.
     #[inline]
     #[must_use]
     pub const fn instrument(&self) -> Option<Instrument> {
         self.instrument
     }
 
-    /// The levels of an instrument, each as if it were new, bids and asks best first; `None` where none was ever shown.
+    /// Returns the levels of an instrument, each as an addition, bids and asks best first; `None` if none were ever set.
     #[must_use]
     pub fn of(&self, instrument: Instrument) -> Option<impl ExactSizeIterator<Item = LevelChange> + '_> {
         let shown = self.shown.get(instrument.0 as usize)?.as_ref()?;
@@ -144,14 +144,14 @@ impl Levels {
         Some(shown.levels.iter().map(added))
     }
 
-    /// The number stands for another instrument now.
+    /// Drops the levels of an instrument whose number is reassigned.
     pub fn forget(&mut self, instrument: Instrument) {
         if let Some(shown) = self.shown.get_mut(instrument.0 as usize) {
             *shown = None;
         }
     }
 
-    /// Forgets all levels: a session begins.
+    /// Deletes all levels at the start of a session.
     pub fn clear(&mut self) {
         self.begin();
         self.shown.clear();

@@ -1,24 +1,24 @@
 //! Exchange feeds: datagrams and files in, drafts of market-data updates out.
 //!
-//! This crate does no I/O of its own and reads no clock; `unsafe` code is in two small files only (byte permutations and
-//! prefetching, and pieces of huge pages, see `scripts/unsafe-files`). Bytes come in as borrowed slices with the time at which they were received;
-//! what is found in them goes out through values and small traits.
+//! This crate does no I/O of its own and reads no clock. Two small files contain `unsafe` code (byte permutations and prefetching, and pieces
+//! of huge pages, see `scripts/unsafe-files`). Bytes come in as borrowed slices with their receive time; the results go out through values
+//! and small traits.
 //!
-//! * [`moldudp64`]: the datagrams that NASDAQ's feeds travel in, read and written,
-//!   with both ends of asking for messages again ([`moldudp64::recover`], [`moldudp64::retransmit`], [`history`]);
-//! * [`framing`]: what one datagram is, whatever protocol carries it;
-//! * [`soupbintcp`]: the same messages over TCP, with a login that says from which one on;
-//! * [`line`]: several copies of one feed become one: first copy wins, gaps are declared once;
+//! * [`moldudp64`]: the datagrams of NASDAQ's feeds, read and written,
+//!   with both ends of retransmission ([`moldudp64::recover`], [`moldudp64::retransmit`], [`history`]);
+//! * [`framing`]: the contents of one datagram in any transport;
+//! * [`soupbintcp`]: the same messages over TCP, with a login that sets the first sequence;
+//! * [`line`]: one feed from several lines: the first arrival wins, gaps are declared once;
 //! * [`itch`]: NASDAQ TotalView-ITCH 5.0 messages as views over the received bytes, and their encoders;
-//! * [`iex`]: IEX's TOPS 1.6 and DEEP 1.0 in IEX-TP, the same way, with books of price levels;
-//! * [`dbn`]: Databento's files of market data, with books of their own;
+//! * [`iex`]: IEX's TOPS 1.6 and DEEP 1.0 in IEX-TP, in the same way, with books of price levels;
+//! * [`dbn`]: Databento's files of market data, with their own books;
 //! * [`book`]: order by order books of all symbols, with price levels, top of book and volume;
-//! * [`depth`]: the orders themselves, for feeds that publish them, and what a message did to them;
+//! * [`depth`]: the orders themselves, for feeds that publish them, and the changes of each message;
 //! * [`normalise`]: an exchange's message becomes a [`draft::Draft`] of an update in the Open Message Model's terms;
-//! * [`symbols`]: which symbols are wanted, asked before a message is decoded;
+//! * [`symbols`]: the selection of symbols, applied before a message is decoded;
 //! * [`nbbo`]: the best bid and offer over several venues;
-//! * [`summary`]: what a feed held, for people;
-//! * [`capture`]: packet captures and feed files; [`simulate`]: a plausible exchange from a seed; [`faults`]: its bad days.
+//! * [`summary`]: a readable summary of a feed;
+//! * [`capture`]: packet captures and feed files; [`simulate`]: a plausible exchange from a seed; [`faults`]: faults on its lines.
 //!
 //! ```
 //! use tapeline_feed::{itch, moldudp64};

@@ -1,28 +1,28 @@
-//! Several copies of one feed become one.
+//! Arbitration: several lines with the same feed become one feed.
 //!
-//! An exchange sends each channel on two lines or more (A, B, …). [`Arbiter`] hands every message to a [`Sink`] once,
-//! in the order of its sequence: the first copy wins, whichever line brought it and whatever the packets' boundaries are.
-//! Messages that come too early are held in a bounded window; what is still missing when the window is exceeded, in
-//! messages, bytes or age, is declared a gap, once.
+//! An exchange sends each channel on two lines or more (A, B, …). [`Arbiter`] passes every message to a [`Sink`] once,
+//! in the order of its sequence: the first arrival wins, on any line and with any packet boundaries.
+//! Early messages are held in a bounded window. If the window is exceeded, in messages, bytes or age, the messages that are still missing are
+//! declared a gap, once.
 //!
-//! | situation | what happens |
+//! | situation | action |
 //! |---|---|
 //! | first packet of the first session | delivery starts with it, or with 1 ([`Start`]) |
-//! | next in sequence | delivered at once, nothing is copied |
+//! | next in sequence | delivered at once without a copy |
 //! | ahead of sequence | copied and held; delivered when the hole before it is filled or declared |
 //! | behind, seen before | counted as a duplicate; gives the skew between the lines |
-//! | behind, declared missing before | counted as late, not delivered: what followed it is gone already |
+//! | behind, declared missing before | counted as late, not delivered: later messages are already out |
 //! | heartbeat ahead of sequence | the messages before it are missing; declared when they get too old |
-//! | end of session | as a heartbeat; when everything is delivered or declared, the end, once |
-//! | beyond the announced end | kept until a second packet agrees, on any line: then the end was none, it is taken back, and delivery goes on with nothing lost |
-//! | another session, the present one ended or silent | what is held is delivered or declared, then a reset; numbering starts at 1 |
-//! | another session, the present one alive | kept until a second packet of it comes, next on the same line or on another one: then as above; a line that goes back to the present session takes its word back |
+//! | end of session | like a heartbeat; when everything is delivered or declared, the end, once |
+//! | beyond the announced end | held until a second packet confirms it, on any line: then the end is revoked, and delivery continues without loss |
+//! | another session, the present one ended or silent | held messages are delivered or declared, then a reset; numbering starts at 1 |
+//! | another session, present one alive | held until its second packet, next on the same or another line, then as above; void if the line returns |
 //! | previous session, while the present one is alive | counted as stale and ignored |
-//! | behind, and not what had come ([`Restart::Changed`]) | set aside until a second packet in a row, or another line, says so: then a reset, and what was set aside is delivered |
-//! | sequence 1 again, on a line that had got further | a duplicate, or ([`Restart::Reset`]) kept until the line goes on from there: then a reset |
+//! | behind, with other contents ([`Restart::Changed`]) | held until a second packet in a row or another line confirms it: reset, then delivery |
+//! | sequence 1 again, on a line that had got further | a duplicate, or ([`Restart::Reset`]) held until the line continues from there: then a reset |
 //! | late, of the numbering before a reset | counted as stale and ignored, as far as it can be compared |
 //! | from [`Line::RECOVERY`] | fills holes, and nothing else |
-//! | from it after a reset, and perhaps of the numbering before | counted as stale and ignored, until the server has shown which one it has |
+//! | from it after a reset, perhaps with the old numbering | counted as stale and ignored, until the server has shown its numbering |
 //! | sequence 0 | counted as absurd and ignored |
 //! | a jump beyond [`Settings::max_jump`] | ignored until a second packet agrees ([`Jump`]) |
 
@@ -44,13 +44,13 @@ pub use crate::framing::{Kind, Malformed, Messages, Packet, Session};
 
 use tapeline_nanos::Nanos;
 
-/// The most lines that a channel can have.
+/// The maximum number of lines of a channel.
 pub const MAX_LINES: usize = 8;
 
 /// Lines, and recovery.
 const LANES: usize = MAX_LINES + 1;
 
-/// One of a channel's lines.
+/// A line of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Line(u8);
 
@@ -59,56 +59,56 @@ impl Line {
     pub const A: Self = Self(0);
     /// The second line.
     pub const B: Self = Self(1);
-    /// Where packets come from that were asked for again. It says nothing about what exists or who is alive.
+    /// The line of retransmitted packets. It does not affect which messages exist or which lines are alive.
     pub const RECOVERY: Self = Self(MAX_LINES as u8);
 
-    /// The line of a number below [`MAX_LINES`].
+    /// Returns the line of a number below [`MAX_LINES`].
     #[must_use]
     pub const fn new(number: usize) -> Option<Self> {
         // Cannot cut: below MAX_LINES.
         if number < MAX_LINES { Some(Self(number as u8)) } else { None }
     }
 
-    /// The line's number, from 0; [`MAX_LINES`] for recovery.
+    /// Returns the line's number, from 0; [`MAX_LINES`] for recovery.
     #[must_use]
     pub const fn number(self) -> usize {
         self.0 as usize
     }
 
-    /// The line's letter, `A` to `H`; `R` for recovery.
+    /// Returns the line's letter, `A` to `H`; `R` for recovery.
     #[must_use]
     pub const fn letter(self) -> char {
         if self.0 as usize == MAX_LINES { 'R' } else { (b'A' + self.0) as char }
     }
 }
 
-/// Where the messages of a channel go.
+/// The destination of the messages of a channel.
 pub trait Sink {
-    /// Messages that will be delivered now, one after another, as they lie in a datagram. Nothing has to be done.
+    /// Announces messages that will be delivered next, in datagram order. The sink may ignore it.
     #[inline]
     fn coming(&mut self, messages: Messages<'_>) {
         let _ = messages;
     }
 
-    /// The next message, at the time at which its first copy was received.
+    /// Takes the next message, with the receive time of its first arrival.
     fn message(&mut self, sequence: u64, bytes: &[u8], received: Nanos);
 
-    /// The messages `first` to `last` are missing, and will not be delivered any more.
+    /// Reports that the messages `first` to `last` are missing, and will not be delivered.
     fn gap(&mut self, first: u64, last: u64);
 
-    /// The session is over; `next` is one more than the sequence of its last message.
+    /// Reports the end of the session; `next` is one more than the sequence of its last message.
     fn end_of_session(&mut self, next: u64);
 
-    /// The session goes on, whose end was told; `next` is the sequence that comes next. Nothing was lost by it.
+    /// Reports that the session continues after its announced end; `next` is the next sequence. Nothing was lost.
     fn end_taken_back(&mut self, next: u64) {
         let _ = next;
     }
 
-    /// A session begins, the first one included: what the messages have built up so far no longer holds.
+    /// Reports the start of a session, the first one included: the state built from earlier messages is void.
     fn reset(&mut self, session: Session);
 
-    /// The session that has just begun is taken from this message on, as [`Start::First`] has it: those before it came before anybody
-    /// listened, and are no gap.
+    /// Reports that the new session starts with this message, as with [`Start::First`]: earlier messages came before the receiver listened, and
+    /// are not a gap.
     fn begins_late(&mut self, first: u64) {
         let _ = first;
     }

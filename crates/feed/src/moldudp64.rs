@@ -4,8 +4,8 @@
 //! 20-byte header (session, sequence of the first message, count), then `count` blocks of a 16-bit length and that many bytes.
 //! Two counts are special: 0 is a heartbeat and 0xFFFF the end of the session; both carry the *next* sequence.
 //!
-//! A packet is checked as a whole by [`parse`], so a malformed one can be counted and forgotten: nothing of it has
-//! been delivered yet.
+//! [`parse`] checks a packet as a whole, so a malformed one can be counted and dropped: nothing of it has been delivered
+//! yet.
 
 mod builder;
 mod packet;
@@ -21,7 +21,7 @@ pub use request::Request;
 
 use std::fmt;
 
-/// Bytes of the header of a packet, and of a whole request.
+/// The size of the header of a packet, and of a whole request, in bytes.
 pub const HEADER_BYTES: usize = 20;
 
 /// The count of a heartbeat.
@@ -30,7 +30,7 @@ pub const HEARTBEAT: u16 = 0;
 /// The count of an end-of-session packet.
 pub const END_OF_SESSION: u16 = 0xFFFF;
 
-/// The most messages that a packet can carry or a request can ask for: one less than [`END_OF_SESSION`].
+/// The maximum number of messages in a packet or a request: one less than [`END_OF_SESSION`].
 pub const MAX_MESSAGES: u16 = 0xFFFE;
 
 /// The name of a session: sequences count within it. Compared as ten raw bytes.
@@ -38,7 +38,7 @@ pub const MAX_MESSAGES: u16 = 0xFFFE;
 pub struct Session(pub [u8; 10]);
 
 impl Session {
-    /// A session's name, left-justified and padded with spaces; what does not fit is cut.
+    /// Creates the name of a session, left-justified and padded with spaces; a longer name is cut.
     #[must_use]
     pub fn new(name: &str) -> Self {
         let mut bytes = [b' '; 10];
@@ -49,7 +49,7 @@ impl Session {
     }
 }
 
-/// The name without its padding; bytes that cannot be printed appear as `\x00`.
+/// Writes the name without its padding; unprintable bytes appear as `\x00`.
 impl fmt::Display for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.0.trim_ascii_end().escape_ascii(), f)

@@ -1,53 +1,53 @@
 //! The best bid and offer of one symbol over several venues.
 //!
-//! **The rule.** Per side: the best price; at an equal price the venue that shows the greater size; at an equal size the
-//! one whose quote has stood longer; quotes that came at once by the venue's number. The size is that venue's own: sizes
-//! of several venues are not added up, as the consolidated tapes of the United States have it (UTP Plan: price, size,
-//! time). A venue whose data is not current, or on which the symbol is not trading normally, takes no part.
+//! **The rule.** Per side: the best price; at an equal price the venue with the greater size; at an equal size the
+//! older quote; for quotes of equal age the lower venue number. The size is that venue's own: sizes of several venues are not added up, as in
+//! the consolidated tapes of the United States (UTP Plan: price, size, time). A venue whose data is not current, or on which the symbol is not
+//! trading normally, does not take part.
 //!
-//! What differs from the official best: the feeds are direct ones, so odd lots count (a tape counts round lots), and only
-//! the venues that are configured take part.
+//! Differences from the official best: the feeds are direct ones, so odd lots count (a tape counts round lots), and only
+//! the configured venues take part.
 
 use tapeline_omm::Real;
 use tapeline_omm::{FieldListEncoder, Full, fid, rwf::Time};
 
 use crate::draft::{Price, Quote};
 
-/// The most venues that take part.
+/// The maximum number of venues.
 pub const MAX_VENUES: usize = 16;
 
-/// The most characters of a venue's name: those of BID_SRC and ASK_SRC.
+/// The maximum length of a venue's name in characters: that of BID_SRC and ASK_SRC.
 pub const MAX_VENUE_NAME: usize = 6;
 
-/// A venue: its place among those that take part.
+/// A venue, by its index among the participants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Venue(pub u8);
 
-/// The best of a side.
+/// The best quote of a side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Best {
     /// Price and the venue's own size.
     pub quote: Quote,
-    /// Whose it is.
+    /// The venue of the quote.
     pub venue: Venue,
 }
 
-/// How best bid and best ask stand to each other. The values are those of BOOK_STATE, field 6516.
+/// The relation of best bid and best ask. The values are those of BOOK_STATE, field 6516.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Market {
     /// The bid is below the ask.
     Normal = 1,
-    /// They are equal.
+    /// The bid is equal to the ask.
     Locked = 2,
     /// The bid is above the ask.
     Crossed = 3,
-    /// One of them is missing.
+    /// The bid or the ask is missing.
     OneSided = 4,
-    /// Both are missing.
+    /// The bid and the ask are missing.
     Empty = 5,
 }
 
-/// The best over all venues.
+/// The best bid and offer over all venues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Nbbo {
     /// Best bid.
@@ -57,10 +57,10 @@ pub struct Nbbo {
 }
 
 impl Nbbo {
-    /// The most bytes that [`encode`](Self::encode) writes, with the list's own header.
+    /// The maximum number of bytes that [`encode`](Self::encode) writes, with the list's own header.
     pub const MAX_BYTES: usize = 96;
 
-    /// How the two sides stand to each other.
+    /// Returns the relation of best bid and best ask.
     #[must_use]
     pub fn market(&self) -> Market {
         match (self.bid, self.ask) {
@@ -74,8 +74,8 @@ impl Nbbo {
         }
     }
 
-    /// Writes all fields, in ascending order of their ids: BID, ASK, BIDSIZE, ASKSIZE, BID_SRC, ASK_SRC, BOOK_STATE and,
-    /// at `quote_ns` since midnight GMT, QUOTIM_NS. `name` gives a venue's short name.
+    /// Writes all fields, in ascending order of their ids: BID, ASK, BIDSIZE, ASKSIZE, BID_SRC, ASK_SRC, BOOK_STATE and
+    /// QUOTIM_NS, which is `quote_ns` since midnight GMT. `name` returns a venue's short name.
     ///
     /// # Errors
     /// [`Full`]: the buffer is too short.
@@ -134,8 +134,8 @@ const NOT_SHOWN: Shown = Shown { bid: NOTHING, ask: NOTHING, trades: false };
 
 /// The best bid and offer of every symbol over several venues.
 ///
-/// Symbols are numbered by the caller, densely from 0. Memory is about 100 bytes for each symbol and each venue, up to the
-/// highest number that was used, at most `max_symbols`.
+/// The caller numbers symbols densely from 0. Memory is about 100 bytes for each symbol and each venue, up to the
+/// highest number in use, at most `max_symbols`.
 #[derive(Debug)]
 pub struct Consolidated {
     /// One for each venue.
@@ -149,15 +149,15 @@ pub struct Consolidated {
 }
 
 impl Consolidated {
-    /// Nothing shown on any of `venues` venues, 1 to [`MAX_VENUES`]; all are current.
+    /// Creates a table without quotes of `venues` venues, 1 to [`MAX_VENUES`]; all are current.
     #[must_use]
     pub fn new(venues: usize, max_symbols: usize) -> Self {
         let current = vec![true; venues.clamp(1, MAX_VENUES)];
         Self { current, shown: Vec::new(), best: Vec::new(), max_symbols, order: 0 }
     }
 
-    /// A venue shows another quote of a symbol, or the symbol `trades` there or no longer does. The new best, if that made it
-    /// another one.
+    /// Sets a venue's quote of a symbol, and with `trades` whether the symbol trades there. Returns the new best if it
+    /// changed.
     ///
     /// Costs a look at each venue; allocates only for a symbol beyond the highest so far. A symbol beyond the limit, or an
     /// unknown venue, changes nothing.
@@ -189,8 +189,8 @@ impl Consolidated {
         replace(&mut self.best[at], all, &self.current)
     }
 
-    /// A venue's data is current from now on, or no longer. `changed` is called for each symbol whose best is another one
-    /// by that.
+    /// Sets whether a venue's data is current. Calls `changed` for each symbol whose best changes as a
+    /// result.
     pub fn set_current(&mut self, venue: Venue, is_current: bool, changed: impl FnMut(u32, Nbbo)) {
         let Some(current) = self.current.get_mut(usize::from(venue.0)) else { return };
         if *current != is_current {
@@ -199,7 +199,7 @@ impl Consolidated {
         }
     }
 
-    /// What a venue showed no longer holds: a session begins on it. `changed` as in [`set_current`](Self::set_current).
+    /// Drops all quotes of a venue at the start of a session. `changed` as in [`set_current`](Self::set_current).
     pub fn clear(&mut self, venue: Venue, changed: impl FnMut(u32, Nbbo)) {
         for all in self.shown.chunks_mut(self.current.len()) {
             if let Some(shown) = all.get_mut(usize::from(venue.0)) {
@@ -218,7 +218,7 @@ impl Consolidated {
         }
     }
 
-    /// The best of a symbol, as last found.
+    /// Returns the last best bid and offer of a symbol.
     #[must_use]
     pub fn best(&self, symbol: u32) -> Nbbo {
         self.best.get(symbol as usize).copied().unwrap_or_default()

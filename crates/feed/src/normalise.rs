@@ -1,8 +1,8 @@
 //! From an exchange's message to a draft of an update.
 //!
-//! Each protocol's normaliser keeps what is known of its instruments (books, quotes, trades, trading states) and says
-//! what a message changed of what is published. [`Normaliser`] is any of them: another one is a module beside
-//! [`Itch`]'s and an arm in each method below.
+//! Each protocol's normaliser stores the state of its instruments (books, quotes, trades, trading states) and returns
+//! the changes of published fields by each message. [`Normaliser`] is any of them. To add one, write a module like
+//! [`Itch`]'s and add an arm in each method below.
 
 mod dbn;
 mod iex;
@@ -18,32 +18,32 @@ use crate::depth::{self, Depth};
 use crate::draft::{Detail, Draft};
 use crate::levels::Levels;
 
-/// An instrument's number within its feed: dense, and stable within a session. 0 means none. ITCH: the locate.
+/// An instrument's number within its feed: dense, and stable within a session. 0 means no instrument. ITCH: the locate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instrument(pub u32);
 
-/// What became of a message.
+/// The effect of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Applied {
-    /// The instrument that it is about.
+    /// The instrument of the message.
     pub instrument: Instrument,
-    /// The byte that names the message's type in its protocol.
+    /// The type byte of the message in its protocol.
     pub letter: u8,
-    /// When it happened, as the exchange says.
+    /// The time of the event, as stated by the exchange.
     pub event: Nanos,
-    /// The update to publish, where a published field changed.
+    /// The update to publish, if a published field changed.
     pub change: Option<Draft>,
-    /// The instrument is new, or its number stands for another one now: its whole [image](Normaliser::image) is to be
-    /// published in place of the change.
+    /// `true` if the instrument is new, or its number now stands for another one: publish its [image](Normaliser::image) in place of
+    /// the change.
     pub image: bool,
 }
 
-/// The message could not be decoded. It was counted, by reason, in its protocol's own counters, and changed nothing.
+/// The error for a message that could not be decoded. It was counted by reason in its protocol's own counters, and changed nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the message could not be decoded")]
 pub struct Malformed;
 
-/// The normaliser of a feed, whatever protocol it speaks.
+/// The normaliser of a feed, in any protocol.
 #[derive(Debug)]
 #[non_exhaustive]
 #[allow(clippy::large_enum_variant, reason = "one for each feed, and never moved")]
@@ -57,8 +57,8 @@ pub enum Normaliser {
 }
 
 impl Normaliser {
-    /// Says which messages will be applied next: those of a datagram that has come. It changes nothing, and makes them
-    /// quicker to apply.
+    /// Announces the messages that will be applied next: those of a received datagram. Changes nothing, but makes them
+    /// faster to apply.
     #[inline]
     pub fn expect<'a>(&mut self, messages: impl Iterator<Item = &'a [u8]>) {
         if let Self::Itch(itch) = self {
@@ -79,7 +79,7 @@ impl Normaliser {
         }
     }
 
-    /// Everything that is known of an instrument, all fields marked as changed; `None` for one without a name.
+    /// Returns all values of an instrument, all fields marked as changed; `None` for one without a name.
     #[must_use]
     pub fn image(&self, instrument: Instrument) -> Option<Draft> {
         match self {
@@ -89,7 +89,7 @@ impl Normaliser {
         }
     }
 
-    /// What the last message told beside the fields that last, where its change [has a detail](crate::draft::Changed::has_detail).
+    /// Returns the detail of the last message, if its change [has a detail](crate::draft::Changed::has_detail).
     #[must_use]
     pub fn detail(&self) -> Option<&Detail> {
         match self {
@@ -99,7 +99,7 @@ impl Normaliser {
         }
     }
 
-    /// The instrument's name, such as a symbol; `None` while no message has told it.
+    /// Returns the instrument's name, such as a symbol; `None` until a message contains it.
     #[inline]
     #[must_use]
     pub fn name(&self, instrument: Instrument) -> Option<&str> {
@@ -110,7 +110,7 @@ impl Normaliser {
         }
     }
 
-    /// Every instrument that has a name, by number.
+    /// Returns all instruments that have a name, by number.
     pub fn instruments(&self) -> impl Iterator<Item = Instrument> {
         let (mut itch, mut iex, mut dbn) = (None, None, None);
         match self {
@@ -121,7 +121,7 @@ impl Normaliser {
         itch.into_iter().flatten().chain(iex.into_iter().flatten()).chain(dbn.into_iter().flatten())
     }
 
-    /// Orders on the books; 0 for a protocol without orders.
+    /// Returns the number of orders on the books; 0 for a protocol without orders.
     #[must_use]
     pub fn live_orders(&self) -> usize {
         match self {
@@ -131,7 +131,7 @@ impl Normaliser {
         }
     }
 
-    /// Messages about orders that are not on the books: they came before, or were lost; 0 for a protocol without orders.
+    /// Returns the number of messages about orders that are not on the books: sent earlier, or lost; 0 for a protocol without orders.
     #[must_use]
     pub fn unknown_orders(&self) -> u64 {
         match self {
@@ -140,8 +140,8 @@ impl Normaliser {
         }
     }
 
-    /// Keeps the orders themselves from now on, at most `max_orders` at once. Whether the protocol has orders; without, nothing
-    /// changes.
+    /// Starts storing the orders themselves, at most `max_orders` at once. Returns `false`, without any effect, if the protocol has no
+    /// orders.
     pub fn keep_orders(&mut self, max_orders: usize) -> bool {
         match self {
             Self::Itch(itch) => {
@@ -152,7 +152,7 @@ impl Normaliser {
         }
     }
 
-    /// The orders themselves, where they are kept, and what the last message that was applied did to them.
+    /// Returns the orders themselves, if they are stored, and the changes by the last applied message.
     #[inline]
     #[must_use]
     pub fn depth(&self) -> Option<&Depth> {
@@ -162,7 +162,7 @@ impl Normaliser {
         }
     }
 
-    /// The price levels of each instrument, where the source keeps them, and what the last message that was applied did to them.
+    /// Returns the price levels of each instrument, if the source keeps them, and the changes by the last applied message.
     #[inline]
     #[must_use]
     pub fn levels(&self) -> Option<&Levels> {
@@ -172,7 +172,7 @@ impl Normaliser {
         }
     }
 
-    /// What the orders of an instrument share; `None` for one without a name, or where the protocol has no orders.
+    /// Returns the common data of an instrument's orders; `None` for one without a name, or if the protocol has no orders.
     #[must_use]
     pub fn order_summary(&self, instrument: Instrument) -> Option<depth::Summary> {
         match self {
@@ -181,7 +181,7 @@ impl Normaliser {
         }
     }
 
-    /// Forgets what was known of all instruments: a session begins. The counters stay.
+    /// Clears the state of all instruments at the start of a session. The counters stay.
     pub fn reset(&mut self) {
         match self {
             Self::Itch(itch) => itch.reset(),
@@ -190,7 +190,7 @@ impl Normaliser {
         }
     }
 
-    /// The trading day begins at `midnight`; for protocols that count time from it.
+    /// Sets `midnight`, the start of the trading day, for protocols that count time from it.
     pub fn begin_day(&mut self, midnight: Nanos) {
         match self {
             Self::Itch(itch) => itch.begin_day(midnight),

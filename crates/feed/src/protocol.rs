@@ -10,9 +10,9 @@ use crate::line::Restart;
 use crate::normalise::{Dbn, Iex, Itch, Normaliser};
 use crate::symbols::{Filter, NumberFilter, Symbols};
 
-/// What a feed speaks, from its datagrams to its messages.
+/// The protocol of a feed, from its datagrams to its messages.
 ///
-/// Another protocol is a variant here with its names, its [`Framing`] and its [`Normaliser`].
+/// To add a protocol, add a variant with its names, its [`Framing`] and its [`Normaliser`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Protocol {
@@ -27,10 +27,10 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// Every protocol.
+    /// All protocols.
     pub const ALL: [Self; 4] = [Self::ItchMoldUdp64, Self::IexTops, Self::IexDeep, Self::Dbn];
 
-    /// The name in configurations and reports.
+    /// Returns the name in configurations and reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -41,7 +41,7 @@ impl Protocol {
         }
     }
 
-    /// Other spellings of the name.
+    /// Returns other spellings of the name.
     #[must_use]
     pub const fn other_names(self) -> &'static [&'static str] {
         match self {
@@ -52,7 +52,7 @@ impl Protocol {
         }
     }
 
-    /// The protocol of a name, in any of its spellings.
+    /// Returns the protocol of a name, in any of its spellings.
     ///
     /// # Errors
     /// [`UnknownProtocol`].
@@ -61,7 +61,7 @@ impl Protocol {
         Self::ALL.into_iter().find(is).ok_or(UnknownProtocol)
     }
 
-    /// The transport; `None` for a protocol that is found in files only.
+    /// Returns the transport; `None` for a protocol that exists in files only.
     #[must_use]
     pub const fn framing(self) -> Option<Framing> {
         match self {
@@ -71,8 +71,8 @@ impl Protocol {
         }
     }
 
-    /// Whether a book is right only for who has had all messages of the session: one of orders, and one of price levels of which each
-    /// change tells one level. A quote that is told whole stands for itself; DBN's records say themselves where a book begins.
+    /// Returns `true` if a book is right only after all messages of the session: a book of orders, or of price levels with one level per change.
+    /// A complete quote stands for itself, and DBN's records state where a book begins.
     #[must_use]
     pub const fn builds_on_history(self) -> bool {
         match self {
@@ -81,7 +81,7 @@ impl Protocol {
         }
     }
 
-    /// What it means when a line goes back within a session.
+    /// Returns the handling of a line whose sequences go back within a session.
     #[must_use]
     pub const fn restart(self) -> Restart {
         match self {
@@ -92,13 +92,13 @@ impl Protocol {
         }
     }
 
-    /// Whether its messages are about single orders, so that these can be published.
+    /// Returns `true` if the messages are about single orders, so that orders can be published.
     #[must_use]
     pub const fn has_orders(self) -> bool {
         matches!(self, Self::ItchMoldUdp64)
     }
 
-    /// A filter of its messages by symbol.
+    /// Returns a filter of the messages by symbol.
     #[must_use]
     pub fn filter(self, symbols: Symbols) -> Filter {
         match self {
@@ -108,7 +108,7 @@ impl Protocol {
         }
     }
 
-    /// A normaliser of its messages that has seen nothing. `midnight` is the instant at which the trading day began, for
+    /// Returns a new normaliser of the messages. `midnight` is the start of the trading day, for
     /// protocols that count time from it.
     #[must_use]
     pub fn normaliser(self, books: book::Settings, midnight: Nanos) -> Normaliser {
@@ -120,7 +120,7 @@ impl Protocol {
     }
 }
 
-/// A name that no protocol has.
+/// The error for a name that no protocol has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no protocol has this name")]
 pub struct UnknownProtocol;

@@ -1,16 +1,16 @@
-//! SoupBinTCP: numbered messages over TCP, with a login that says from which one on.
+//! SoupBinTCP: numbered messages over TCP, with a login that sets the first sequence.
 //!
-//! Source: NASDAQ's SoupBinTCP protocol specification 3.00. Both ways go logical packets: a big-endian length of 16
-//! bits that counts what follows it, a letter for the type, and the rest. Packets carry no sequence: the login's answer
-//! says the sequence of the first message, and both ends count.
+//! Source: NASDAQ's SoupBinTCP protocol specification 3.00. Both directions carry logical packets: a big-endian length of 16
+//! bits that counts the bytes after it, a letter for the type, and the rest. Packets carry no sequence: the login's answer
+//! contains the sequence of the first message, and both ends count.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `frame.rs` | one packet off the front of a stream, wherever TCP has cut it |
-//! | `packet.rs` | what each end may say, read in place |
-//! | `login.rs` | the login's fields: who, which session, from where on |
+//! | `frame.rs` | one packet from the front of a stream, with any TCP segmentation |
+//! | `packet.rs` | the packets of each end, read in place |
+//! | `login.rs` | the login's fields: user, session, first sequence |
 //! | `encode.rs` | packets as bytes |
-//! | `silence.rs` | heartbeats when there is nothing to say, and the end when nothing is heard |
+//! | `silence.rs` | heartbeats on an idle connection, and the time-out of a silent one |
 //! | `client.rs`, `server.rs` | one connection as a state machine, without socket or clock |
 
 mod client;

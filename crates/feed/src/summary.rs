@@ -1,4 +1,4 @@
-//! What a feed held, for people.
+//! A readable summary of a feed.
 
 use tapeline_nanos::Nanos;
 
@@ -13,10 +13,10 @@ const MAX_LISTED: usize = 64;
 /// How many gaps are listed; more are only counted.
 const MAX_GAPS: usize = 10_000;
 
-/// Adds up messages, one after another; give it to an [`Arbiter`](crate::line::Arbiter) as its sink, or call
+/// A summary that adds up messages one after another; use it as the sink of an [`Arbiter`](crate::line::Arbiter), or call
 /// [`message`](Self::message) for each message of a file.
 ///
-/// A new session clears the books, as it does in a plant; all other figures go on.
+/// A new session clears the books, as in a plant; all other figures continue.
 #[derive(Debug)]
 pub struct Summary {
     normaliser: Itch,
@@ -36,7 +36,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Nothing so far.
+    /// Creates an empty summary.
     #[must_use]
     pub fn new(settings: book::Settings) -> Self {
         Self {
@@ -79,97 +79,97 @@ impl Summary {
         }
     }
 
-    /// Messages so far, malformed ones included.
+    /// Returns the number of messages, malformed ones included.
     #[must_use]
     pub const fn messages(&self) -> u64 {
         self.messages
     }
 
-    /// Bytes of them, without framing.
+    /// Returns the bytes of those messages, without framing.
     #[must_use]
     pub const fn message_bytes(&self) -> u64 {
         self.message_bytes
     }
 
-    /// Counts by type, malformed and odd messages among them.
+    /// Returns the counts by type, malformed and odd messages included.
     #[must_use]
     pub const fn counters(&self) -> &Counters {
         self.normaliser.counters()
     }
 
-    /// Counts by type, malformed messages left out.
+    /// Returns the counts by type, malformed messages excluded.
     #[must_use]
     pub const fn by_type(&self) -> &ByType {
         &self.normaliser.counters().messages
     }
 
-    /// Exchange time of the first message of a known type, ns since midnight in New York.
+    /// Returns the exchange time of the first message of a known type, ns since midnight in New York.
     #[must_use]
     pub const fn first_ns_of_day(&self) -> Option<u64> {
         self.first_ns
     }
 
-    /// Exchange time of the last message of a known type, ns since midnight in New York.
+    /// Returns the exchange time of the last message of a known type, ns since midnight in New York.
     #[must_use]
     pub const fn last_ns_of_day(&self) -> Option<u64> {
         self.last_ns
     }
 
-    /// Messages that are older than the one before them.
+    /// Returns the number of messages that are older than the previous one.
     #[must_use]
     pub const fn times_going_back(&self) -> u64 {
         self.going_back
     }
 
-    /// System events with their times, ns since midnight in New York; the first 64 of them.
+    /// Returns the first 64 system events with their times, ns since midnight in New York.
     #[must_use]
     pub fn system_events(&self) -> &[(Code, u64)] {
         &self.events
     }
 
-    /// The sessions, in order; the first 64 of them.
+    /// Returns the first 64 sessions, in order.
     #[must_use]
     pub fn sessions(&self) -> &[Session] {
         &self.sessions
     }
 
-    /// How many sessions there were.
+    /// Returns the number of sessions.
     #[must_use]
     pub const fn session_count(&self) -> u64 {
         self.session_count
     }
 
-    /// First and last sequence that was delivered in the last session that had messages.
+    /// Returns the first and last delivered sequence of the last session with messages.
     #[must_use]
     pub const fn sequences(&self) -> Option<(u64, u64)> {
         self.sequences
     }
 
-    /// The missing ranges, first and last sequence of each; the first 10,000 of them.
+    /// Returns the first 10,000 missing ranges, each with first and last sequence.
     #[must_use]
     pub fn gaps(&self) -> &[(u64, u64)] {
         &self.gaps
     }
 
-    /// How many ranges are missing.
+    /// Returns the number of missing ranges.
     #[must_use]
     pub const fn gap_count(&self) -> u64 {
         self.gap_count
     }
 
-    /// How many messages are missing.
+    /// Returns the number of missing messages.
     #[must_use]
     pub const fn missing_messages(&self) -> u64 {
         self.missing
     }
 
-    /// The sequence that the end of the last session announced, one more than that of its last message.
+    /// Returns the sequence in the end of the last session, one more than that of its last message.
     #[must_use]
     pub const fn end_of_session_sequence(&self) -> Option<u64> {
         self.end
     }
 
-    /// The books: symbols, levels, volumes, unknown references.
+    /// Returns the books: symbols, levels, volumes, unknown references.
     #[must_use]
     pub const fn books(&self) -> &Books {
         self.normaliser.books()

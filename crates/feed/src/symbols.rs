@@ -1,8 +1,8 @@
-//! Which symbols of a feed are wanted, decided before a message is decoded.
+//! The selection of a feed's symbols, applied before a message is decoded.
 //!
-//! [`Symbols`] is the choice, by name, and [`Filter`] makes it for the messages of a protocol. Where each message has the
-//! symbol at a fixed place, that is looked up; where it has a number of the day instead, a [`NumberFilter`] learns once for
-//! each number whether it is wanted, so that nearly every message costs two bit tests (bench `symbols`).
+//! [`Symbols`] is the selection by name, and [`Filter`] applies it to the messages of a protocol. If each message has the
+//! symbol at a fixed place, the filter looks it up. If it has a number of the day instead, a [`NumberFilter`] learns once
+//! for each number whether it is selected, so that nearly every message costs two bit tests (bench `symbols`).
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ use crate::{dbn, iex};
 /// The longest name or prefix; exchanges use 8 to 21 characters (Databento's raw symbols have up to 70).
 const MAX_PATTERN_BYTES: usize = 70;
 
-/// The most patterns: more than there are symbols on any exchange's feed.
+/// The maximum number of patterns: more than the symbols on any exchange's feed.
 pub const MAX_PATTERNS: usize = 1 << 20;
 
 /// A set of symbols: names, and prefixes that end in `*`.
@@ -25,26 +25,26 @@ pub struct Symbols {
     prefixes: Vec<Box<str>>,
 }
 
-/// A pattern that is no name and no prefix.
+/// The reason why a pattern is neither a name nor a prefix.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadPattern {
-    /// An empty one.
+    /// The pattern is empty.
     #[error("an empty symbol")]
     Empty,
-    /// Longer than symbols are.
+    /// The pattern is longer than any symbol.
     #[error("symbol \"{0}\" is longer than {MAX_PATTERN_BYTES} bytes")]
     TooLong(String),
-    /// A star that is not the last character, or a character that no symbol has.
+    /// The pattern has a star that is not the last character, or a character that no symbol has.
     #[error("\"{0}\" is neither a symbol nor the beginning of one with a * behind it")]
     Characters(String),
-    /// More than [`MAX_PATTERNS`].
+    /// There are more than [`MAX_PATTERNS`].
     #[error("more than {MAX_PATTERNS} symbols")]
     TooMany,
 }
 
 impl Symbols {
-    /// The set of all that match any of `patterns`: `AAPL` is one symbol, `MSFT*` all that begin so, `*` all.
+    /// Creates the set of all symbols that match any of `patterns`: `AAPL` is one symbol, `MSFT*` a prefix, `*` all.
     ///
     /// # Errors
     /// The first [`BadPattern`].
@@ -56,7 +56,7 @@ impl Symbols {
         Ok(symbols)
     }
 
-    /// Adds what matches one more pattern.
+    /// Adds the symbols that match one more pattern.
     ///
     /// # Errors
     /// [`BadPattern`]; then nothing has been added.
@@ -85,13 +85,13 @@ impl Symbols {
         Ok(())
     }
 
-    /// Whether a symbol is in the set. One look into a table, and one comparison for each prefix.
+    /// Returns `true` if a symbol is in the set. Costs one table lookup, and one comparison for each prefix.
     #[must_use]
     pub fn contains(&self, symbol: &str) -> bool {
         self.names.contains(symbol) || self.prefixes.iter().any(|prefix| symbol.starts_with(&**prefix))
     }
 
-    /// The patterns that match none of `known`, sorted; prefixes with their star.
+    /// Returns the patterns that match none of `known`, sorted; prefixes with their star.
     #[must_use]
     pub fn without_match(&self, known: &[&str]) -> Vec<String> {
         let exact: HashSet<&str, RandomState> = known.iter().copied().collect();
@@ -103,13 +103,13 @@ impl Symbols {
         patterns
     }
 
-    /// Patterns in the set.
+    /// Returns the number of patterns in the set.
     #[must_use]
     pub fn len(&self) -> usize {
         self.names.len() + self.prefixes.len()
     }
 
-    /// Whether nothing is in the set.
+    /// Returns `true` if the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -122,18 +122,18 @@ impl fmt::Display for Symbols {
     }
 }
 
-/// What a [`NumberFilter`] knows of a number.
+/// The state of a number in a [`NumberFilter`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Its symbol is wanted.
     Wanted,
     /// Its symbol is not wanted.
     Unwanted,
-    /// No message has told its symbol yet.
+    /// No message has named its symbol yet.
     Unknown,
 }
 
-/// The numbers that a feed gives to instruments for the day, and which of them are wanted.
+/// The numbers of a feed's instruments for the day, and whether each is wanted.
 ///
 /// Bounded: 16 KiB for numbers of 16 bits. Larger numbers are always [`Verdict::Unknown`].
 #[derive(Clone, Debug)]
@@ -148,13 +148,13 @@ pub struct NumberFilter {
 const WORDS: usize = 1_024;
 
 impl NumberFilter {
-    /// A filter that has not met any number.
+    /// Creates a filter without numbers.
     #[must_use]
     pub fn new(symbols: Symbols) -> Self {
         Self { symbols, known: Box::new([0; WORDS]), wanted: Box::new([0; WORDS]), passed_over: 0 }
     }
 
-    /// What is known of a number.
+    /// Returns the state of a number.
     #[inline]
     #[must_use]
     pub fn verdict(&self, number: u16) -> Verdict {
@@ -168,7 +168,7 @@ impl NumberFilter {
         }
     }
 
-    /// A number stands for `symbol` from now on. Whether that is wanted.
+    /// Assigns `symbol` to a number. Returns `true` if the symbol is wanted.
     pub fn learn(&mut self, number: u16, symbol: &str) -> bool {
         let (at, bit) = place(number);
         let is_wanted = self.symbols.contains(symbol);
@@ -181,53 +181,53 @@ impl NumberFilter {
         is_wanted
     }
 
-    /// Counts a message that was passed over.
+    /// Counts a skipped message.
     #[inline]
     pub fn pass_over(&mut self) {
         self.passed_over += 1;
     }
 
-    /// Messages that were passed over.
+    /// Returns the number of skipped messages.
     #[must_use]
     pub const fn passed_over(&self) -> u64 {
         self.passed_over
     }
 
-    /// The symbols that are wanted.
+    /// Returns the wanted symbols.
     #[must_use]
     pub const fn symbols(&self) -> &Symbols {
         &self.symbols
     }
 
-    /// Forgets the numbers: a session begins. The count stays.
+    /// Drops the numbers at the start of a session. The count stays.
     pub fn clear(&mut self) {
         self.known.fill(0);
         self.wanted.fill(0);
     }
 }
 
-/// Decides for each message of a feed whether it is wanted, from its first bytes alone.
+/// A filter that decides for each message of a feed whether it is wanted, from its first bytes alone.
 ///
-/// A message about no symbol is wanted, and so is one whose symbol is not known yet; bytes that are too short to tell are left
+/// A message without a symbol, or with a symbol that is not known yet, is wanted. Messages that are too short to decide are left
 /// to the decoder to count.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Filter {
-    /// ITCH: by the locate, learnt from the directory or else from the first message that names the stock.
+    /// ITCH: by the locate, learnt from the directory or from the first message that names the stock.
     Itch(NumberFilter),
     /// IEX: by the symbol in the message.
     Iex {
-        /// The symbols that are wanted.
+        /// The wanted symbols.
         symbols: Symbols,
-        /// Messages that were passed over.
+        /// Skipped messages.
         passed_over: u64,
     },
-    /// DBN: by the instrument's number, which the file's metadata name.
+    /// DBN: by the instrument's number, which the file's metadata names.
     Dbn(dbn::Filter),
 }
 
 impl Filter {
-    /// Whether a message is wanted. One that is not is counted.
+    /// Returns `true` if a message is wanted; otherwise counts it.
     #[inline]
     pub fn wants(&mut self, message: &[u8]) -> bool {
         match self {
@@ -241,7 +241,7 @@ impl Filter {
         }
     }
 
-    /// Messages that were passed over.
+    /// Returns the number of skipped messages.
     #[must_use]
     pub const fn passed_over(&self) -> u64 {
         match self {
@@ -251,7 +251,7 @@ impl Filter {
         }
     }
 
-    /// A session begins: numbers may stand for other symbols.
+    /// Starts a session: numbers may stand for other symbols.
     pub fn clear(&mut self) {
         if let Self::Itch(numbers) = self {
             numbers.clear();

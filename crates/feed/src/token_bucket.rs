@@ -1,11 +1,11 @@
-//! How often, or how much, something may be done.
+//! A limit on the rate of an action.
 
 use tapeline_nanos::Nanos;
 
-/// A token bucket: so many tokens a second, and at most so many saved up. It is full at the start.
+/// A token bucket with a rate per second and a maximum number of saved tokens. It is full at the start.
 ///
-/// Keeps one number, the moment at which the bucket will be full again, in units of 1 ns ÷ rate so that no rate loses a
-/// fraction of a token (the generic cell rate algorithm, ITU-T I.371 annex A). Time that goes back gives nothing.
+/// Stores one number, the time at which the bucket will be full again, in units of 1 ns ÷ rate so that no rate loses a
+/// fraction of a token (the generic cell rate algorithm, ITU-T I.371 annex A). Time that goes back adds no tokens.
 #[derive(Clone, Debug)]
 pub struct TokenBucket {
     per_second: u128,
@@ -16,14 +16,14 @@ pub struct TokenBucket {
 const NS_PER_SECOND: u128 = 1_000_000_000;
 
 impl TokenBucket {
-    /// A full bucket of `depth` tokens that fills at `per_second`; 0 counts as 1 in both.
+    /// Creates a full bucket of `depth` tokens that fills at `per_second`; 0 counts as 1 in both.
     #[must_use]
     pub fn new(per_second: u64, depth: u64) -> Self {
         let depth = u128::from(depth.max(1)) * NS_PER_SECOND;
         Self { per_second: u128::from(per_second.max(1)), depth, full_at: 0 }
     }
 
-    /// Takes `tokens` if there are as many, and says whether.
+    /// Takes `tokens` if the bucket has them. Returns `true` if it did.
     pub fn take(&mut self, tokens: u64, now: Nanos) -> bool {
         let enough = self.has(tokens, now);
         if enough {
@@ -32,20 +32,20 @@ impl TokenBucket {
         enough
     }
 
-    /// Whether there are `tokens`; none is taken.
+    /// Returns `true` if the bucket has `tokens`; takes none.
     #[must_use]
     pub fn has(&self, tokens: u64, now: Nanos) -> bool {
         self.after(tokens, now) <= self.scaled(now) + self.depth
     }
 
-    /// When there will be `tokens`, if nobody takes any before; now if they are there. More than the depth never are.
+    /// Returns the time at which the bucket will have `tokens` if none are taken before; `now` if it has them. Never more than the depth.
     #[must_use]
     pub fn ready_at(&self, tokens: u64, now: Nanos) -> Nanos {
         let wait = self.after(tokens, now).saturating_sub(self.scaled(now) + self.depth);
         now + u64::try_from(wait.div_ceil(self.per_second)).unwrap_or(u64::MAX)
     }
 
-    /// Whether nothing is missing from it: nothing was taken for as long as it takes to fill.
+    /// Returns `true` if the bucket is full.
     #[must_use]
     pub fn is_full(&self, now: Nanos) -> bool {
         self.full_at <= self.scaled(now)

@@ -1,7 +1,7 @@
-//! Who may in, and who may see what.
+//! Logins, and access to items.
 //!
-//! [`Access`] is what an operator has set, as data that can be replaced while the hub runs. Whether a password or a token is
-//! right is not found out here: it takes long, on purpose. A [`Check`] goes out and a [`Verdict`] comes back.
+//! [`Access`] is the operator's configuration, as data that can be replaced while the hub runs. Passwords and tokens are not verified here,
+//! because verification is slow by design: a [`Check`] goes out and a [`Verdict`] comes back.
 
 mod back_off;
 mod check;
@@ -24,10 +24,10 @@ pub(crate) use rights::{NOT_ENTITLED, Pass, Pending};
 pub use rules::{Action, Code, Coded, Rule};
 pub(crate) use rules::{Codes, Decision, OPEN, Wanted, all_or_any, decide};
 
-/// What a client has to show to be let in.
+/// The credentials that a client must send with its login.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum LoginPolicy {
-    /// Nothing: everybody is who they say they are.
+    /// None: every client is accepted under the name that it gives.
     #[default]
     Open,
     /// A password, in the attribute `Password` of the login.
@@ -39,22 +39,22 @@ pub enum LoginPolicy {
 /// A user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct User {
-    /// The name, as it is in a login and in rules.
+    /// The user name, as in the login and in rules.
     pub name: Box<str>,
-    /// What a password is held against, in PHC's format; empty for one that can log in with a token only.
+    /// The hash of the password in PHC format; empty for a user who can log in with a token only.
     pub password_hash: Arc<str>,
-    /// What a token is held against.
+    /// The hashes of the user's tokens.
     pub tokens: Vec<TokenHash>,
-    /// Groups that the user is in: see [`Rule::groups`].
+    /// The user's groups: see [`Rule::groups`].
     pub groups: Vec<Box<str>>,
-    /// Connections at a time, where it is not [`Access::max_connections`].
+    /// Maximum number of simultaneous connections; `None` for [`Access::max_connections`].
     pub max_connections: Option<usize>,
-    /// Open items on all connections together, where it is not [`Access::max_streams`].
+    /// Maximum number of open items on all connections together; `None` for [`Access::max_streams`].
     pub max_streams: Option<usize>,
 }
 
 impl User {
-    /// In no group, and with nothing that could be shown.
+    /// Returns a user in no group, without a password or token.
     #[must_use]
     pub fn new(name: &str) -> Self {
         Self {
@@ -68,7 +68,7 @@ impl User {
     }
 }
 
-/// The users that there are.
+/// The set of users.
 #[derive(Debug, Clone, Default)]
 pub struct Users {
     users: Vec<User>,
@@ -81,7 +81,7 @@ pub struct Users {
 }
 
 impl Users {
-    /// These. Of two with one name, the last counts.
+    /// Creates the set of these users. If two have the same name, the last one counts.
     #[must_use]
     pub fn new(users: Vec<User>) -> Self {
         let by_name = users.iter().zip(0..).map(|(user, at)| (user.name.clone(), at)).collect();
@@ -95,32 +95,32 @@ impl Users {
         Self { by_name, tokens: tokens.into(), owners, with_password, users }
     }
 
-    /// One of them.
+    /// Returns the user of this name.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<&User> {
         self.users.get(*self.by_name.get(name)?)
     }
 
-    /// Whether one of them is in this group.
+    /// Returns `true` if any user is in this group.
     #[must_use]
     pub fn has_group(&self, group: &str) -> bool {
         self.users.iter().any(|user| user.groups.iter().any(|other| **other == *group))
     }
 
-    /// How many there are.
+    /// Returns the number of users.
     #[must_use]
     pub fn len(&self) -> usize {
         self.users.len()
     }
 
-    /// Whether there is none.
+    /// Returns `true` if there are no users.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.users.is_empty()
     }
 
-    /// What the password of somebody of this name is held against, and whether there is such a user with a password. For
-    /// others it is the hash of some user, always the same one for a name: how long the answer takes says nothing.
+    /// Returns the hash to compare with the password of a user, and whether there is such a user with a password. For any other name the hash is
+    /// that of another user, always the same for one name, so that the response time reveals nothing.
     #[must_use]
     pub fn password_hash(&self, name: &str) -> (Arc<str>, bool) {
         if let Some(user) = self.find(name).filter(|user| !user.password_hash.is_empty()) {
@@ -137,27 +137,27 @@ impl Users {
 const DECOY: &str =
     "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
-/// What an operator has set of who may in, and who may see what.
+/// The operator's configuration of logins and of access to items.
 #[derive(Debug, Clone, Default)]
 pub struct Access {
-    /// What is to be shown at login.
+    /// The credentials that a login requires.
     pub login: LoginPolicy,
-    /// Take passwords and tokens over connections without TLS from other machines, too.
+    /// `true` to accept passwords and tokens from other machines over connections without TLS.
     pub plain_secrets: bool,
-    /// The users; with an open login only their groups and limits count.
+    /// The users; with an open login only their groups and limits apply.
     pub users: Users,
-    /// Who may see what, if anything is said: the first rule that fits decides, and who fits none may not.
+    /// The rules for access to items. The first rule that matches decides; without a match access is denied. No rules permit everything.
     pub rules: Vec<Rule>,
-    /// Codes of items that have no permission data: the first that fits.
+    /// Permission codes for items without permission data; the first entry that matches applies.
     pub codes: Vec<Coded>,
-    /// Connections of one user at a time; `None` for as many as the hub takes.
+    /// Maximum number of simultaneous connections of one user; `None` for no limit but the hub's.
     pub max_connections: Option<usize>,
-    /// Open items on all connections of one user together.
+    /// Maximum number of open items on all connections of one user together.
     pub max_streams: Option<usize>,
 }
 
 impl Access {
-    /// Whether anybody may see everything.
+    /// Returns `true` if every user may see everything.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.rules.is_empty()
@@ -191,14 +191,14 @@ impl Access {
     }
 }
 
-/// The other end of a connection.
+/// The client's end of a connection.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Peer {
-    /// Where it is; `None` where that is not known.
+    /// The address; `None` if unknown.
     pub address: Option<SocketAddr>,
-    /// Nobody on the way can read what is sent.
+    /// `true` if the connection is encrypted.
     pub is_encrypted: bool,
-    /// It speaks JSON, which has no word for an item's group: the state of a group is told item by item.
+    /// `true` if the connection uses JSON, which cannot name an item's group: the state of a group is sent item by item.
     pub is_json: bool,
 }
 

@@ -18,33 +18,33 @@ use crate::session::Session;
 use crate::settings::SlowPolicy;
 
 impl Hub {
-    /// The next thing that the sources are to be told. To be asked until there is nothing; what is not asked for waits, each item
-    /// once, so that a caller whose own queue is full may leave the rest here.
+    /// Returns the next demand for the sources. Call until it returns `None`. Demands stay queued until then, each item once, so that a caller
+    /// whose own queue is full may leave the rest here.
     pub fn next_demand(&mut self) -> Option<Demand> {
         let demand = self.shared.next_demand()?;
         self.counters.demands += 1;
         Some(demand)
     }
 
-    /// What waits to be told to the sources.
+    /// Returns the number of demands queued for the sources.
     #[must_use]
     pub fn demands(&self) -> usize {
         self.shared.demands.len()
     }
 
-    /// Posts whose receipts are awaited from the sources.
+    /// Returns the number of posts whose receipts are outstanding.
     #[must_use]
     pub fn awaited_receipts(&self) -> usize {
         self.shared.receipts.len()
     }
 
-    /// Private streams that go on to sources.
+    /// Returns the number of private streams that are passed to sources.
     #[must_use]
     pub fn private_streams(&self) -> usize {
         self.shared.private.len()
     }
 
-    /// A source has answered.
+    /// Handles an answer of a source.
     pub fn answer(&mut self, now: Nanos, answer: Answer, connections: &mut impl Connections) {
         self.counters.answers += 1;
         self.fold_all(now, connections);

@@ -7,32 +7,32 @@ use crate::event::SessionCounters;
 use crate::hub::Hub;
 use crate::settings::SlowPolicy;
 
-/// A session at this moment.
+/// The state of one session at this moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionSeen<'a> {
-    /// Which.
+    /// The session.
     pub session: SessionId,
-    /// Who it is; empty before the login.
+    /// The user name; empty before the login.
     pub user: &'a str,
-    /// Streams that it has open, those of login and directory included.
+    /// Open streams, those of login and directory included.
     pub streams: usize,
-    /// Updates that wait for room in its connection.
+    /// Updates queued for capacity on the connection.
     pub queued_messages: usize,
-    /// Bytes of them.
+    /// Bytes of those updates.
     pub queued_bytes: usize,
-    /// Images and other answers that are made when there is room.
+    /// Images and other answers that are pending until there is capacity.
     pub owed: usize,
-    /// Since when something waits for it.
+    /// Time since which output is queued; `None` without queued output.
     pub waits_since: Option<Nanos>,
-    /// What becomes of its updates when it is slow.
+    /// The policy of the session for slow clients.
     pub slow: SlowPolicy,
-    /// What it did and got.
+    /// The counters of the session.
     pub counters: SessionCounters,
 }
 
 impl Hub {
-    /// All sessions that are open. Costs a look at each, and no memory.
+    /// Returns the state of every open session. Looks at each session, and takes no memory.
     pub fn seen(&self) -> impl Iterator<Item = SessionSeen<'_>> {
         self.sessions.iter().zip(0..).filter_map(|(session, number)| {
             let session = session.as_ref()?;

@@ -4,25 +4,25 @@ use tapeline_omm::role::Outbox;
 
 use crate::backlog::Backlog;
 
-/// A session of the hub: one client's connection. The number of one that is over is used again.
+/// The number of a session of the hub: one client's connection. The number of a closed session is reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(pub(crate) u32);
 
 impl SessionId {
-    /// Counted from 0, with few gaps: good as an index.
+    /// Returns the number as an index, counted from 0 with few gaps.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// Where messages for the sessions go: connections in a real hub, queues in a test.
+/// The outboxes of the sessions: connections in a real hub, queues in a test.
 pub trait Connections {
-    /// Lends the way out of a session to `send`; `None` where there is none any more.
+    /// Calls `send` with the outbox of a session; returns `None` if the connection no longer exists.
     fn with<R>(&mut self, session: SessionId, send: impl FnOnce(&mut dyn Outbox) -> R) -> Option<R>;
 
-    /// Whether all that a session was sent has left this process; also where there is no way out any more. One that is ended
-    /// has a moment for it, so that it hears why.
+    /// Returns `true` if all output of a session has left this process, or if its connection no longer exists. A session that was ended has up
+    /// to 2 s for this, so that its client gets the reason.
     fn is_flushed(&mut self, session: SessionId) -> bool {
         let _ = session;
         true

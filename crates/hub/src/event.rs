@@ -8,74 +8,74 @@ use tapeline_omm::rwf::Domain;
 
 use crate::{Peer, SessionId};
 
-/// Something that an operator may want to read later.
+/// An event for the log of an operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HubEvent {
     /// A client has logged in.
     Login {
-        /// Which session.
+        /// The session.
         session: SessionId,
-        /// Where its client is.
+        /// The address of the client.
         peer: Peer,
-        /// As whom; bytes that are not UTF-8 are replaced. Empty where no name was asked for, and a token was shown as one.
+        /// The user name, with bytes that are not UTF-8 replaced. Empty if no name is required and the client sent a token in its place.
         user: String,
-        /// What it says of itself.
+        /// The client's description of itself.
         who: Box<Who>,
     },
-    /// A login was refused, or is over because its user may not be in any more.
+    /// A login was refused, or has ended because its user may no longer log in.
     Refused {
-        /// Which session.
+        /// The session.
         session: SessionId,
-        /// Where its client is.
+        /// The address of the client.
         peer: Peer,
-        /// As whom it was tried; empty with a token, unless it was somebody's.
+        /// The user name of the attempt; empty for a token that belongs to no user.
         user: String,
-        /// What it says of itself.
+        /// The client's description of itself.
         who: Box<Who>,
-        /// What it was told.
+        /// The reason sent to the client.
         why: &'static str,
     },
-    /// A client was kept from an item, or an item was taken away from it.
+    /// A client was denied an item, or has lost access to it.
     Denied {
-        /// Which session.
+        /// The session.
         session: SessionId,
-        /// Where its client is.
+        /// The address of the client.
         peer: Peer,
-        /// Who it is.
+        /// The user name.
         user: String,
         /// The item's service.
         service: String,
-        /// Its domain.
+        /// The item's domain.
         domain: Domain,
-        /// Its name; bytes that are not UTF-8 are replaced.
+        /// The item's name, with bytes that are not UTF-8 replaced.
         name: String,
-        /// What it was told.
+        /// The reason sent to the client.
         why: &'static str,
     },
     /// A session is over.
     Gone {
-        /// Which session.
+        /// The session.
         session: SessionId,
-        /// Where its client is.
+        /// The address of the client.
         peer: Peer,
-        /// Who it was; empty where nobody logged in.
+        /// The user name; empty without a login.
         user: String,
-        /// Why.
+        /// The reason.
         end: End,
-        /// What it did and got.
+        /// The counters of the session.
         counters: SessionCounters,
     },
 }
 
-/// What a login says of whoever logs in, as far as that is text; it can say anything.
+/// The text in a login that describes the client. It is not verified.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Who {
-    /// A number as text.
+    /// The application id: a number as text.
     pub application_id: String,
-    /// What the application calls itself.
+    /// The application's name for itself.
     pub application_name: String,
-    /// Where: an address and a network or host, as DACS has it.
+    /// The position: an address and a network or host, as in DACS.
     pub position: String,
 }
 
@@ -98,21 +98,21 @@ impl Who {
 /// Bytes that are kept of what a login says.
 const LONGEST_SAID: usize = 255;
 
-/// Why a session is over.
+/// The reason for the end of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum End {
-    /// Its connection is.
+    /// The connection is over.
     Connection(String),
-    /// What was agreed on between the two roles.
+    /// The protocol between the two roles ended the session.
     Role(Over),
-    /// It did not take its updates, and as many wait for it as may.
+    /// The client was too slow, and its queue reached a limit.
     Slow(TooMuch),
-    /// It has taken nothing for so many milliseconds.
+    /// The client took nothing for this number of milliseconds.
     Stuck(u64),
-    /// It sent as many messages that cannot be read as are put up with.
+    /// The client sent this number of unreadable messages, the limit.
     Malformed(u64),
-    /// It has sent no login, and there are too many of its kind.
+    /// The client sent no login, and there were too many such sessions.
     Stranger,
     /// The hub stops.
     Stopped,
@@ -139,19 +139,19 @@ impl fmt::Display for End {
     }
 }
 
-/// Which limit a client that is too slow went over.
+/// The limit that a slow client exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TooMuch {
-    /// So many bytes may wait for it.
+    /// The maximum number of queued bytes.
     Bytes(usize),
-    /// So many messages may.
+    /// The maximum number of queued messages.
     Messages(usize),
-    /// None may for longer than so many milliseconds.
+    /// The maximum age of a queued message, in milliseconds.
     Age(u64),
-    /// So many streams may be open, and it does not take the word that more are refused.
+    /// The maximum number of open streams, while the client does not take the refusals of further requests.
     Streams(usize),
-    /// What is kept for it of images and of private streams may wait for so many milliseconds while others wait for its room.
+    /// The maximum time in milliseconds that images and private-stream messages may stay queued while other clients wait for queue capacity.
     OverflowBudget(u64),
 }
 
@@ -177,42 +177,42 @@ impl fmt::Display for TooMuch {
     }
 }
 
-/// What a session did and got.
+/// The counters of a session.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SessionCounters {
-    /// Items that it asked for, those of private streams among them.
+    /// Requested items, those of private streams included.
     pub requests: u64,
-    /// Of them, those that were refused.
+    /// Requests that were refused.
     pub refused: u64,
-    /// Images that it was sent, parts included, on private streams too.
+    /// Images sent, parts included, those on private streams too.
     pub refreshes: u64,
-    /// Updates that it was sent, on private streams too, or that were put where they wait for room.
+    /// Updates sent or queued, those on private streams included.
     pub updates: u64,
-    /// Updates that it had no room for, and which are in a later image.
+    /// Updates without capacity that were conflated into a later image.
     pub conflated: u64,
-    /// Of them, those that had to wait for room.
+    /// Updates that were queued for capacity, a part of [`updates`](Self::updates).
     pub queued: u64,
-    /// Updates that were dropped, before or while they waited; a later image has them.
+    /// Updates dropped before or while they were queued; a later image contains them.
     pub dropped: u64,
-    /// How often a stream was told that it missed some.
+    /// Gap statuses sent to streams.
     pub gaps: u64,
-    /// How often the source of an item that it alone has was asked to pause.
+    /// Number of times that the source of an item that only this session has open was asked to pause.
     pub held: u64,
-    /// Posts that went on to a source.
+    /// Posts passed to a source.
     pub posts: u64,
-    /// Generic messages that went on to a source.
+    /// Generic messages passed to a source.
     pub generic: u64,
-    /// Posts and generic messages that were not taken.
+    /// Posts and generic messages that were refused.
     pub declined: u64,
-    /// States of items, and of private streams, that it was told.
+    /// Statuses sent for items and private streams.
     pub statuses: u64,
-    /// Messages of its own private streams, whichever they are, receipts and generic messages that it was sent.
+    /// Messages sent to this session alone: all messages of its private streams, receipts and generic messages.
     pub answers: u64,
-    /// Generic messages that it had no room for.
+    /// Generic messages dropped for lack of capacity.
     pub lost: u64,
-    /// Round trips that were measured with it.
+    /// Round trips measured with the client.
     pub round_trips: u64,
-    /// Messages that could not be read.
+    /// Messages that were unreadable.
     pub malformed: u64,
 }
 
@@ -238,50 +238,50 @@ impl SessionCounters {
     }
 }
 
-/// What happened at the hub's door, counted.
+/// The counters of logins and access.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AccessCounters {
-    /// Clients that were let in.
+    /// Accepted logins.
     pub logins: u64,
-    /// Logins that were refused, and those that ended because their user may not be in any more.
+    /// Refused logins, and logins that ended because their user may no longer log in.
     pub refused: u64,
-    /// Passwords and tokens that were checked, or are about to be.
+    /// Passwords and tokens that were checked, or are about to be checked.
     pub checks: u64,
-    /// Items that clients were kept from.
+    /// Requests for items that were denied.
     pub denied: u64,
-    /// Of them, those without a [`HubEvent`], because many waited.
+    /// Denied requests without a [`HubEvent`], because many were waiting.
     pub denied_unsaid: u64,
 }
 
-/// What the hub did, counted.
+/// The counters of a hub.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Ticks taken from the ring.
     pub ticks: u64,
-    /// Ticks missing in the plant's sequence: none, unless the hub lost its place on the ring.
+    /// Ticks missing in the plant's sequence; 0 unless the hub lost its place on the ring.
     pub missing: u64,
-    /// Ticks that are for no item.
+    /// Ticks without an item.
     pub about_no_item: u64,
-    /// Ticks that no client can be served from: malformed, or of an item beyond the limit.
+    /// Ticks that cannot be served to any client: malformed, or of an item beyond the limit.
     pub unusable: u64,
     /// Ticks of services that are not in the settings.
     pub not_served: u64,
-    /// Ticks of items that nobody wants any more: they were on their way when their source was told.
+    /// Ticks of items that are no longer demanded, already on their way when the source was informed.
     pub unwanted: u64,
-    /// What the sources were told.
+    /// Demands sent to the sources.
     pub demands: u64,
-    /// What the sources answered beside the ticks.
+    /// Answers of the sources, in addition to ticks.
     pub answers: u64,
-    /// Answers that nobody waits for any more, or that cannot be read.
+    /// Answers without a waiting client, or unreadable.
     pub stray_answers: u64,
     /// Items that did not appear in time.
     pub late: u64,
     /// Sessions that were opened.
     pub sessions: u64,
-    /// Sessions that the hub ended because they were too slow.
+    /// Sessions that the hub disconnected because they were too slow.
     pub cut: u64,
-    /// Of them, those that took nothing at all.
+    /// Sessions among those that took nothing at all.
     pub stuck: u64,
-    /// Of the sessions that are over.
+    /// The sum of the counters of closed sessions.
     pub past: SessionCounters,
 }

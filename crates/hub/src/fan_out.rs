@@ -93,7 +93,7 @@ impl Hub {
         }
     }
 
-    /// The feeds' service is up, as it is with their first tick: clients may ask before that for what is to come.
+    /// Reports the feeds' service as up before its first tick, so that clients can request items that will appear.
     #[cold]
     pub fn bring_up(&mut self, now: Nanos, connections: &mut impl Connections) {
         if self.shared.services.feeds().is_some() && !self.shared.is_up {
@@ -102,8 +102,8 @@ impl Hub {
         }
     }
 
-    /// Takes what another reader made of ticks that this hub did not see: the state of a feed or of a service, or an item's image
-    /// as a refresh. Before the first [`tick`](Self::tick), or after [`begin_anew`](Self::begin_anew), and in any order.
+    /// Takes a tick that another reader made in place of ticks that this hub missed: the state of a feed or of a service, or an item's image as a
+    /// refresh. Call before the first [`tick`](Self::tick), or after [`begin_anew`](Self::begin_anew), in any order.
     pub fn image(&mut self, now: Nanos, tick: &Tick<'_>, connections: &mut impl Connections) {
         // It is of another moment than the ticks: which of them is the next is as before.
         let next_seq = std::mem::take(&mut self.next_seq);
@@ -113,13 +113,13 @@ impl Hub {
         self.next_seq = next_seq;
     }
 
-    /// The place in the plant's sequence of the tick that is to come next; 0 before the first.
+    /// Returns the sequence of the next tick in the plant's sequence; 0 before the first.
     #[must_use]
     pub const fn next_seq(&self) -> Seq {
         Seq(self.next_seq)
     }
 
-    /// Passes a tick by that is in an image already.
+    /// Skips a tick that an image already contains.
     pub const fn pass(&mut self, seq: Seq) {
         self.next_seq = seq.0.saturating_add(1);
     }

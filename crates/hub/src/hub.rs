@@ -35,7 +35,7 @@ const STRANGE_NS: u64 = 1_000_000_000;
 /// Notes that wait to be taken; older ones make room, and are counted.
 const MOST_NOTES: usize = 10_000;
 
-/// All clients of one plant. See the [crate](crate).
+/// A hub for all clients of one plant. See the [crate](crate).
 #[derive(Debug)]
 pub struct Hub {
     pub(crate) shared: SharedState,
@@ -56,7 +56,7 @@ pub struct Hub {
 }
 
 impl Hub {
-    /// Without sessions, and with services that are down until the plant says otherwise.
+    /// Creates a hub without sessions. Its services are down until the plant reports otherwise.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
         Self {
@@ -75,12 +75,12 @@ impl Hub {
         }
     }
 
-    /// A client has connected, from where nobody knows.
+    /// Opens a session for a client with an unknown address.
     pub fn open(&mut self, now: Nanos) -> SessionId {
         self.open_from(now, Peer::default())
     }
 
-    /// A client has connected.
+    /// Opens a session for a client that has connected.
     pub fn open_from(&mut self, now: Nanos, peer: Peer) -> SessionId {
         self.counters.sessions += 1;
         let mut session = Session::new(&self.shared.settings, now);
@@ -95,8 +95,8 @@ impl Hub {
         SessionId((self.sessions.len() - 1) as u32)
     }
 
-    /// A client's connection is over, or the caller wants it to be: nothing is sent to it from here on, and its number may
-    /// be another's.
+    /// Closes a session whose connection has ended, or is to end. Nothing is sent to it from here on, and its number may be
+    /// reused.
     pub fn close(&mut self, session: SessionId, end: End) {
         let Some(place) = self.sessions.get_mut(session.index()) else { return };
         let Some(mut gone) = place.take() else { return };
@@ -126,7 +126,7 @@ impl Hub {
         self.note(HubEvent::Gone { session, peer, user: gone.session_state.user, end, counters });
     }
 
-    /// Ends a session: its client is told why, if it is logged in, and has a moment to take that. Then it is
+    /// Ends a session. A client that is logged in gets the reason, and up to 2 s to take it. Then the session is
     /// [over](Self::next_over).
     pub fn end(&mut self, session: SessionId, end: End) {
         let Some(Some(there)) = self.sessions.get_mut(session.index()) else { return };
@@ -134,24 +134,24 @@ impl Hub {
         self.over.push_back(session);
     }
 
-    /// Another policy for one client than the settings'. What waits for it already stays.
+    /// Sets another slow-client policy for one client. Messages that are already queued stay.
     pub fn set_slow(&mut self, session: SessionId, slow: SlowPolicy) {
         let Some(Some(there)) = self.sessions.get_mut(session.index()) else { return };
         there.session_state.slow = slow;
         there.backlog.set_limit(slow.bytes());
     }
 
-    /// A client has sent a message.
+    /// Handles a message of a client.
     pub fn message(&mut self, now: Nanos, session: SessionId, message: &[u8], out: &mut dyn Outbox) {
         self.step(now, session, Some(message), out);
     }
 
-    /// A client's connection, which had none, has room again.
+    /// Handles a connection that has capacity again.
     pub fn room(&mut self, now: Nanos, session: SessionId, out: &mut dyn Outbox) {
         self.step(now, session, None, out);
     }
 
-    /// Does what is due. To be called often: it does nothing for as long as nothing can be due.
+    /// Does what is due. Call it often: it returns at once while nothing is due.
     pub fn turn(&mut self, now: Nanos, connections: &mut impl Connections) {
         if now < self.next_turn {
             return;
@@ -200,8 +200,8 @@ impl Hub {
         }
     }
 
-    /// The plant has ended, or the hub is to stop: tells all clients that the services are down. What they are owed is sent
-    /// as before, as long as the caller gives it the chance.
+    /// Reports all services as down to all clients, because the plant has ended or the hub is to stop. Queued output is still sent while the
+    /// caller continues to call the hub.
     pub fn stop(&mut self, why: &str, connections: &mut impl Connections) {
         self.fold_all(self.now, connections);
         self.shared.is_up = false;
@@ -209,20 +209,20 @@ impl Hub {
         self.announce(self.now, Seq(self.next_seq), &down, connections);
     }
 
-    /// Whether no session waits for room, or to be told states.
+    /// Returns `true` if no session waits for capacity or for the states of its items.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         let waits = |there: &Session| there.is_behind() || there.session_state.restates.is_some();
         !self.sessions.iter().flatten().any(waits)
     }
 
-    /// A password or token to be checked, where that takes its time, and the answer to be brought to [`checked`](Self::checked).
-    /// To be asked when whoever checks has nothing to do: what waits here is in a fair order, what has been handed out is not.
+    /// Returns a password or token to check elsewhere, because the check is slow; pass the result to [`checked`](Self::checked). Call it only
+    /// when the checker is idle: checks that wait here are in a fair order, checks already taken are not.
     pub fn next_check(&mut self) -> Option<Check> {
         self.shared.gate.next_check()
     }
 
-    /// A check was made.
+    /// Takes the result of a check.
     pub fn checked(
         &mut self,
         now: Nanos,
@@ -240,20 +240,20 @@ impl Hub {
         }
     }
 
-    /// From now on something else is set of who may in, and who may see what. Who may not be in any more is logged out, and
-    /// what may not be seen any more is closed, at each session's next [`turn`](Self::turn).
+    /// Replaces the rules for logins and for access to items. At the next [`turn`](Self::turn) of each session, users who may no longer log in
+    /// are logged out, and items that are no longer permitted are closed.
     pub fn set_access(&mut self, access: Arc<Access>) {
         self.shared.gate.set(access);
         self.next_turn = Nanos(0);
     }
 
-    /// What happened at the door.
+    /// Returns the counters of logins and access.
     #[must_use]
     pub const fn access_counters(&self) -> &AccessCounters {
         &self.shared.gate.counters
     }
 
-    /// A session that the hub has ended: its connection is to be closed. To be asked until there is none.
+    /// Returns a session that the hub has ended; close its connection. Call until it returns `None`.
     pub fn next_over(&mut self) -> Option<SessionId> {
         while let Some(session) = self.over.pop_front() {
             let Some(Some(there)) = self.sessions.get_mut(session.index()) else { continue };
@@ -308,36 +308,36 @@ impl Hub {
         }
     }
 
-    /// Something to write down. To be asked until there is nothing.
+    /// Returns the next event to log. Call until it returns `None`.
     pub fn next_event(&mut self) -> Option<HubEvent> {
         self.notes.pop_front()
     }
 
-    /// What clients are told of the services.
+    /// Returns the directory of services that clients see.
     #[must_use]
     pub const fn directory(&self) -> &Directory {
         self.shared.services.directory()
     }
 
-    /// What the images take.
+    /// Returns the memory use of the images.
     #[must_use]
     pub fn memory(&self) -> Memory {
         self.shared.images.memory()
     }
 
-    /// What happened so far. Sessions that are open are not among those that are past.
+    /// Returns the counters of the hub. Open sessions are not included in [`Counters::past`].
     #[must_use]
     pub const fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// Sessions that are open.
+    /// Returns the number of open sessions.
     #[must_use]
     pub fn sessions(&self) -> usize {
         self.sessions.len() - self.free.len()
     }
 
-    /// How long a message took to a client and back when that was last measured, ns; `None` where it never was.
+    /// Returns the last measured round-trip time of a session in ns; `None` if there is no measurement.
     #[must_use]
     pub fn round_trip_ns(&self, session: SessionId) -> Option<u64> {
         let there = self.sessions.get(session.index())?.as_ref()?;

@@ -1,18 +1,16 @@
-//! The hub: one plant, every client. Each gets the image of an item and then every update, in the plant's order, and nobody's
-//! slowness or death costs the others anything.
+//! The hub: one plant, every client. Each client gets the image of an item and then every update, in the plant's order. A slow or dead
+//! client never delays another.
 //!
-//! The hub is one more reader of the plant's ring. Everything that a client sees comes off that ring: the hub sends the
-//! bytes of each tick to all who have its item open, and folds it into its own [cache](tapeline_plant::cache), so that the
-//! image of an item at N and the updates from N+1 on fit without a lock.
+//! The hub is one more subscriber of the plant's ring. Everything that a client sees comes from that ring: the hub sends the bytes of each
+//! tick to every client that has the item open, and folds the tick into its own [cache](tapeline_plant::cache). The image of an item at N
+//! and the updates from N+1 on therefore fit without a lock.
 //!
-//! Beside the plant's feeds there may be services of OMM providers. What they publish comes off the ring as well; what clients
-//! want of them goes out as data ([`Hub::next_demand`]), and what they say to one client alone comes in by
-//! [`Hub::answer`].
+//! In addition to the plant's feeds there can be services of OMM providers. Their market data also comes from the ring; the clients' demands
+//! go out as data ([`Hub::next_demand`]), and answers to one client alone come in through [`Hub::answer`].
 //!
-//! It does no I/O, reads no clock, and is bounded: [`Hub`] takes one thing at a time (a session begins or ends, a message of
-//! a session, a tick, room to send again, time), sends through [`Connections`], and leaves as data what others are to do
-//! ([`HubEvent`]s to be written down, sessions that are [over](Hub::next_over)). What is allowed and what happens at a limit is
-//! in [`Settings`].
+//! The hub does no I/O, reads no clock, and is bounded. [`Hub`] takes one input at a time (the start or end of a session, a message of a
+//! session, a tick, capacity on a connection, the time), sends through [`Connections`], and leaves its output as data ([`HubEvent`]s to log,
+//! sessions that are [over](Hub::next_over)). [`Settings`] contains the limits and the behaviour at each limit.
 //!
 //! ```
 //! use tapeline_hub::{Hub, Settings};

@@ -7,33 +7,33 @@ use crate::session::{PendingReply, Session};
 use crate::settings::Settings;
 use crate::views::{LONGEST, MOST_FIDS};
 
-/// The most memory that a hub takes, bytes, by what it is for. What carries the sessions is not in it, nor is the dictionary,
-/// which others have, too.
+/// The maximum memory of a hub in bytes, by purpose. Excludes the connections, and the dictionary, which the hub shares with
+/// others.
 ///
-/// The sizes of what is kept are those of the code, names and texts as long as they may be, lists and tables grown to twice
-/// what they hold. `tests/memory.rs` drives clients to the limits and compares.
+/// The bound uses the object sizes of the code, names and texts at their maximum length, and lists and tables at twice their contents.
+/// `tests/memory.rs` drives clients to the limits and compares.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MemoryBound {
-    /// Images: [`Settings::cache_bytes`] by the cache's own account, and what the allocator adds.
+    /// Images: [`Settings::cache_bytes`] as the cache counts them, and the overhead of the allocator.
     pub images: usize,
-    /// Items: names, numbers.
+    /// Items: names and numbers.
     pub items: usize,
-    /// Sessions: updates that wait for them, and what they are owed.
+    /// Sessions: queued updates and pending answers.
     pub sessions: usize,
-    /// Images in parts and messages of private streams that wait for any of them: [`Settings::waiting_bytes`].
+    /// Images in parts and messages of private streams, queued for all sessions together: [`Settings::waiting_bytes`].
     pub waiting: usize,
-    /// Streams, those of all sessions: [`Settings::max_streams`].
+    /// Streams of all sessions: [`Settings::max_streams`].
     pub streams: usize,
-    /// Choices of fields, and the last update as each has it.
+    /// Views, with the last update in the form of each.
     pub views: usize,
-    /// What waits to be told to sources, private streams, receipts.
+    /// Demands queued for the sources, private streams, receipts.
     pub demand: usize,
-    /// Notes that wait to be written down, room for the messages at hand, the directory.
+    /// Events that wait to be logged, working memory for messages, the directory.
     pub rest: usize,
 }
 
 impl MemoryBound {
-    /// All of it.
+    /// Returns the total.
     #[must_use]
     pub const fn total(&self) -> usize {
         let Self { images, items, sessions, waiting, streams, views, demand, rest } = *self;
@@ -64,7 +64,7 @@ const NOTES: usize = 10_000 * 1_200;
 const AT_HAND: usize = 32 << 20;
 
 impl Settings {
-    /// The most memory that a hub with these settings and so many sessions takes.
+    /// Returns the maximum memory of a hub with these settings and `sessions` sessions.
     #[must_use]
     pub fn memory_bound(&self, sessions: usize) -> MemoryBound {
         // A stream: the role's, the item's (a list of one has room for four), the session's tables, four answers that it is

@@ -21,7 +21,7 @@ const FEWEST_EXPECTED: usize = 4;
 /// Streams of an item that are looked at: of more, the first ones make up for the others, which lie beside them.
 const STREAMS: usize = 2;
 
-/// What is known beforehand of a tick that is not yet taken: its item, and the domain of its message, if it has one.
+/// The item of a tick that the hub has not taken yet, and the domain of its message, if there is one.
 #[derive(Clone, Copy, Debug)]
 pub struct Coming {
     item: ItemId,
@@ -36,8 +36,8 @@ impl From<&Tick<'_>> for Coming {
 }
 
 impl Hub {
-    /// Prepares for the next ticks, the first few of which are looked at: how many to [take](Self::tick) before this is called again.
-    /// Changes nothing but what the processor has at hand, and what is said of a tick that then is another one does no harm.
+    /// Prefetches what the first few of the next ticks need. Returns the number of ticks to [take](Self::tick) before the next call. Affects only
+    /// the processor's caches; a wrong prediction does no harm.
     pub fn expect(&mut self, ticks: impl Iterator<Item = Coming>) -> usize {
         let Self { shared, sessions, expected, .. } = self;
         let mut count = 0;

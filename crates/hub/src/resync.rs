@@ -45,14 +45,14 @@ impl Resync {
 }
 
 impl Hub {
-    /// Whether it has begun anew, and that is not at its end.
+    /// Returns `true` during a resync: after [`Self::begin_anew`], before [`Self::end_anew`].
     #[must_use]
     pub const fn awaits_images(&self) -> bool {
         self.resync.is_going_on()
     }
 
-    /// Ticks in front of this one are gone, and what was in them comes as [images](Self::image); then this one and those behind it,
-    /// and [the end](Self::end_anew).
+    /// Begins a resync: the ticks before `seq` are lost, and their contents come as [images](Self::image). Then come this tick and the later
+    /// ones, and [the end](Self::end_anew).
     pub fn begin_anew(&mut self, now: Nanos, seq: Seq, connections: &mut impl Connections) {
         let missing = seq.0.saturating_sub(self.next_seq);
         self.next_seq = seq.0;
@@ -62,8 +62,8 @@ impl Hub {
             Resync { is_going_on: true, is_image: false, old: items.map(|(place, _)| place).collect() };
     }
 
-    /// All images have come, and what was on the ring meanwhile; or no more of them come, and what clients have stays in doubt until
-    /// the feeds' next sessions.
+    /// Ends a resync. If `have_all_come`, all images and the ticks on the ring meanwhile have arrived. Otherwise no more images come, and the
+    /// clients' data stays suspect until the feeds' next sessions.
     pub fn end_anew(&mut self, now: Nanos, have_all_come: bool, connections: &mut impl Connections) {
         let Resync { old, .. } = std::mem::take(&mut self.resync);
         if !have_all_come {

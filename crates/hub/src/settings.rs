@@ -1,4 +1,4 @@
-//! What can be set of a hub.
+//! The settings of a hub.
 
 use std::sync::Arc;
 
@@ -8,43 +8,42 @@ use tapeline_plant::sources::Posts;
 
 use crate::Access;
 
-/// What becomes of a client that does not take what it is sent.
+/// The handling of a client that does not take its messages fast enough.
 ///
-/// In either case nobody else waits for it: what there is no room for is kept for it within a limit, or is not kept.
+/// No policy delays other clients: output for which the connection has no capacity is queued within a limit, or dropped.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum SlowPolicy {
-    /// Its updates are left out as long as it has no room, and each item that changed meanwhile gets one new image when it
-    /// has. It keeps up with the market, and not with every update.
+    /// Drops updates while the connection has no capacity, then sends one new image of each item that changed meanwhile. The client follows the
+    /// market, but does not get every update. The default.
     #[default]
     Conflate,
-    /// It gets every update or none: what it has no room for waits, and beyond these limits the session is over.
+    /// Delivers every update or none: updates are queued for capacity, and beyond these limits the client is disconnected.
     Cut {
-        /// Bytes of messages that may wait for it, beyond what its connection holds.
+        /// Maximum queued bytes, in addition to the buffers of the connection.
         bytes: usize,
-        /// So many messages may.
+        /// Maximum queued messages.
         messages: usize,
     },
-    /// What it has no room for waits; what finds no room there is dropped. Each stream that lost something is told (a status:
-    /// suspect, gap detected) and gets an image as soon as there is room.
+    /// Queues updates, and drops those that exceed the limits. Each stream that lost an update gets a status (suspect, gap detected), and an
+    /// image as soon as the connection has capacity.
     DropWithGap {
-        /// Bytes of messages that may wait.
+        /// Maximum queued bytes.
         bytes: usize,
-        /// So many messages may.
+        /// Maximum queued messages.
         messages: usize,
     },
-    /// What it has no room for waits, for [`Settings::stuck_ms`] at most, and a source that is this client's alone is held
-    /// back meanwhile. A feed never is, nor a source that others have open: for those this is [`Cut`](Self::Cut) with a limit of
-    /// time.
+    /// Queues updates for at most [`Settings::stuck_ms`], and meanwhile pauses a source that only this client uses. A feed is never paused, nor
+    /// a source that other clients have open: for those this policy is [`Cut`](Self::Cut) with a time limit.
     Block {
-        /// Bytes of messages that may wait.
+        /// Maximum queued bytes.
         bytes: usize,
-        /// So many messages may.
+        /// Maximum queued messages.
         messages: usize,
     },
 }
 
 impl SlowPolicy {
-    /// Bytes that may wait.
+    /// Returns the maximum number of queued bytes; 0 for [`Self::Conflate`].
     #[must_use]
     pub const fn bytes(self) -> usize {
         match self {
@@ -53,7 +52,7 @@ impl SlowPolicy {
         }
     }
 
-    /// Messages that may.
+    /// Returns the maximum number of queued messages; 0 for [`Self::Conflate`].
     #[must_use]
     pub const fn messages(self) -> usize {
         match self {
@@ -65,51 +64,51 @@ impl SlowPolicy {
     }
 }
 
-/// What is said of an item that the plant has not published (yet).
+/// The answer to a request for an item that the plant has not published yet.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Unknown {
-    /// It is closed: not found. For services all of whose items are there before anybody asks.
+    /// The stream is closed: not found. For services that publish all their items before the first request.
     Closed,
-    /// The stream stays open without an image, its data suspect, until the item appears or [time is up](Late).
+    /// The stream stays open without an image, its data suspect, until the item appears or [the time-out passes](Late). The default.
     #[default]
     Wait,
 }
 
-/// What becomes of a stream whose item has not appeared in time. A snapshot is closed in either case.
+/// The handling of a stream whose item has not appeared in time. A snapshot is closed in either case.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Late {
-    /// It is closed, and the client may ask again (CLOSED_RECOVER, TIMEOUT).
+    /// The stream is closed, and the client may request the item again (CLOSED_RECOVER, TIMEOUT).
     Recover,
-    /// It stays open, its data suspect: the client hears that nothing came in time, and goes on waiting, for [`Service::wait_timeout_ms`].
+    /// The stream stays open, its data suspect, with a status that nothing came in time; it waits for [`Service::wait_timeout_ms`] in total.
     #[default]
     Suspect,
 }
 
-/// A service whose data comes from OMM providers. The directory has it from the beginning, down until a provider of it is up.
+/// A service with data from OMM providers. The directory contains the service from the start, down until one of its providers is up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Service {
-    /// What clients call it, whatever its providers do.
+    /// The name of the service for clients, whatever name its providers use.
     pub name: String,
-    /// The number that the directory and the plant give it.
+    /// The number of the service in the directory and in the plant.
     pub id: u16,
-    /// Its items are there only while they are [demanded](tapeline_plant::demand::Demand): its providers are interactive.
+    /// `true` if items exist only while they are [demanded](tapeline_plant::demand::Demand): the providers are interactive.
     pub on_demand: bool,
-    /// Images are kept, so that a second client is served from here.
+    /// `true` if the hub keeps images, and serves further clients from them.
     pub is_cached: bool,
-    /// Of items that are not there.
+    /// The answer to requests for items that do not exist.
     pub unknown: Unknown,
-    /// What becomes of posts.
+    /// The handling of posts.
     pub posts: Posts,
-    /// How long an item may take to appear, milliseconds; 0 for as long as it likes.
+    /// Time within which an item must appear, in milliseconds; 0 for no limit.
     pub request_timeout_ms: u64,
-    /// What happens then.
+    /// The handling of a stream after that time.
     pub late: Late,
-    /// With [`Late::Suspect`]: how long a stream waits in all until it is closed, and its client may ask again, milliseconds; 0 for ever.
+    /// Total time of a waiting stream with [`Late::Suspect`], in milliseconds; then it is closed, and its client may retry. 0 for no limit.
     pub wait_timeout_ms: u64,
 }
 
 impl Service {
-    /// A service of interactive providers: cached, items waited for 15 s, posts refused.
+    /// Returns a service of interactive providers: cached, with a request time-out of 15 s, posts refused.
     #[must_use]
     pub fn new(name: &str, id: u16) -> Self {
         Self {
@@ -126,71 +125,71 @@ impl Service {
     }
 }
 
-/// What can be set of a hub.
+/// The settings of a hub.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// What clients call the service of the plant's own feeds; empty where the plant has none.
+    /// The name of the service of the plant's own feeds; empty if the plant has none. Default `TAPELINE`.
     pub service: String,
-    /// The number that the directory gives it.
+    /// The number of that service in the directory. Default 1.
     pub service_id: u16,
-    /// The services of providers. One with a number or a name that is taken is left out.
+    /// The services of providers. A service whose number or name is in use is ignored. Default none.
     pub services: Vec<Service>,
-    /// What fields mean, for those who download it.
+    /// The field dictionary that clients can download. Default the built-in one.
     pub dictionary: Arc<Dictionary>,
-    /// What becomes of a slow client.
+    /// The handling of slow clients. Default [`SlowPolicy::Conflate`].
     pub slow: SlowPolicy,
-    /// For so long an update may wait for its client, milliseconds; 0 for as long as the other limits allow. Of a client that
-    /// is conflated none waits.
+    /// Maximum age of a queued update, in milliseconds; 0, the default, for no limit in addition to the other limits. Does not apply to
+    /// [`SlowPolicy::Conflate`], which queues no updates.
     pub slow_age_ms: u64,
-    /// A client that is owed something and has taken nothing at all for so long is cut, milliseconds; under either policy.
+    /// Time in milliseconds after which a client with queued output that takes nothing is disconnected, with any policy. Default 60,000.
     pub stuck_ms: u64,
-    /// Of items that the feeds have not published.
+    /// The answer to requests for items that the feeds have not published. Default [`Unknown::Wait`].
     pub unknown: Unknown,
-    /// How long a request for one of those waits until it is told so, milliseconds: see [`Late::Suspect`]. 0 for as long as
-    /// it likes.
+    /// Time in milliseconds after which the client of such a request gets a status that nothing came: see [`Late::Suspect`]. Default 5,000; 0
+    /// for no limit.
     pub request_timeout_ms: u64,
-    /// How long such a request waits in all until it is closed, and its client may ask again (CLOSED_RECOVER, TIMEOUT), milliseconds; 0
-    /// for ever.
+    /// Total waiting time of such a request in milliseconds; then it is closed, and its client may retry (CLOSED_RECOVER, TIMEOUT). Default
+    /// 30,000; 0 for no limit.
     pub wait_timeout_ms: u64,
-    /// What becomes of posts to the feeds' service: refused, unless they are reflected.
+    /// The handling of posts to the feeds' service: refused (the default), unless they are reflected.
     pub posts: Posts,
-    /// Names at most, each of which may be published in two domains (quotes and orders); those of the plant beyond are served to
-    /// nobody, and counted. As many items again may be waited for.
+    /// Maximum number of item names, each of which can be published in two domains (quotes and orders). Default 100,000. Further items of the
+    /// plant are not served, and counted. The same number of items again can be waited for.
     pub max_items: usize,
-    /// Open streams of all sessions at most; requests beyond are refused. One that is closed counts as long as its session has
-    /// open ones that are younger.
+    /// Maximum number of open streams of all sessions. Default 1,000,000; further requests are refused. A closed stream counts while its session
+    /// has younger open streams.
     pub max_streams: usize,
-    /// Sessions that have sent no login: of more than so many the one that has been there for longest gives way, once it has had a second.
+    /// Maximum number of sessions without a login. Default 500. Beyond it the oldest one is ended, once it is a second old.
     pub max_strangers: usize,
-    /// Streams on which one session may have the same item open; requests beyond are refused. Each tick of an item costs a look at every
-    /// stream that has it open, which a session that reads nothing would have for nothing.
+    /// Maximum number of streams on which one session may have the same item open. Default 100; further requests are refused. The limit exists
+    /// because each tick costs a look at every stream of its item, even for a session that reads nothing.
     pub max_streams_of_item: usize,
-    /// Bytes of all images together at most; an item whose image does not fit is suspect.
+    /// Maximum bytes of all images. Default 1 GiB; an item whose image does not fit is suspect.
     pub cache_bytes: usize,
-    /// Bytes of one image at most; one that is longer is suspect.
+    /// Maximum bytes of one image. Default 8 MiB; an item with a longer image is suspect.
     pub image_bytes: usize,
-    /// Bytes that may wait for all clients together of what no policy leaves out: images that are longer than a client had room
-    /// for, messages of private streams. At least one image's. While it is reached, clients that want an image in parts wait for
+    /// Maximum queued bytes, for all clients together, of output that no policy drops: images that exceed the capacity of a connection, and
+    /// messages of private streams. Default 64 MiB; at least the size of one image. At the limit, clients that need an image in parts wait for
     /// their turn.
     pub waiting_bytes: usize,
-    /// Posts, generic messages and messages of private streams that wait for the sources at most; more are refused.
+    /// Maximum number of posts, generic messages and private-stream messages queued for the sources. Default 10,000; more are refused.
     pub max_demands: usize,
-    /// Bytes of those messages at most.
+    /// Maximum bytes of those messages. Default 64 MiB.
     pub demand_bytes: usize,
-    /// Private streams at most, of all sessions.
+    /// Maximum number of private streams of all sessions. Default 10,000.
     pub max_private: usize,
-    /// Receipts of posts that are waited for at most, of all sessions; more posts are refused.
+    /// Maximum number of outstanding post receipts of all sessions. Default 10,000; further posts are refused.
     pub max_receipts: usize,
-    /// Distinct views at most, of all sessions; a request with one more gets all fields, as does one that names more than a
-    /// thousand.
+    /// Maximum number of distinct views of all sessions. Default 10,000. A request beyond the limit gets all fields, as does a view of more than
+    /// 1,000 fields.
     pub max_views: usize,
-    /// Messages that cannot be read until a session is cut: a good client sends none.
+    /// Number of unreadable messages after which a session is cut. Default 100; a correct client sends none.
     pub max_malformed: u64,
-    /// Who may in, and who may see what. Replaced by [`Hub::set_access`](crate::Hub::set_access).
+    /// The rules for logins and for access to items. [`Hub::set_access`](crate::Hub::set_access) replaces them.
     pub access: Arc<Access>,
-    /// Logins that may wait for their check; more are refused, to be tried again.
+    /// Maximum number of logins that wait for their check. Default 500; further logins are refused, and may be retried.
     pub max_checks: usize,
-    /// Of each session: streams, time to log in, what may be owed.
+    /// The limits of each session: streams, time to log in, queued output.
     pub session: provider::Settings,
 }
 

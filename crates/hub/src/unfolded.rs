@@ -121,14 +121,14 @@ impl SharedState {
 }
 
 impl Hub {
-    /// Updates that clients have been sent, and that are in no image yet.
+    /// Returns the number of updates that were sent to clients, but are not in an image yet.
     #[must_use]
     pub const fn unfolded(&self) -> usize {
         self.shared.unfolded.len()
     }
 
-    /// Folds a few of them into the images. To be called when those are on their way and nothing more urgent is there: what waits is
-    /// bounded, and folded in any case before an image is looked at.
+    /// Folds a few of those updates into the images. Call it after they have been sent, when nothing more urgent is due. Their number is bounded,
+    /// and they are folded in any case before an image is read.
     pub fn fold(&mut self, now: Nanos, connections: &mut impl Connections) {
         if self.shared.unfolded.len() > 0 {
             self.shared.unfolded.fold(&mut self.shared.interest, &mut self.shared.images);

@@ -1,119 +1,120 @@
-//! What can go wrong with a journal, and whose fault it is.
+//! Errors of a journal, and who causes them.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why a journal could not be opened, read or written. Each names the file, and the place in it.
+/// Why a journal could not be opened, read or written. Each error names the file and the position in it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The machine's: a file, or the folder, does not do what is asked of it.
+    /// Machine: an operation on a file or on the folder failed.
     #[error("cannot {what} {name}")]
     Io {
-        /// What was tried.
+        /// The operation that failed.
         what: &'static str,
         /// The file in the journal's folder.
         name: String,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// The caller's: another process writes this journal.
+    /// Caller: another process writes this journal.
     #[error("{} is being written by another process", path.display())]
     InUse {
         /// The folder.
         path: PathBuf,
     },
-    /// The caller's: settings that no journal can have.
+    /// Caller: invalid settings.
     #[error("a journal cannot have {what} {found}: expected {expected}")]
     BadSettings {
-        /// Which of them.
+        /// The setting.
         what: &'static str,
         /// Its value.
         found: u64,
-        /// What is possible.
+        /// The valid values.
         expected: &'static str,
     },
-    /// The file's: damage, with records behind it, or where more records are known to be. What is before it can be read.
+    /// File: damage with records behind it, or where more records are known to exist. Records before the damage can be
+    /// read.
     #[error("{segment}, byte {offset}, where record {seq} is expected: {fault}")]
     Corrupt {
-        /// The segment's file.
+        /// The segment's file name.
         segment: String,
-        /// Bytes from its beginning.
+        /// Offset in bytes from the start of the segment.
         offset: u64,
-        /// The sequence of the record that should be there.
+        /// The sequence of the expected record.
         seq: u64,
-        /// What is there instead.
+        /// What was found instead.
         fault: Fault,
     },
-    /// The caller's: records that do not fit in the order of the journal.
+    /// Caller: a record whose sequence is not later than the last one.
     #[error("record {found} cannot follow {last}: expected a later one")]
     NotLater {
-        /// The last record.
+        /// The last sequence.
         last: u64,
-        /// The one that was given.
+        /// The sequence given.
         found: u64,
     },
-    /// The caller's: a record that is longer than any.
+    /// Caller: a record longer than the maximum.
     #[error("record {seq} has {found} bytes: expected at most {}", crate::MOST_BODY)]
     TooLong {
-        /// Its sequence.
+        /// The record's sequence.
         seq: u64,
-        /// Its bytes.
+        /// The record's length in bytes.
         found: usize,
     },
 }
 
-/// What is wrong with bytes of a segment.
+/// What is wrong with the bytes of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
     /// The file ends within a header or a record.
     #[error("the file ends {left} bytes behind it, and {wanted} are needed")]
     Cut {
-        /// Bytes that are needed, as far as is known.
+        /// Bytes needed, as far as known.
         wanted: u64,
-        /// Bytes that are there.
+        /// Bytes available.
         left: u64,
     },
-    /// Not how a segment begins.
+    /// The file does not begin like a segment.
     #[error("expected the header of a segment (TAPEJRN1), found {0:02x?}")]
     Magic([u8; 8]),
-    /// A length that no record has.
+    /// An invalid record length.
     #[error("expected a record of at most {most} bytes, found a length of {found}")]
     Length {
-        /// The longest.
+        /// The maximum length.
         most: usize,
-        /// What is there.
+        /// The length found.
         found: u64,
     },
-    /// The checksum of the bytes is another.
+    /// The checksum does not match.
     #[error("expected the checksum {said:#010x} over its bytes, found {found:#010x}")]
     Checksum {
-        /// What the header says.
+        /// The checksum in the header.
         said: u32,
-        /// What the bytes give.
+        /// The checksum of the bytes.
         found: u32,
     },
-    /// A record that is whole, and not the one that is next.
+    /// A whole record with an unexpected sequence.
     #[error("expected the next sequence, found {0}")]
     Sequence(u64),
-    /// Zeros, where a record should be.
+    /// Zeros where a record is expected.
     #[error("expected a record, found zeros")]
     Empty,
-    /// A segment whose header does not continue the one before it.
+    /// A segment whose header does not follow the segment before it.
     #[error(
         "expected a segment that follows record {expected}, found one that follows {found}: a segment is missing"
     )]
     After {
-        /// The last record before.
+        /// The last record before this segment.
         expected: u64,
-        /// What the header says was the last record before.
+        /// The last record before it according to its header.
         found: u64,
     },
 }
 
 impl Error {
-    /// What the user can do about it, where something can be said.
+    /// Returns advice for the user, where there is any.
     #[must_use]
     pub fn hint(&self) -> Option<&'static str> {
         Some(match self {

@@ -10,24 +10,24 @@ use rustix::fs::FallocateFlags;
 
 use crate::Error;
 
-/// A folder of files.
+/// A folder of files, for a test's own implementation or [`Directory`].
 pub trait Folder {
     /// A file in it.
     type File: File;
 
-    /// The names of all files.
+    /// Returns the names of all files.
     ///
     /// # Errors
     /// The system's.
     fn names(&self) -> io::Result<Vec<String>>;
 
-    /// Makes a file that is not there yet, to be written and read.
+    /// Creates a file that must not exist yet, for reading and writing.
     ///
     /// # Errors
     /// The system's; also if it is there.
     fn create(&self, name: &str) -> io::Result<Self::File>;
 
-    /// Opens a file, to be written too if `writable`.
+    /// Opens a file for reading, and for writing if `writable`.
     ///
     /// # Errors
     /// The system's.
@@ -39,7 +39,7 @@ pub trait Folder {
     /// The system's.
     fn remove(&self, name: &str) -> io::Result<()>;
 
-    /// Returns when the names of files are on the disk.
+    /// Syncs the names of the files to disk.
     ///
     /// # Errors
     /// The system's.
@@ -48,20 +48,20 @@ pub trait Folder {
 
 /// A file of a [`Folder`].
 pub trait File {
-    /// Reads what is at an offset: fewer bytes than fit near the end, none at the end.
+    /// Reads at an offset and returns the number of bytes read: less than `into` holds near the end, 0 at the end.
     ///
     /// # Errors
     /// The system's.
     fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize>;
 
-    /// Writes at an offset; how many of the bytes it took.
+    /// Writes at an offset and returns the number of bytes written.
     ///
     /// # Errors
     /// The system's.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
 
-    /// Where, from an offset on, the next byte may be that is no zero; `None` if there are none to the end. Who cannot say so gives the
-    /// offset itself.
+    /// Returns the first offset, from `offset` on, that can hold a nonzero byte; `None` if only zeros follow up to the end.
+    /// An implementation that cannot tell returns `offset` itself.
     ///
     /// # Errors
     /// The system's.
@@ -69,25 +69,25 @@ pub trait File {
         Ok(Some(offset))
     }
 
-    /// The file's length in bytes.
+    /// Returns the file's length in bytes.
     ///
     /// # Errors
     /// The system's.
     fn length(&self) -> io::Result<u64>;
 
-    /// Cuts it to, or fills it with zeros up to, that many bytes.
+    /// Truncates the file to `bytes`, or extends it with zeros to `bytes`.
     ///
     /// # Errors
     /// The system's.
     fn set_length(&self, bytes: u64) -> io::Result<()>;
 
-    /// Makes it that long, with room on the disk for all of it; where a file system cannot, nothing is done.
+    /// Extends the file to `bytes` and allocates disk space for all of it; does nothing where the file system cannot.
     ///
     /// # Errors
     /// The system's: no room.
     fn allocate(&self, bytes: u64) -> io::Result<()>;
 
-    /// Returns when what was written is on the disk.
+    /// Syncs the written bytes to disk.
     ///
     /// # Errors
     /// The system's. What was written since the last time may be lost then, whatever a later call says.
@@ -100,7 +100,7 @@ const LOCK: &str = "lock";
 const LOCK_TRIES: usize = 20;
 const BETWEEN_TRIES: Duration = Duration::from_millis(2);
 
-/// A folder of the machine's.
+/// A folder on disk.
 #[derive(Debug)]
 pub struct Directory {
     path: PathBuf,
@@ -109,7 +109,7 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// To be read; others may write meanwhile.
+    /// Opens a folder for reading; other processes may write meanwhile.
     ///
     /// # Errors
     /// It is not there, or no folder.
@@ -118,7 +118,8 @@ impl Directory {
         Ok(Self { path: path.to_owned(), lock: None })
     }
 
-    /// To be written: made where it is not there (its parent is), mode 0700, and kept to this process.
+    /// Opens a folder for writing and locks it for this process. Creates it with mode 0700 if missing; its parent must
+    /// exist.
     ///
     /// # Errors
     /// It cannot be made, or another process writes it.
@@ -147,7 +148,7 @@ impl Directory {
         }
     }
 
-    /// Whether a process writes the journal in this folder. `false` where there is no lock file.
+    /// Returns `true` if a process is writing the journal in this folder; `false` if there is no lock file.
     ///
     /// # Errors
     /// The lock file cannot be looked at.

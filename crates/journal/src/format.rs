@@ -16,7 +16,7 @@ use tapeline_nanos::Nanos;
 use crate::Fault;
 use crate::checksum;
 
-/// The longest body of a record: a tick of the plant's has 17 MiB at most.
+/// The longest body of a record, in bytes: a tick of the plant has 17 MiB at most.
 pub const MOST_BODY: usize = 32 << 20;
 
 /// Bytes of a segment's header.

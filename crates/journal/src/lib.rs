@@ -1,9 +1,9 @@
-//! A journal: what was published, on disk, in order, with no hole that is not said.
+//! A journal of published records on disk, in sequence order. Every gap in it is reported.
 //!
-//! A [`Writer`] appends records (a sequence, a time, bytes) to segments, many records with one write, and tells by a
-//! [`Progress`] up to where they are written, and synced. A [`Reader`] gives them again from any sequence or time on,
-//! also while they are being written. What a crash tore is cut when the journal is opened, and said; damage in
-//! the middle is an error with its place.
+//! A [`Writer`] appends records (a sequence, a time, bytes) to segments, many records in one write. Its [`Progress`]
+//! says up to which sequence records are written and synced. A [`Reader`] returns records from any sequence or time on,
+//! also while the journal is being written. Opening a journal truncates what a crash tore off and reports it; damage in
+//! the middle is an error with its location.
 //!
 //! ```
 //! use tapeline_journal::{Directory, From, Next, Reader, Settings, Writer};
@@ -25,7 +25,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! What a record's bytes are, the journal does not ask. The format, with what it was chosen over, is in
+//! The journal does not interpret a record's bytes. The format and the alternatives considered are in
 //! `docs/adr/0023-journal.md`.
 
 #![deny(unsafe_code)]

@@ -9,18 +9,18 @@ use crate::reader::{From, Next, Reader};
 use crate::segments::{Segment, list};
 use crate::{Error, Lost, Tail};
 
-/// How a journal was found, and what was cut.
+/// The state in which a journal was found, and what was truncated.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Opened {
-    /// The last sequence that it was given, as far as is known; 0 if there is none. The next record has a later one.
+    /// The last sequence given to the journal, as far as known; 0 if none. The next record must have a later one.
     pub last: u64,
-    /// What is missing at its end, as its last file is lost. The next segment says so too.
+    /// Records lost at the end because the last file is lost. The next segment records the loss too.
     pub lost: Option<Lost>,
-    /// The latest time of its records.
+    /// The latest time of the journal's records.
     pub latest: Nanos,
-    /// Its segments.
+    /// Number of segments.
     pub segments: usize,
-    /// What was cut behind the last record.
+    /// The torn tail that was truncated behind the last record.
     pub tail: Option<Tail>,
 }
 

@@ -4,19 +4,19 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use crate::Durability;
 
-/// How a journal is.
+/// The state of a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum State {
-    /// It keeps what it is given.
+    /// The journal is being written.
     Keeping = 0,
-    /// It could not be written, and whoever publishes has to stop.
+    /// The journal could not be written, and the publisher must stop.
     Stopped = 1,
-    /// It could not be written, and publishing goes on without it, for now.
+    /// The journal could not be written, and publishing continues without it for now.
     Without = 2,
 }
 
-/// How far a journal is: written by its thread once for each write, read by any other.
+/// The progress of a journal: updated by its thread once per write, readable from any other thread.
 #[derive(Debug)]
 pub struct Progress {
     durability: Durability,
@@ -37,21 +37,22 @@ impl Progress {
         }
     }
 
-    /// The last sequence that the kernel has; a [`Reader`](crate::Reader) finds it.
+    /// Returns the last sequence given to the kernel; a [`Reader`](crate::Reader) can read it.
     #[must_use]
     pub fn written_up_to(&self) -> u64 {
         // Acquire pairs with the release behind the write: who knows of a sequence can read it.
         self.written.load(Ordering::Acquire)
     }
 
-    /// The last sequence that is on the disk; it stands still where durability is not [`Durability::Synced`].
+    /// Returns the last sequence synced to disk. It does not advance unless durability is [`Durability::Synced`].
     #[must_use]
     pub fn synced_up_to(&self) -> u64 {
         // Acquire pairs with the release behind the sync.
         self.synced.load(Ordering::Acquire)
     }
 
-    /// Whether this sequence may leave the plant: it is as sure as was asked for, or publishing goes on without a journal.
+    /// Returns `true` if this sequence may leave the plant: it has the durability asked for, or publishing continues
+    /// without a journal.
     #[must_use]
     pub fn lets_go(&self, seq: u64) -> bool {
         let up_to = match self.durability {
@@ -61,13 +62,13 @@ impl Progress {
         seq <= up_to || self.state() == State::Without
     }
 
-    /// How many records were given and are not in the journal.
+    /// Returns the number of records that were appended and are not in the journal.
     #[must_use]
     pub fn missing(&self) -> u64 {
         self.missing.load(Ordering::Relaxed)
     }
 
-    /// How the journal is.
+    /// Returns the state of the journal.
     #[must_use]
     pub fn state(&self) -> State {
         // Acquire pairs with the release of the failing thread: who sees it stopped sees up to where it came.

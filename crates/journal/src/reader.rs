@@ -17,86 +17,87 @@ const BUFFER: usize = 256 << 10;
 /// The same where all has been read, and more may come.
 const GLANCE: usize = 4 << 10;
 
-/// Where to begin.
+/// The position at which to start reading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum From {
-    /// With the first record that is there. What the journal was given before it and could not write is said as [`Next::Missing`];
-    /// what it has let go of is not.
+    /// The first record available. Earlier records that could not be written are reported as [`Next::Missing`]; records
+    /// deleted by retention are not.
     #[default]
     Oldest,
-    /// With this sequence. If it is no longer there, that is said as [`Next::Missing`].
+    /// This sequence. If it is no longer available, it is reported as [`Next::Missing`].
     Seq(u64),
-    /// With the first record, in the order of sequences, that is as late as this or later.
+    /// The first record, in sequence order, at this time or later.
     Time(Nanos),
 }
 
-/// One record.
+/// A journal record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// Its sequence.
+    /// The record's sequence.
     pub seq: u64,
-    /// Its time.
+    /// The record's time.
     pub time: Nanos,
-    /// What was given to be kept.
+    /// The bytes that were appended.
     pub body: &'a [u8],
 }
 
-/// What comes next.
+/// The next item of the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Next<'a> {
-    /// A record, until the next call.
+    /// A record, valid until the next call.
     Record(Record<'a>),
-    /// These are not in the journal: it could not be written then, or has let go of them, or never was given them.
+    /// Sequences that are not in the journal: they could not be written, were deleted by retention, or were never
+    /// appended.
     Missing {
-        /// The first sequence.
+        /// The first missing sequence.
         from: u64,
-        /// The last.
+        /// The last missing sequence.
         to: u64,
     },
-    /// That is all, for now: more may be written. [`Reader::ending`] says whether something is behind it that is no record.
+    /// The end for now; more records may be written. [`Reader::ending`] says whether torn bytes follow.
     End,
 }
 
-/// A segment, as its header has it.
+/// A segment, as its header describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SegmentView {
-    /// The file.
+    /// The segment's file name.
     pub name: String,
-    /// The sequence of its first record.
+    /// Sequence of the segment's first record.
     pub first: u64,
-    /// The last sequence of the journal before it; what is between is missing.
+    /// The last sequence of the journal before this segment; sequences in between are missing.
     pub after: u64,
-    /// The latest time of any record before it.
+    /// The latest time of any record before this segment.
     pub latest_before: Nanos,
-    /// Bytes of the file; where it is written still, with room for what is to come.
+    /// Size of the file in bytes; a segment still being written includes space allocated ahead.
     pub bytes: u64,
 }
 
-/// Records that were in the journal, at one of its ends, and whose file is lost.
+/// Records at one end of the journal whose file is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lost {
-    /// The first sequence.
+    /// The first lost sequence.
     pub from: u64,
-    /// The last; `None` where nobody knows, as the journal was not closed.
+    /// The last lost sequence; `None` if unknown because the journal was not closed.
     pub to: Option<u64>,
 }
 
-/// What a journal says of its two ends, held against the files that are there.
+/// The journal's recorded ends, compared with the files that exist.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ends {
-    /// Whether it says anything: one of an earlier version does not.
+    /// `true` if the journal records its ends; a journal of an earlier version does not.
     pub is_known: bool,
-    /// The last sequence, where its writer closed it. A writer that is at work has not, nor one that was killed.
+    /// The last sequence, if the writer closed the journal. `None` while a writer is running and after one was killed.
     pub closed: Option<u64>,
-    /// What is lost before the first segment. What retention has let go of is not.
+    /// Records lost before the first segment. Records deleted by retention do not count.
     pub lost_before: Option<Lost>,
-    /// What is lost behind the last record.
+    /// Records lost behind the last record.
     pub lost_behind: Option<Lost>,
 }
 
-/// Reads records in order, as far as they are [written](crate::Progress::written_up_to): who may not give out what is not synced asks
-/// [`Progress::lets_go`](crate::Progress::lets_go). Memory: 256 KiB, or the longest record.
+/// Reads records in order, as far as they are [written](crate::Progress::written_up_to). If only synced records may be
+/// passed on, check [`Progress::lets_go`](crate::Progress::lets_go). Memory: 256 KiB, or the longest record.
 #[derive(Debug)]
 pub struct Reader<F: Folder> {
     folder: F,
@@ -136,7 +137,7 @@ enum Found {
 }
 
 impl<F: Folder> Reader<F> {
-    /// Begins at the oldest record. A folder without segments is an empty journal.
+    /// Opens the journal at the oldest record. A folder without segments is an empty journal.
     ///
     /// # Errors
     /// The folder cannot be read, or a segment's header is damaged.
@@ -162,7 +163,7 @@ impl<F: Folder> Reader<F> {
         Ok(reader)
     }
 
-    /// Goes to another place: with the index, at most a quarter of a megabyte before it.
+    /// Moves to another position. With the index, reading starts at most a quarter of a megabyte before it.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -200,7 +201,7 @@ impl<F: Folder> Reader<F> {
         Ok(())
     }
 
-    /// The next record, or why there is none.
+    /// Returns the next record, or why there is none.
     ///
     /// # Errors
     /// Damage in the middle, with its place; the same again if it is called again.
@@ -220,8 +221,8 @@ impl<F: Folder> Reader<F> {
         })
     }
 
-    /// At [`Next::End`]: looks through all that is behind the last record, as [`next`](Self::next) does not while there are zeros. What is
-    /// no record is a torn tail, or, while the journal is written, a write that is under way.
+    /// At [`Next::End`]: scans everything behind the last record, which [`next`](Self::next) does not do while there
+    /// are zeros. Returns the torn tail or, while the journal is being written, a write under way.
     ///
     /// # Errors
     /// Damage: there is a later write behind it.
@@ -230,8 +231,8 @@ impl<F: Folder> Reader<F> {
         Ok(self.tail.clone())
     }
 
-    /// At [`Next::End`]: whether the journal was closed, and what is lost at its ends. Where a writer closes it meanwhile, what it wrote last
-    /// seems lost; whoever reads on then finds it.
+    /// At [`Next::End`]: returns whether the journal was closed, and what is lost at its ends. If a writer closes the
+    /// journal meanwhile, its last records can appear lost; reading on finds them.
     ///
     /// # Errors
     /// The system's.
@@ -260,18 +261,18 @@ impl<F: Folder> Reader<F> {
         Ok(ends)
     }
 
-    /// Where the next record is expected: the segment's file, and bytes from its beginning.
+    /// Returns where the next record is expected: the segment's file name and the offset in bytes.
     pub fn place(&self) -> Option<(String, u64)> {
         Some((self.segments.get(self.at)?.name(), self.offset))
     }
 
-    /// The last sequence of the journal before the next record: at [`Next::End`] the last of all. 0 if there is none.
+    /// Returns the last sequence of the journal before the next record; at [`Next::End`], the last of all. 0 if none.
     #[must_use]
     pub fn passed(&self) -> u64 {
         self.passed
     }
 
-    /// The segments, oldest first, as of the last look at the folder.
+    /// Returns the segments, oldest first, as of the last look at the folder.
     pub fn segments(&self) -> impl Iterator<Item = SegmentView> {
         self.segments.iter().map(|segment| SegmentView {
             name: segment.name(),
@@ -282,7 +283,7 @@ impl<F: Folder> Reader<F> {
         })
     }
 
-    /// The folder that it reads.
+    /// Returns the folder being read.
     pub fn folder(&self) -> &F {
         &self.folder
     }

@@ -4,46 +4,49 @@ use std::time::Duration;
 
 use crate::Error;
 
-/// How sure a record is to be before it counts as kept.
+/// The point at which a record counts as journaled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// Given to the kernel: it outlives the process, whatever ends that, and not the machine.
+    /// The kernel has the record: it survives any end of the process, but not a failure of the machine.
     #[default]
     Written,
-    /// On the disk: it outlives the machine too, as far as the disk keeps its word.
+    /// The record is synced to disk: it also survives a failure of the machine, as far as the disk honours the sync.
     Synced,
 }
 
-/// What becomes of publishing when the journal cannot be written.
+/// What happens to publishing when the journal cannot be written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnFailure {
-    /// Whoever publishes has to stop: nothing is said that is not in the journal.
+    /// The publisher must stop: nothing is published that is not in the journal.
     #[default]
     Stop,
-    /// It goes on without a journal, which tries again every [`RETRY_NS`](Settings::RETRY_NS) in a new segment; that says which
-    /// sequences are missing before it.
+    /// Publishing continues without the journal. The journal retries every [`RETRY_NS`](Settings::RETRY_NS) in a new
+    /// segment, whose header records which sequences are missing before it.
     Continue,
 }
 
-/// How much is kept. Whole segments go, the oldest first, and never the one that is written, nor the one before it.
+/// Limits on the age and size of the journal. Whole segments are deleted, oldest first, but never the one being written
+/// nor the one before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Retention {
-    /// Segments whose last record is older, by the records' times; `None` for ever.
+    /// Maximum age of a segment's last record, by the records' times; `None` means no limit.
     pub age: Option<Duration>,
-    /// All segments together in bytes at most; `None` for any. One more segment than that may be there.
+    /// Maximum size of all segments together, in bytes; `None` means no limit. The journal can exceed the limit by one
+    /// segment.
     pub bytes: Option<u64>,
 }
 
-/// What a journal is to do.
+/// Settings of a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// When a record counts as kept.
+    /// The point at which a record counts as journaled; default [`Durability::Written`].
     pub durability: Durability,
-    /// What becomes of publishing when the journal cannot be written.
+    /// What happens to publishing when the journal cannot be written; default [`OnFailure::Stop`].
     pub on_failure: OnFailure,
-    /// A segment's file, in bytes; a longer record has one of its own. Another one also begins with each day (UTC).
+    /// Size of a segment's file, in bytes; default 256 MiB. A longer record gets a segment of its own. A new segment
+    /// also begins with each day (UTC).
     pub segment_bytes: u64,
-    /// How much is kept.
+    /// Limits on the age and size of the journal.
     pub retention: Retention,
 }
 
@@ -59,11 +62,11 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// The smallest segment: a write's worth.
+    /// The smallest segment, in bytes: one write.
     pub const LEAST_SEGMENT_BYTES: u64 = 64 << 10;
-    /// The largest: what is looked through when a journal is opened after a crash.
+    /// The largest segment, in bytes. Opening a journal after a crash scans one segment.
     pub const MOST_SEGMENT_BYTES: u64 = 64 << 30;
-    /// How long a journal that could not be written waits until it tries again, by the records' times.
+    /// Interval between retries of a journal that could not be written, in nanoseconds of the records' times.
     pub const RETRY_NS: u64 = 1_000_000_000;
 
     pub(crate) fn check(&self) -> Result<(), Error> {

@@ -7,20 +7,20 @@ use crate::format::{RECORD_BYTES, RecordHeader};
 /// Bytes that are looked at together.
 const BLOCK: usize = 1 << 20;
 
-/// What is behind the last whole record of a journal and is none: a write that was under way when its process or its machine
-/// stopped.
+/// Bytes behind the last whole record of a journal that are no record: a write that was under way when its process or
+/// machine stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tail {
-    /// The segment's file.
+    /// The segment's file name.
     pub segment: String,
-    /// Where it begins, in bytes from the segment's beginning.
+    /// Offset of the tail, in bytes from the start of the segment.
     pub offset: u64,
-    /// How long it is; zeros behind it do not count.
+    /// Length of the tail in bytes, without the zeros behind it.
     pub bytes: u64,
-    /// The last record before it; 0 if there is none.
+    /// Sequence of the last record before the tail; 0 if none.
     pub after: u64,
-    /// Whole records in it, of the same write as what is torn before them: a machine that stops may have written what is behind
-    /// before what is in front.
+    /// Number of whole records inside the tail, from the same write as the torn bytes before them: a machine that stops
+    /// can have written later bytes before earlier ones.
     pub records: u64,
 }
 

@@ -25,31 +25,32 @@ const SYNCED_BYTES: u64 = 256 << 10;
 const GROUP_ROOM: usize = 2 * SYNCED_BYTES as usize;
 const DAY_NS: u64 = 86_400_000_000_000;
 
-/// What became of what was given.
+/// The result of an append or a flush.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Outcome {
-    /// It is in the journal, or in what is written next.
+    /// The record is in the journal or in the next write.
     Kept,
-    /// The journal could not be written and has stopped: whoever publishes has to stop. [`Writer::fault`] says why.
+    /// The journal could not be written and has stopped; the publisher must stop too. [`Writer::fault`] gives the
+    /// reason.
     Stopped,
-    /// The journal could not be written, and publishing goes on without it. [`Writer::fault`] says why, [`Progress::missing`] how much
-    /// is missing.
+    /// The journal could not be written, and publishing continues without it. [`Writer::fault`] gives the reason,
+    /// [`Progress::missing`] the number of missing records.
     Missing,
 }
 
 impl Outcome {
-    /// Whether it is kept.
+    /// Returns `true` if the record is in the journal or in the next write.
     #[must_use]
     pub fn is_kept(self) -> bool {
         self == Self::Kept
     }
 }
 
-/// The one writer of a journal.
+/// The single writer of a journal.
 ///
-/// Costs a record's copy and its checksum; a system call when [`flush`](Self::flush) is called or 128 KiB are there (256 KiB in
-/// [`Durability::Synced`]).
+/// Appending costs a copy of the record and its checksum. A system call happens when [`flush`](Self::flush) is called
+/// or 128 KiB are pending (256 KiB in [`Durability::Synced`]).
 #[derive(Debug)]
 pub struct Writer<F: Folder> {
     folder: F,
@@ -109,7 +110,7 @@ struct Current<File> {
 }
 
 impl<F: Folder> Writer<F> {
-    /// Opens a journal, or begins one: what a crash tore is cut, and said.
+    /// Opens a journal or creates one. Truncates what a crash tore off and reports it in [`Opened`].
     ///
     /// # Errors
     /// Damage in the last segment, which is not touched then; a folder that cannot be read or written; settings that cannot be.
@@ -152,25 +153,25 @@ impl<F: Folder> Writer<F> {
         Ok((writer, opened))
     }
 
-    /// How far it is, for other threads.
+    /// Returns the journal's progress, for other threads.
     #[must_use]
     pub fn progress(&self) -> Arc<Progress> {
         Arc::clone(&self.progress)
     }
 
-    /// Why it cannot be written, while that is so.
+    /// Returns why the journal cannot be written, while that lasts.
     pub fn fault(&self) -> Option<&Error> {
         self.fault.as_ref()
     }
 
-    /// The last sequence that is in the journal for certain, as [`Durability`] has it.
+    /// Returns the last sequence that is certain to be in the journal, as [`Durability`] defines it.
     #[must_use]
     pub fn kept_up_to(&self) -> u64 {
         self.kept
     }
 
-    /// Appends a record, to be written by the next [`flush`](Self::flush) at the latest. Sequences that are left out before it are
-    /// missing in the journal, and said to be.
+    /// Appends a record, to be written by the next [`flush`](Self::flush) at the latest. Sequences skipped before it
+    /// are missing in the journal and reported as missing.
     #[inline]
     pub fn append(&mut self, seq: u64, time: Nanos, body: &[u8]) -> Outcome {
         let end = self.end + record_size(body.len()) as u64;
@@ -183,7 +184,7 @@ impl<F: Folder> Writer<F> {
         if end >= self.next_write { self.write_group() } else { Outcome::Kept }
     }
 
-    /// Writes what was appended, and syncs it where that was asked for.
+    /// Writes the appended records, and syncs them if the durability requires it.
     pub fn flush(&mut self) -> Outcome {
         if self.fault.is_some() {
             return self.without();
@@ -243,8 +244,8 @@ impl<F: Folder> Writer<F> {
         Outcome::Kept
     }
 
-    /// Writes and syncs what there is, whatever the durability, gives back the room that was not used, and leaves the mark of a journal that
-    /// was closed.
+    /// Writes and syncs all pending records, whatever the durability, releases unused disk space, and marks the journal
+    /// as closed.
     pub fn finish(mut self) -> Outcome {
         self.is_finished = true;
         let outcome = self.flush();

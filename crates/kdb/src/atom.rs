@@ -5,10 +5,10 @@ use std::fmt;
 use crate::order::{Item, Order};
 use crate::{Type, time};
 
-/// One value of a basic type; `S` is how a symbol's bytes are held: `&[u8]` in a view, `Box<[u8]>` where it is owned.
+/// A value of a basic type. `S` is the type of a symbol's bytes: `&[u8]` in a view, `Box<[u8]>` in an owned value.
 ///
-/// Times are as they travel: from 1 January 2000 on. Two are equal where q's `~` would call them so, but for its tolerance:
-/// a null matches a null, of floats too.
+/// Times count from 1 January 2000, as in messages. Two atoms are equal where q's `~` finds them equal, except for its
+/// tolerance: a null equals a null, also for floats.
 #[derive(Clone, Copy, Debug)]
 pub enum Atom<S> {
     /// True or false.
@@ -29,7 +29,7 @@ pub enum Atom<S> {
     Float(f64),
     /// A byte of text.
     Char(u8),
-    /// A name, without its zero.
+    /// A name, without its terminating zero.
     Symbol(S),
     /// Nanoseconds since 2000.
     Timestamp(i64),
@@ -37,9 +37,9 @@ pub enum Atom<S> {
     Month(i32),
     /// Days since 2000.
     Date(i32),
-    /// Days since 2000, and parts of a day.
+    /// Days since 2000 with a fraction.
     Datetime(f64),
-    /// Nanoseconds.
+    /// A duration in nanoseconds.
     Timespan(i64),
     /// Minutes.
     Minute(i32),
@@ -75,7 +75,7 @@ impl<'a> Atom<&'a [u8]> {
         })
     }
 
-    /// The same, with a symbol's bytes its own.
+    /// Copies a symbol's bytes, so that the atom owns them.
     #[must_use]
     pub fn boxed(self) -> Atom<Box<[u8]>> {
         self.with_symbol(|name| Box::from(*name))
@@ -83,7 +83,7 @@ impl<'a> Atom<&'a [u8]> {
 }
 
 impl<S> Atom<S> {
-    /// Its type, a negative number.
+    /// Returns the atom's type, a negative number.
     #[must_use]
     pub const fn kind(&self) -> Type {
         let vector = match self {
@@ -135,13 +135,14 @@ impl<S> Atom<S> {
 }
 
 impl<S: AsRef<[u8]>> Atom<S> {
-    /// The same, borrowed.
+    /// Returns the atom with a symbol's bytes borrowed.
     #[must_use]
     pub fn borrow(&self) -> Atom<&[u8]> {
         self.with_symbol(AsRef::as_ref)
     }
 
-    /// Whether it is q's null of its type: `0N`, `0n`, a space, an empty symbol, a GUID of zeros. Booleans and bytes have none.
+    /// Returns `true` for q's null of the type: `0N`, `0n`, a space, an empty symbol, a GUID of zeros. Booleans and
+    /// bytes have none.
     #[must_use]
     pub fn is_null(&self) -> bool {
         match self {
@@ -162,7 +163,8 @@ impl<S: AsRef<[u8]>> Atom<S> {
         }
     }
 
-    /// Whether it is q's infinity of its type, such as `0W` and `-0w`: of integers the largest, and the smallest but the null.
+    /// Returns `true` for q's infinity of the type, such as `0W` and `-0w`: for integers the largest value, and the
+    /// smallest except the null.
     #[must_use]
     pub fn is_infinite(&self) -> bool {
         match self {

@@ -10,7 +10,7 @@ use crate::error::{Fault, Malformed};
 use crate::message::{HEADER, Header};
 use crate::order::{Item, Order};
 
-/// Shorter messages are not compressed.
+/// Minimum length of a compressed message, in bytes; shorter messages are not compressed.
 pub const LEAST_PACKED: usize = 2_000;
 
 /// Where the elements begin: behind the header and the plain message's size.
@@ -24,10 +24,10 @@ const fn place(one: u8, other: u8) -> usize {
     (one ^ other) as usize
 }
 
-/// Compresses a message as kdb+ does, into `out`; its length, or `None` where it is to be sent as it is: it has no more than
-/// [`LEAST_PACKED`] bytes, or would not get below half of them.
+/// Compresses a message as kdb+ does, into `out`, and returns its compressed length. `None` if the message must be sent
+/// uncompressed: it has at most [`LEAST_PACKED`] bytes, or would not shrink below half its length.
 ///
-/// On a connection within a host nobody compresses: that is for the caller to know. `out` needs half of the message's length.
+/// Connections within a host do not use compression: the caller decides. `out` needs half of the message's length.
 #[must_use]
 pub fn pack(message: &[u8], out: &mut [u8]) -> Option<usize> {
     let end = message.len();
@@ -96,10 +96,10 @@ pub fn pack(message: &[u8], out: &mut [u8]) -> Option<usize> {
     Some(len)
 }
 
-/// Undoes the compression of a whole message: `out` is then the message as it was, header and all.
+/// Decompresses a whole message into `out`, header included.
 ///
-/// `most` is the longest message that is made; no more memory than that is taken, and none before it is certain that so many
-/// bytes could come of these.
+/// `most` is the maximum length of the plain message, in bytes. No more memory is taken, and none before it is certain
+/// that the compressed bytes can expand to the stated size.
 ///
 /// # Errors
 /// The header is none of a compressed message, the plain message would be over `most`, or the bytes do not make it up.

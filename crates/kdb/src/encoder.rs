@@ -4,12 +4,12 @@ use crate::message::{HEADER, MessageKind};
 use crate::order::Item;
 use crate::{Atom, Attribute, Refused, Type, Value};
 
-/// Writes one value, or one message with its header, from front to back; numbers the least significant byte first.
+/// Writes one value, or one message with its header, from front to back, with the least significant byte first.
 ///
-/// What is begun is then filled: after [`list`](Self::list) of three come three values, after [`table`](Self::table) as many
-/// columns as it has names. [`finish`](Self::finish) refuses what is not whole. Columns are written at once, from any iterator
-/// that knows its length. Nothing is allocated; after an error the encoder is of no use, and what was before it in the
-/// buffer is as it was.
+/// A container that is begun must be filled: [`list`](Self::list) of three needs three values, [`table`](Self::table)
+/// needs as many columns as names. [`finish`](Self::finish) refuses an incomplete value. Columns are written in one
+/// call, from any iterator with a known length. Nothing is allocated. After an error the encoder cannot be used any
+/// more; the bytes in front of it in the buffer are unchanged.
 ///
 /// ```
 /// use tapeline_kdb::{Encoder, MessageKind, Refused, Type};
@@ -41,13 +41,13 @@ pub struct Encoder<'b> {
 const MOST_ITEMS: usize = i32::MAX as usize;
 
 impl<'b> Encoder<'b> {
-    /// A value without a header, as logs have them.
+    /// Begins a value without a header, as logs contain them.
     #[must_use]
     pub const fn value_alone(room: &'b mut [u8]) -> Self {
         Self { room, len: 0, owed: 1, is_message: false }
     }
 
-    /// A message of one value.
+    /// Begins a message of one value.
     ///
     /// # Errors
     /// There is no room for the header.
@@ -57,7 +57,7 @@ impl<'b> Encoder<'b> {
         Ok(Self { room, len: HEADER, owed: 1, is_message: true })
     }
 
-    /// How many bytes it takes, now that it is whole.
+    /// Finishes the value and returns its length in bytes.
     ///
     /// # Errors
     /// Values are missing, or it is longer than the 4 GiB that a header can say.
@@ -73,13 +73,13 @@ impl<'b> Encoder<'b> {
         Ok(self.len)
     }
 
-    /// How many bytes there are so far.
+    /// Returns the number of bytes written so far.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether nothing was written yet; a message has a header from the beginning.
+    /// Returns `true` if nothing was written yet; a message has a header from the beginning.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
@@ -130,7 +130,7 @@ impl<'b> Encoder<'b> {
         Ok(())
     }
 
-    /// An atom.
+    /// Writes an atom.
     ///
     /// # Errors
     /// No room, or no place for a value; a zero in a symbol.
@@ -164,7 +164,7 @@ impl<'b> Encoder<'b> {
         Ok(())
     }
 
-    /// A symbol.
+    /// Writes a symbol.
     ///
     /// # Errors
     /// No room, or no place for a value; a zero in the symbol.
@@ -174,7 +174,7 @@ impl<'b> Encoder<'b> {
         self.text(name)
     }
 
-    /// A string: a vector of characters.
+    /// Writes a string: a vector of characters.
     ///
     /// # Errors
     /// No room, or no place for a value.
@@ -183,7 +183,7 @@ impl<'b> Encoder<'b> {
         Ok(())
     }
 
-    /// A vector of this type, such as `i64`s of [`Type::TIMESTAMP`].
+    /// Writes a vector of this type, such as `i64`s of [`Type::TIMESTAMP`].
     ///
     /// # Errors
     /// No room, or no place for a value; items of another type.
@@ -195,7 +195,7 @@ impl<'b> Encoder<'b> {
         self.column_with(kind, Attribute::NONE, items)
     }
 
-    /// A vector with an attribute.
+    /// Writes a vector with an attribute.
     ///
     /// # Errors
     /// Those of [`column`](Self::column).
@@ -220,7 +220,7 @@ impl<'b> Encoder<'b> {
         if came == said { Ok(()) } else { Err(Refused::Miscounted { said, came }) }
     }
 
-    /// A vector of symbols.
+    /// Writes a vector of symbols.
     ///
     /// # Errors
     /// No room, or no place for a value; a zero in a symbol.
@@ -229,7 +229,7 @@ impl<'b> Encoder<'b> {
         self.symbols_with(Attribute::NONE, names).map(|_| ())
     }
 
-    /// A vector of symbols with an attribute; how many it has.
+    /// Writes a vector of symbols with an attribute; returns the number of symbols.
     ///
     /// # Errors
     /// Those of [`symbols`](Self::symbols).
@@ -253,8 +253,8 @@ impl<'b> Encoder<'b> {
         Ok(count)
     }
 
-    /// A column of cells that were taken from others with [`Column::append_to`](crate::Column::append_to): a vector's of this type, or a
-    /// list's values.
+    /// Writes a column from cells extracted with [`Column::append_to`](crate::Column::append_to): a vector of this
+    /// type, or the values of a list.
     ///
     /// # Errors
     /// No room, or no place for a value; other than so many bytes, where the type has a width.
@@ -268,7 +268,7 @@ impl<'b> Encoder<'b> {
         Ok(())
     }
 
-    /// The only cell of such a column, as a value of its own: an atom, or what was in the list.
+    /// Writes the only cell of such a column as a single value: an atom, or the value in the list.
     ///
     /// # Errors
     /// Those of [`cells`](Self::cells).
@@ -286,7 +286,7 @@ impl<'b> Encoder<'b> {
         Ok(())
     }
 
-    /// The beginning of a list; so many values follow.
+    /// Begins a list; `count` values follow.
     ///
     /// # Errors
     /// No room, or no place for a value.
@@ -295,7 +295,7 @@ impl<'b> Encoder<'b> {
         self.items(Type::LIST, Attribute::NONE, (count, count), 0).map(|_| ())
     }
 
-    /// The beginning of a dictionary; keys and values follow, which the caller makes equally many.
+    /// Begins a dictionary; keys and values follow. The caller makes them equal in number.
     ///
     /// # Errors
     /// No room, or no place for a value.
@@ -304,7 +304,7 @@ impl<'b> Encoder<'b> {
         self.begin(kind, 0, 2).map(|_| ())
     }
 
-    /// The beginning of a table; as many columns as names follow, which the caller makes equally long.
+    /// Begins a table; one column per name follows. The caller makes the columns equal in length.
     ///
     /// # Errors
     /// No room, or no place for a value; a zero in a name.
@@ -315,7 +315,7 @@ impl<'b> Encoder<'b> {
         self.list(columns)
     }
 
-    /// An error, as the answer to what cannot be answered.
+    /// Writes an error, the answer to a request that cannot be answered.
     ///
     /// # Errors
     /// No room, or no place for a value; a zero in the text.
@@ -324,7 +324,7 @@ impl<'b> Encoder<'b> {
         self.text(text)
     }
 
-    /// The generic null `::`: the answer that says nothing.
+    /// Writes the generic null `::`: an empty answer.
     ///
     /// # Errors
     /// No room, or no place for a value.
@@ -333,7 +333,7 @@ impl<'b> Encoder<'b> {
         Ok(())
     }
 
-    /// A value of any type.
+    /// Writes a value of any type.
     ///
     /// # Errors
     /// No room, or no place for a value; zeros in names; a vector's items of another type than its own.

@@ -1,15 +1,15 @@
-//! What can go wrong, and whose fault it is.
+//! Errors, and who causes them.
 
 use crate::Type;
 
-/// The peer's, or a file's, fault: bytes that are not what the format says.
+/// Bytes that violate the format: the peer's or a file's fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("at byte {offset}: {fault}")]
 #[non_exhaustive]
 pub struct Malformed {
-    /// Bytes from the start of the slice that the reader was given: where it gave up.
+    /// Offset of the fault, in bytes from the start of the slice given to the reader.
     pub offset: usize,
-    /// What was found there, and what belongs there.
+    /// What was found there, and what was expected.
     pub fault: Fault,
 }
 
@@ -17,84 +17,85 @@ pub struct Malformed {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
-    /// The bytes end within something.
+    /// The bytes end too early.
     #[error("expected {wanted} more bytes of {what}, found the end after {left}")]
     Cut {
         /// What was being read.
         what: &'static str,
-        /// How many bytes it takes, as far as is known: at least so many.
+        /// The number of bytes needed, as far as known; a minimum.
         wanted: usize,
-        /// How many there are.
+        /// The number of bytes available.
         left: usize,
     },
-    /// Bytes behind what should be the end.
+    /// Bytes behind the expected end.
     #[error("expected the end of the message, found {0} more bytes")]
     Trailing(usize),
-    /// A type that does not exist, or that never travels.
+    /// A type that does not exist, or that is never sent.
     #[error("expected the type of a value, found {}, which is none that can be read", .0.0)]
     UnknownType(Type),
-    /// A vector's or a list's length.
+    /// An invalid length of a vector or a list.
     #[error("expected a number of items, found {0}")]
     Count(i64),
-    /// Values within values, further than is followed.
+    /// Values nested deeper than the limit.
     #[error("expected values at most {} deep in each other, found more", crate::MOST_DEPTH)]
     TooDeep,
-    /// A table that is not made of a dictionary from names to columns.
+    /// A table that is not a dictionary from names to columns.
     #[error("expected {expected} in a table, found type {}", .found.0)]
     Table {
-        /// What belongs there.
+        /// What was expected.
         expected: &'static str,
-        /// What is there.
+        /// The type found.
         found: Type,
     },
-    /// A table's columns of different lengths, or other names than columns; a dictionary's keys and values.
+    /// Columns of different lengths, a number of names other than that of columns, or a dictionary with unequal keys
+    /// and values.
     #[error("expected {expected} {what}, found {found}")]
     Uneven {
         /// What was counted.
         what: &'static str,
-        /// How many there have to be.
+        /// The expected number.
         expected: usize,
-        /// How many there are.
+        /// The number found.
         found: usize,
     },
-    /// The first byte of a message.
+    /// An invalid first byte of a message (byte order).
     #[error("expected byte order 0 or 1 at the start of a message, found {0}")]
     Order(u8),
-    /// The second byte of a message.
+    /// An invalid second byte of a message (kind).
     #[error("expected a message of kind 0 (async), 1 (sync) or 2 (response), found {0}")]
     Kind(u8),
-    /// The third byte of a message: the compression of messages over 4 GiB, or one that does not exist.
+    /// An invalid third byte of a message: the compression of messages over 4 GiB, or one that does not exist.
     #[error("expected a message that is plain (0) or compressed (1), found {0}")]
     Packing(u8),
-    /// A message that cannot be one, or is larger than is taken.
+    /// An invalid or excessive message length.
     #[error("expected a message of {least} to {most} bytes, found one of {found}")]
     Size {
-        /// The shortest message.
+        /// The minimum length, in bytes.
         least: usize,
-        /// The longest that is taken.
+        /// The maximum length, in bytes.
         most: usize,
-        /// What it says itself.
+        /// The length in the header, in bytes.
         found: u64,
     },
-    /// Compressed bytes that refer to what has not been.
+    /// Compressed bytes that refer to data not seen before.
     #[error("expected a reference to bytes before it in the compressed message, found one to none")]
     Reference,
-    /// Compressed bytes that cannot make up the message, or make up more than that.
+    /// Compressed bytes that expand to fewer or more bytes than the message has.
     #[error("expected compressed bytes that give {expected} bytes of message, found others")]
     Packed {
-        /// The size that the message gave.
+        /// The size stated in the message, in bytes.
         expected: usize,
     },
-    /// Names and a password that go on and on.
+    /// A handshake that exceeds its maximum length.
     #[error("expected a zero after at most {most} bytes of user and password, found none")]
     Hello {
-        /// The longest that is taken.
+        /// The maximum length, in bytes.
         most: usize,
     },
-    /// A file of something else.
+    /// A file of another format.
     #[error("expected the start of a kdb+ log (ff 01 00 00 …), found {found:02x?}{}", hint(.found))]
     NotALog {
-        /// How it begins.
+        /// The file's first bytes.
         found: [u8; 8],
     },
 }
@@ -112,56 +113,56 @@ fn hint(found: &[u8; 8]) -> &'static str {
 }
 
 impl Malformed {
-    /// A fault at `offset`.
+    /// Creates a fault at `offset`.
     #[must_use]
     pub const fn new(offset: usize, fault: Fault) -> Self {
         Self { offset, fault }
     }
 
-    /// The same fault, seen from a slice in which the reader's slice begins at `base`.
+    /// Converts the offset to a slice in which the reader's slice begins at `base`.
     #[must_use]
     pub const fn within(self, base: usize) -> Self {
         Self { offset: self.offset.saturating_add(base), fault: self.fault }
     }
 
-    /// Whether all is well up to the end of the bytes: with more of them it might be a value.
+    /// Returns `true` if the bytes are valid up to their end: with more bytes they can be a value.
     #[must_use]
     pub const fn is_cut(&self) -> bool {
         matches!(self.fault, Fault::Cut { .. })
     }
 }
 
-/// Why an encoder did not take something.
+/// Why an encoder refused a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refused {
-    /// The buffer is too small: an outcome to act upon (send what is there, take a larger one).
+    /// The buffer is too small. An outcome to handle: send the contents, or use a larger buffer.
     #[error("no room left in the buffer")]
     Full,
-    /// The caller's fault: the format cannot say so many.
+    /// Caller: a count that the format cannot represent.
     #[error("{0} items are more than a message can hold")]
     TooMany(usize),
-    /// The caller's fault: a symbol or a text ends with its first zero.
+    /// Caller: a zero in a symbol or a text, which would end there.
     #[error("there is a zero within a text that ends with its first zero")]
     Zero,
-    /// The caller's fault: a user ends with the first colon.
+    /// Caller: a colon in the user, which would end there.
     #[error("there is a colon in a user's name")]
     Colon,
-    /// The caller's fault: items of another type than the vector's.
+    /// Caller: items of another type than the vector's.
     #[error("these are no items of type {}", .0.name())]
     WrongType(Type),
-    /// The caller's fault: the iterator gave another number of items than it said.
+    /// Caller: the iterator gave another number of items than it announced.
     #[error("{said} items were announced, {came} came")]
     Miscounted {
-        /// What it said.
+        /// The number announced.
         said: usize,
-        /// What it gave.
+        /// The number given.
         came: usize,
     },
-    /// The caller's fault: the message is whole already.
+    /// Caller: a value after the message is complete.
     #[error("a value too many: the message is whole without it")]
     Superfluous,
-    /// The caller's fault: lists, dictionaries or tables were begun and not filled.
+    /// Caller: lists, dictionaries or tables were begun and not filled.
     #[error("{0} values are missing")]
     Unfinished(u64),
 }

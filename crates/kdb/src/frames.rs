@@ -11,12 +11,12 @@ const LEAST_ROOM: usize = 16 * 1024;
 /// Memory that is kept when nothing waits: each of the two.
 const KEPT: usize = 1 << 20;
 
-/// Takes bytes as they come on one connection, and gives the messages in them, decompressed.
+/// Collects the bytes of one connection and returns the messages in them, decompressed.
 ///
-/// Memory: as many bytes as came and were not yet given, twice that at most as it grows, and with compression one plain message
-/// beside them; neither is ever more than `most` and a read's room. A peer that announces much and sends nothing costs
-/// nothing. Once as large as the messages need, nothing is allocated; of a message over 1 MiB nothing is kept once it was given and
-/// nothing stands behind it.
+/// Memory: the bytes received and not yet returned, up to twice that while the buffer grows, and with compression one
+/// plain message in addition. Each is bounded by `most` plus the buffer of one read. A peer that announces a long
+/// message and sends nothing costs no memory. Once the buffers have the size of the messages, nothing is allocated. The
+/// buffer of a message over 1 MiB is freed once the message was returned and no bytes follow it.
 ///
 /// ```
 /// use tapeline_kdb::Frames;
@@ -43,13 +43,13 @@ pub struct Frames {
 }
 
 impl Frames {
-    /// Of a connection on which no message may have more than `most` bytes, compressed or plain.
+    /// Creates the buffer of a connection on which a message has at most `most` bytes, compressed or plain.
     #[must_use]
     pub const fn new(most: usize) -> Self {
         Self { most, bytes: Vec::new(), given: 0, came: 0, plain: Vec::new() }
     }
 
-    /// Where the next bytes of the connection go, to be told of by [`received`](Self::received); never empty.
+    /// Returns the buffer for the connection's next bytes, never empty; report them with [`received`](Self::received).
     pub fn room(&mut self) -> &mut [u8] {
         if self.given == self.came {
             (self.given, self.came) = (0, 0);
@@ -68,24 +68,24 @@ impl Frames {
         &mut self.bytes[self.came..]
     }
 
-    /// So many bytes are in the room now.
+    /// Reports that `count` bytes were written to the buffer of [`room`](Self::room).
     pub fn received(&mut self, count: usize) {
         self.came = (self.came + count).min(self.bytes.len());
     }
 
-    /// How many bytes wait to be given.
+    /// Returns the number of bytes not yet returned.
     #[must_use]
     pub const fn waiting(&self) -> usize {
         self.came - self.given
     }
 
-    /// How many bytes of memory it holds.
+    /// Returns the memory used, in bytes.
     #[must_use]
     pub const fn held(&self) -> usize {
         self.bytes.len() + self.plain.len()
     }
 
-    /// What a client says before its first message, to be asked for until it is there; `None` if it is still to come.
+    /// Returns the client's handshake, to be asked for until it is complete; `None` before.
     ///
     /// # Errors
     /// Those of [`Hello::parse`].
@@ -97,7 +97,7 @@ impl Frames {
         }))
     }
 
-    /// The next message; `None` if it is still to come.
+    /// Returns the next message; `None` if it is not complete yet.
     ///
     /// # Errors
     /// What came is no message, or one that is too long. Nothing that follows on the connection can be told apart then.

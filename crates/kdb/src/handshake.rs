@@ -5,42 +5,42 @@
 
 use crate::error::{Fault, Malformed, Refused};
 
-/// The longest user and password that are taken, with capability and zero.
+/// Maximum length of user and password, with capability and zero, in bytes.
 pub const MOST_HELLO: usize = 1_024;
 
-/// What an end can do.
+/// The capability of one end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Capability(pub u8);
 
 impl Capability {
-    /// Neither compression nor timestamps, timespans and GUIDs: kdb+ 2.5, and clients that send no capability.
+    /// No compression, timestamps, timespans or GUIDs: kdb+ 2.5, and clients that send no capability.
     pub const PLAIN: Self = Self(0);
-    /// Compression, timestamps, timespans, GUIDs: kdb+ 3.0, and all that this crate has.
+    /// Compression, timestamps, timespans, GUIDs: kdb+ 3.0, and everything that this crate supports.
     pub const OURS: Self = Self(3);
     /// Larger ones than this are a character of the password.
     const MOST: u8 = 0x1F;
 
-    /// What both ends can do: what a server answers.
+    /// Returns the capability common to both ends, which is the server's answer.
     #[must_use]
     pub fn common(self, other: Self) -> Self {
         self.min(other)
     }
 
-    /// Whether such an end can decompress.
+    /// Returns `true` if an end with this capability can decompress.
     #[must_use]
     pub const fn unpacks(self) -> bool {
         self.0 >= 1
     }
 }
 
-/// Who wants to be let in, and what he can do.
+/// The handshake of a client.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Hello<'a> {
-    /// The user, empty if none is named.
+    /// The user; empty if none is given.
     pub user: &'a [u8],
     /// The password: everything behind the first colon.
     pub password: &'a [u8],
-    /// What the client can do.
+    /// The client's capability.
     pub capability: Capability,
 }
 
@@ -52,7 +52,8 @@ impl std::fmt::Debug for Hello<'_> {
 }
 
 impl<'a> Hello<'a> {
-    /// Reads it from the front of what a client sent, and says how many bytes it takes; `None` if its end is still to come.
+    /// Reads the handshake from the front of a client's bytes and returns its length in bytes; `None` if it is not
+    /// complete.
     ///
     /// # Errors
     /// There is no end within [`MOST_HELLO`] bytes.
@@ -78,7 +79,7 @@ impl<'a> Hello<'a> {
         Ok(Some((Self { user, password, capability }, len + 1)))
     }
 
-    /// Writes it; how many bytes it takes.
+    /// Writes the handshake and returns its length in bytes.
     ///
     /// # Errors
     /// No room; a zero in user or password, or a colon in the user.

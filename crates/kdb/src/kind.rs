@@ -1,9 +1,9 @@
 //! The types of values, by their numbers.
 
-/// A value's type: of an atom its number is negative, of a vector positive, as q's `type` gives it.
+/// A value's type number, as q's `type` gives it: negative for an atom, positive for a vector.
 ///
-/// The constants are the vectors'; [`atom`](Self::atom) is the type of one item. Numbers and letters are those of the
-/// [table of data types](https://code.kx.com/q/basics/datatypes/).
+/// The constants are the types of vectors; [`atom`](Self::atom) returns the type of one item. Numbers and letters are
+/// those of the [table of data types](https://code.kx.com/q/basics/datatypes/).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Type(pub i8);
 
@@ -68,32 +68,32 @@ impl Type {
     pub const TABLE: Self = Self(98);
     /// A dictionary, or a keyed table.
     pub const DICT: Self = Self(99);
-    /// A function that somebody wrote.
+    /// A user-defined function.
     pub const LAMBDA: Self = Self(100);
-    /// A function of one argument that q has; the first of them is the generic null `::`.
+    /// A built-in function of one argument; the first one is the generic null `::`.
     pub const UNARY: Self = Self(101);
-    /// A function of two arguments that q has.
+    /// A built-in function of two arguments.
     pub const BINARY: Self = Self(102);
-    /// An iterator that q has.
+    /// A built-in iterator.
     pub const ITERATOR: Self = Self(103);
-    /// A function with some of its arguments.
+    /// A function with some of its arguments bound.
     pub const PROJECTION: Self = Self(104);
-    /// Functions one after the other.
+    /// A composition of functions.
     pub const COMPOSITION: Self = Self(105);
-    /// The first and the last of the functions that an iterator made of another one: `f'`, `f/`, `f\`, `f':`, `f/:`, `f\:`.
+    /// The range of functions that an iterator derives from another function: `f'`, `f/`, `f\`, `f':`, `f/:`, `f\:`.
     pub const DERIVED: std::ops::RangeInclusive<i8> = 106..=111;
     /// A dictionary whose keys are sorted.
     pub const SORTED_DICT: Self = Self(127);
     /// An error.
     pub const ERROR: Self = Self(-128);
 
-    /// The type of one item of a vector of this type.
+    /// Returns the type of one item of a vector of this type.
     #[must_use]
     pub const fn atom(self) -> Self {
         Self(if self.0 > 0 { -self.0 } else { self.0 })
     }
 
-    /// The type of a vector of such atoms.
+    /// Returns the type of a vector of such atoms.
     #[must_use]
     pub const fn vector(self) -> Self {
         Self(self.0.saturating_abs())
@@ -109,7 +109,7 @@ impl Type {
         if self.is_basic() { Some(&TYPES[self.vector().0 as usize]) } else { None }
     }
 
-    /// The bytes of one item, atom or in a vector; 0 for symbols, whose width varies, and for all that has no such items.
+    /// Returns the size in bytes of one item; 0 for symbols, whose size varies, and for types without such items.
     #[must_use]
     pub const fn width(self) -> usize {
         match self.row() {
@@ -118,7 +118,7 @@ impl Type {
         }
     }
 
-    /// q's letter for it, such as `j` for longs; a space for what has none, as q's `meta` has it.
+    /// Returns q's letter for the type, such as `j` for longs; a space for a type without one, as in q's `meta`.
     #[must_use]
     pub const fn letter(self) -> char {
         match self.row() {
@@ -145,7 +145,7 @@ impl Type {
         }
     }
 
-    /// Its name, the same for atoms and vectors.
+    /// Returns the type's name, the same for atoms and vectors.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match (self.row(), self.0) {
@@ -160,19 +160,19 @@ impl Type {
     }
 }
 
-/// What is known of the order of a vector's items.
+/// The known order of a vector's items.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Attribute(pub u8);
 
 impl Attribute {
-    /// Nothing.
+    /// No known order.
     pub const NONE: Self = Self(0);
-    /// They ascend: `s`.
+    /// The items ascend: `s`.
     pub const SORTED: Self = Self(1);
-    /// No two are equal: `u`.
+    /// No two items are equal: `u`.
     pub const UNIQUE: Self = Self(2);
-    /// Equal ones are together: `p`.
+    /// Equal items are adjacent: `p`.
     pub const PARTED: Self = Self(3);
-    /// They are indexed: `g`.
+    /// The items are indexed: `g`.
     pub const GROUPED: Self = Self(4);
 }

@@ -1,18 +1,19 @@
-//! The q IPC protocol and the kdb+ log: what kdb+ processes say to each other, and what their tickerplants keep.
+//! The q IPC protocol and the kdb+ log: the messages that kdb+ processes exchange, and the logs that their tickerplants
+//! write.
 //!
-//! This crate turns values into bytes and back. It does no I/O, reads no clock and holds no `unsafe` code: bytes come in as a
-//! borrowed slice, views borrow from it, and encoders write straight into a slice that the caller owns. Nothing is evaluated:
-//! functions are read past and written again.
+//! This crate converts values to bytes and back. It does no I/O, reads no clock and contains no `unsafe` code: input is
+//! a borrowed slice, views borrow from it, and encoders write into a slice that the caller owns. Nothing is evaluated:
+//! functions are skipped when reading and can be written again.
 //!
-//! * [`View`]: a value of any type, read in place; [`Value`]: one that owns what is in it; [`Encoder`] writes either;
+//! * [`View`]: a value of any type, read in place; [`Value`]: an owned value; [`Encoder`] writes either;
 //! * [`Update`]: rows for a table (`upd`), column by column;
-//! * [`Hello`], [`Frames`], [`Message`]: a connection's beginning, its bytes, its messages; [`pack`] and [`unpack`] for
-//!   compressed ones;
+//! * [`Hello`], [`Frames`], [`Message`]: a connection's handshake, byte stream and messages; [`pack`] and [`unpack`]
+//!   for compressed messages;
 //! * [`Log`] and [`LogWriter`]: the file that `-11!` replays.
 //!
-//! Read are both byte orders, every type that travels, and capability 6's long vectors; written is the least significant byte first.
-//! Bytes are taken to be hostile: values are at most [`MOST_DEPTH`] deep, no length is believed before it is checked, and
-//! memory is bounded by what the caller says.
+//! The crate reads both byte orders, every type that can be sent, and the long vectors of capability 6; it writes the
+//! least significant byte first. Input is treated as hostile: values are nested at most [`MOST_DEPTH`] deep, every
+//! length is checked before use, and the caller sets the memory bound.
 //!
 //! ```
 //! use tapeline_kdb::{Column, Encoder, Message, MessageKind, Type, Update};

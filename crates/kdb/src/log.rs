@@ -10,10 +10,10 @@ use crate::error::{Fault, Malformed, Refused};
 use crate::order::Order;
 use crate::view::View;
 
-/// How a log begins.
+/// The first bytes of a log.
 pub const LOG_HEADER: [u8; 8] = [0xFF, 1, 0, 0, 0, 0, 0, 0];
 
-/// Whether a file that begins so is a log.
+/// Checks that a file with these first bytes is a log.
 ///
 /// # Errors
 /// It is something else, which is said where it is known, or too short.
@@ -29,26 +29,27 @@ pub fn check_header(bytes: &[u8]) -> Result<(), Malformed> {
 /// A message in a log.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry<'a> {
-    /// Where it begins, in bytes from the beginning of the log.
+    /// Offset of the message in bytes from the beginning of the log.
     pub offset: usize,
-    /// Its bytes.
+    /// The message's bytes.
     pub bytes: &'a [u8],
-    /// What it says.
+    /// The message's value.
     pub value: View<'a>,
 }
 
 /// Why there are bytes behind the last whole message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Torn {
-    /// Where the last whole message ends: to cut the file there makes it whole. It is the second of what `-11!(-2;file)` gives.
+    /// Offset of the end of the last whole message: truncating the file there makes it whole. The second item of the
+    /// result of `-11!(-2;file)`.
     pub offset: usize,
-    /// How many bytes are behind that.
+    /// Number of bytes behind that offset.
     pub bytes: usize,
-    /// Where and why they are no message: [`Malformed::is_cut`] if they begin one.
+    /// The fault at which the torn bytes are no message: [`Malformed::is_cut`] if they begin one.
     pub fault: Malformed,
 }
 
-/// The messages of a log, from the first to the last that is whole.
+/// The messages of a log, from the first to the last whole one.
 ///
 /// ```
 /// use tapeline_kdb::{Encoder, Log, LogWriter, Order};
@@ -72,7 +73,8 @@ pub struct Log<'a> {
 }
 
 impl<'a> Log<'a> {
-    /// Reads a log from its first byte on. It says nothing of its byte order: little, unless the machine was a SPARC.
+    /// Reads a log from its first byte on. The log does not record its byte order: little, unless the machine was a
+    /// SPARC.
     ///
     /// # Errors
     /// Those of [`check_header`].
@@ -81,19 +83,19 @@ impl<'a> Log<'a> {
         Ok(Self { bytes, order, at: LOG_HEADER.len(), count: 0, torn: None })
     }
 
-    /// How many messages were read.
+    /// Returns the number of messages read.
     #[must_use]
     pub const fn messages(&self) -> u64 {
         self.count
     }
 
-    /// Where the next message begins, or the torn tail.
+    /// Returns the offset of the next message, or of the torn tail.
     #[must_use]
     pub const fn offset(&self) -> usize {
         self.at
     }
 
-    /// Why there are bytes behind the last message, once it was read; `None` if there are none.
+    /// Returns why there are bytes behind the last message, once that was read; `None` if there are none.
     #[must_use]
     pub const fn torn(&self) -> Option<Torn> {
         self.torn
@@ -120,7 +122,7 @@ impl<'a> Iterator for Log<'a> {
     }
 }
 
-/// Makes the bytes that are appended to a log, and counts its messages; where they go is the caller's.
+/// Encodes the bytes to append to a log and counts its messages; the caller writes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogWriter {
     count: u64,
@@ -128,7 +130,7 @@ pub struct LogWriter {
 }
 
 impl LogWriter {
-    /// A new log: writes its header to the front of `out`; how many bytes that are.
+    /// Begins a log: writes its header to the front of `out` and returns the number of bytes.
     ///
     /// # Errors
     /// There is no room for it.
@@ -137,13 +139,13 @@ impl LogWriter {
         Ok((Self::resume(0, LOG_HEADER.len() as u64), LOG_HEADER.len()))
     }
 
-    /// A log that goes on, behind so many messages and bytes, as reading it told.
+    /// Continues a log after `count` messages and `bytes` bytes, as reading it returned.
     #[must_use]
     pub const fn resume(count: u64, bytes: u64) -> Self {
         Self { count, bytes }
     }
 
-    /// Has one message written to the front of `out`; how many bytes it takes. One that is refused is not counted.
+    /// Encodes one message at the front of `out` and returns its length in bytes. A refused message is not counted.
     ///
     /// # Errors
     /// What the message's encoder refused; values that are missing in it.
@@ -160,13 +162,13 @@ impl LogWriter {
         Ok(len)
     }
 
-    /// How many messages the log has: a tickerplant's `.u.i`.
+    /// Returns the number of messages in the log: a tickerplant's `.u.i`.
     #[must_use]
     pub const fn messages(&self) -> u64 {
         self.count
     }
 
-    /// How many bytes.
+    /// Returns the size of the log in bytes.
     #[must_use]
     pub const fn bytes(&self) -> u64 {
         self.bytes

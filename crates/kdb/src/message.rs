@@ -5,36 +5,36 @@ use crate::error::{Fault, Malformed};
 use crate::order::Order;
 use crate::view::View;
 
-/// The bytes of a header.
+/// Length of a header in bytes.
 pub const HEADER: usize = 8;
 
-/// What is expected of whom a message goes to.
+/// The answer that a message expects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum MessageKind {
-    /// Nothing.
+    /// No answer.
     Async = 0,
     /// An answer.
     Sync = 1,
-    /// This is the answer.
+    /// The message is the answer.
     Response = 2,
 }
 
 /// The first eight bytes of a message ([IPC protocol](https://code.kx.com/q/basics/ipc/#message-types)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// The order of all numbers in the message, the length in the header too.
+    /// The byte order of all numbers in the message, including the length in the header.
     pub order: Order,
-    /// What is expected.
+    /// The answer that the message expects.
     pub kind: MessageKind,
-    /// Whether it is compressed.
+    /// `true` if the message is compressed.
     pub is_packed: bool,
-    /// The bytes of the whole message, as it travels, header included.
+    /// Length of the whole message as sent, in bytes, header included.
     pub len: usize,
 }
 
 impl Header {
-    /// Reads a header; `most` is the longest message that is taken.
+    /// Reads a header; `most` is the maximum message length in bytes.
     ///
     /// # Errors
     /// A byte that has no meaning; a message without a value, or over `most`.
@@ -71,19 +71,19 @@ impl Header {
     }
 }
 
-/// A whole message, no longer compressed.
+/// A whole message, decompressed.
 #[derive(Clone, Copy, Debug)]
 pub struct Message<'a> {
-    /// What is expected.
+    /// The answer that the message expects.
     pub kind: MessageKind,
-    /// The order of all numbers in it.
+    /// The byte order of all numbers in the message.
     pub order: Order,
-    /// The value's bytes.
+    /// The bytes of the message's value.
     pub body: &'a [u8],
 }
 
 impl<'a> Message<'a> {
-    /// Takes apart a message that is whole and not compressed.
+    /// Parses a whole, uncompressed message.
     ///
     /// # Errors
     /// The header has a byte without a meaning, or another length than there is; or the message is compressed, which
@@ -102,7 +102,7 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// Its value.
+    /// Returns the message's value.
     ///
     /// # Errors
     /// It is malformed; the offset is from the beginning of the message, the header included.

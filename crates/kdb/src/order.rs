@@ -1,18 +1,18 @@
 //! The order of a number's bytes.
 
-/// Which byte of a number comes first: each message says it, a log is in the order of the machine that wrote it.
+/// The byte order of numbers: stated in each message; in a log, that of the machine that wrote it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Order {
-    /// The least significant byte first: what nearly everybody writes, and what this crate writes.
+    /// The least significant byte first: used by nearly every peer, and by this crate's encoder.
     #[default]
     Little,
-    /// The most significant byte first: SPARC's, and Java's clients'.
+    /// The most significant byte first: used by SPARC machines and Java clients.
     Big,
 }
 
-/// What a vector can be made of: numbers of fixed width, and GUIDs.
+/// A possible item of a vector: a number of fixed width, or a GUID.
 ///
-/// Implemented for `bool`, `u8`, `i16`, `i32`, `i64`, `f32`, `f64` and `[u8; 16]`, and for nothing else.
+/// Implemented only for `bool`, `u8`, `i16`, `i32`, `i64`, `f32`, `f64` and `[u8; 16]`.
 pub trait Item: Copy + sealed::Sealed {
     /// The bytes of one.
     const WIDTH: usize;

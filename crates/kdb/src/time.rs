@@ -2,7 +2,7 @@
 
 use std::fmt::{Formatter, Result};
 
-/// From 1970 to 2000, for times in ns since 1970.
+/// The time from 1970 to 2000 in ns, for converting times in ns since 1970.
 pub const UNIX_2000_NS: i64 = 946_684_800_000_000_000;
 
 const DAY_NS: i64 = 86_400_000_000_000;

@@ -5,11 +5,11 @@ use crate::order::Order;
 use crate::vector::Vector;
 use crate::view::{List, Table, Values, View};
 
-/// A message that has a function called with a table's name and rows: what feed handlers send, what subscribers get, and what
-/// logs are made of.
+/// A message that calls a function with a table's name and rows: sent by feed handlers, received by subscribers, and
+/// stored in logs.
 #[derive(Clone, Copy, Debug)]
 pub struct Update<'a> {
-    /// The function: `upd`, `.u.upd`, or what its sender calls it.
+    /// The function: `upd`, `.u.upd`, or another name that the sender uses.
     pub function: &'a [u8],
     /// The table's name.
     pub table: &'a [u8],
@@ -17,24 +17,24 @@ pub struct Update<'a> {
     pub rows: Rows<'a>,
 }
 
-/// Why a message is no update.
+/// Why a message is not an update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoUpdate {
-    /// It is not a list of a function, a table's name and rows.
+    /// The message is not a list of a function, a table's name and rows.
     #[error("expected a list of a function's name, a table's name and rows, found {}", shape(*.kind, *.count))]
     Shape {
-        /// What it is.
+        /// The type of the message's value.
         kind: Type,
-        /// Of how many items.
+        /// The number of its items.
         count: usize,
     },
     /// A name that is neither a symbol nor a string.
     #[error("expected the name of a {what}, found {}", .found.name())]
     Name {
-        /// Whose name.
+        /// Which name.
         what: &'static str,
-        /// What is there.
+        /// The type found.
         found: Type,
     },
     /// Rows that are neither a list nor a table.
@@ -45,7 +45,7 @@ pub enum NoUpdate {
     Column {
         /// Which column, from 1 on.
         column: usize,
-        /// What is there.
+        /// The type found.
         found: Type,
     },
     /// Columns of different lengths.
@@ -53,9 +53,9 @@ pub enum NoUpdate {
     Uneven {
         /// Which column, from 1 on.
         column: usize,
-        /// The rows of the first one.
+        /// The number of rows in the first column.
         expected: usize,
-        /// The rows of this one.
+        /// The number of rows in this column.
         found: usize,
     },
 }
@@ -66,7 +66,7 @@ fn shape(kind: Type, count: usize) -> String {
 }
 
 impl<'a> Update<'a> {
-    /// Takes a message for an update.
+    /// Reads a message as an update.
     ///
     /// # Errors
     /// It is none: what the value is in its place.
@@ -87,9 +87,9 @@ impl<'a> Update<'a> {
     }
 }
 
-/// Rows of a table, in any of the shapes in which they are sent: columns, one row's cells, or a table.
+/// Rows of a table, in any form in which they are sent: columns, the cells of one row, or a table.
 ///
-/// As `tick.q` has it: where the first of a list is an atom, all of them are the cells of one row.
+/// As in `tick.q`, a list whose first value is an atom contains the cells of one row.
 #[derive(Clone, Copy, Debug)]
 pub struct Rows<'a> {
     count: usize,
@@ -131,25 +131,25 @@ impl<'a> Rows<'a> {
         Ok(Self { count: count.unwrap_or(0), shape })
     }
 
-    /// How many rows.
+    /// Returns the number of rows.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.count
     }
 
-    /// Whether there are none.
+    /// Returns `true` if there are no rows.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Whether it is one row that was sent as its cells, in place of columns.
+    /// Returns `true` if the rows are one row that was sent as its cells instead of columns.
     #[must_use]
     pub const fn is_row(&self) -> bool {
         matches!(self.shape, Shape::Cells(_) | Shape::Row(_))
     }
 
-    /// The names of the columns, where they were sent: a table's.
+    /// Returns the names of the columns, if they were sent: with a table.
     #[must_use]
     pub const fn names(&self) -> Option<Vector<'a>> {
         match &self.shape {
@@ -158,7 +158,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// The columns in turn, each of as many items as there are rows.
+    /// Returns the columns in order, each with as many items as there are rows.
     #[must_use]
     pub const fn columns(&self) -> Columns<'a> {
         Columns(match self.shape {
@@ -170,17 +170,17 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// A column of some rows.
+/// A column of an update.
 #[derive(Clone, Copy, Debug)]
 pub enum Column<'a> {
     /// Cells of one basic type.
     Vector(Vector<'a>),
-    /// Cells that are something else: strings, above all.
+    /// Cells of other kinds, mostly strings.
     List(List<'a>),
 }
 
 impl Column<'_> {
-    /// The vector's type, or [`Type::LIST`].
+    /// Returns the vector's type, or [`Type::LIST`].
     #[must_use]
     pub const fn kind(&self) -> Type {
         match self {
@@ -189,7 +189,7 @@ impl Column<'_> {
         }
     }
 
-    /// How many cells.
+    /// Returns the number of cells.
     #[must_use]
     pub const fn len(&self) -> usize {
         match self {
@@ -198,14 +198,14 @@ impl Column<'_> {
         }
     }
 
-    /// Whether it has none.
+    /// Returns `true` if the column has no cells.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Appends the cells' bytes as [`Encoder::cells`](crate::Encoder::cells) takes them. Allocates, besides for growth, only for
-    /// lists whose most significant byte comes first.
+    /// Appends the cells' bytes as [`Encoder::cells`](crate::Encoder::cells) takes them. Allocates only to grow `out`,
+    /// and for lists with the most significant byte first.
     #[inline]
     pub fn append_to(&self, out: &mut Vec<u8>) {
         match self {
@@ -214,7 +214,8 @@ impl Column<'_> {
         }
     }
 
-    /// The same, for a column that is to be a list: q makes a vector of cells that happen to be of one type.
+    /// Appends the cells as [`append_to`](Self::append_to) does, for a column that must be a list: q sends cells that
+    /// happen to have one type as a vector.
     pub fn append_values_to(&self, out: &mut Vec<u8>) {
         match self {
             Self::Vector(vector) => vector.append_values_to(out),
@@ -223,7 +224,7 @@ impl Column<'_> {
     }
 }
 
-/// The columns of some rows.
+/// The columns of an update.
 #[derive(Clone, Debug)]
 pub struct Columns<'a>(Within<'a>);
 

@@ -3,9 +3,9 @@
 use crate::view::View;
 use crate::{Atom, Attribute, Malformed, Order, Type};
 
-/// A value of any type.
+/// A value of any type that owns its data.
 ///
-/// The attributes of lists and tables are not kept; those of vectors are.
+/// Attributes of vectors are stored; those of lists and tables are not.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Value {
@@ -15,16 +15,16 @@ pub enum Value {
     Vector {
         /// The vector's type, a positive number.
         kind: Type,
-        /// What is known of their order.
+        /// The known order of the items.
         attribute: Attribute,
         /// The values, all of that type.
         items: Vec<Atom<Box<[u8]>>>,
     },
     /// Values of any types.
     List(Vec<Self>),
-    /// Keys and as many values; a keyed table if both are tables.
+    /// Keys and the same number of values; a keyed table if both are tables.
     Dict {
-        /// Whether the keys are known to ascend.
+        /// `true` if the keys are known to ascend.
         is_sorted: bool,
         /// A vector, a list or a table.
         keys: Box<Self>,
@@ -33,45 +33,45 @@ pub enum Value {
     },
     /// Named columns of one length.
     Table {
-        /// The columns' names.
+        /// The names of the columns.
         names: Vec<Box<[u8]>>,
         /// Vectors, lists or tables.
         columns: Vec<Self>,
     },
-    /// Something to be executed, which nobody here does; see [`crate::Function`].
+    /// A function; this crate does not execute it; see [`crate::Function`].
     Function {
-        /// What kind.
+        /// The kind of function.
         kind: Type,
-        /// A lambda's namespace, or the byte that says which function of q's own.
+        /// A lambda's namespace, or the byte that identifies one of q's own functions.
         head: Box<[u8]>,
         /// A lambda's text, a projection's parts …
         parts: Vec<Self>,
     },
-    /// What went wrong.
+    /// An error.
     Error(Box<[u8]>),
 }
 
 impl Value {
-    /// The generic null `::`.
+    /// Creates the generic null `::`.
     #[must_use]
     pub fn null() -> Self {
         Self::Function { kind: Type::UNARY, head: [0].into(), parts: Vec::new() }
     }
 
-    /// A symbol.
+    /// Creates a symbol.
     #[must_use]
     pub fn symbol(name: &str) -> Self {
         Self::Atom(Atom::Symbol(name.as_bytes().into()))
     }
 
-    /// A string: a vector of characters.
+    /// Creates a string: a vector of characters.
     #[must_use]
     pub fn string(text: &str) -> Self {
         let items = text.bytes().map(Atom::Char).collect();
         Self::Vector { kind: Type::CHAR, attribute: Attribute::NONE, items }
     }
 
-    /// Reads one value, which has to be all that there is.
+    /// Reads one value, which must take all bytes.
     ///
     /// # Errors
     /// Those of [`View::parse`].
@@ -81,7 +81,7 @@ impl Value {
 }
 
 impl View<'_> {
-    /// The same value, its own.
+    /// Copies the value into an owned one.
     #[must_use]
     pub fn to_value(&self) -> Value {
         let all = |list: &crate::List<'_>| list.iter().map(|view| view.to_value()).collect();

@@ -63,31 +63,31 @@ impl<'a> Vector<'a> {
         Self { kind: kind.vector(), attribute: Attribute::NONE, order, count: 1, bytes }
     }
 
-    /// Its type, a positive number.
+    /// Returns the vector's type, a positive number.
     #[must_use]
     pub const fn kind(&self) -> Type {
         self.kind
     }
 
-    /// What is known of the order of its items.
+    /// Returns the known order of the items.
     #[must_use]
     pub const fn attribute(&self) -> Attribute {
         self.attribute
     }
 
-    /// How many items it has.
+    /// Returns the number of items.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.count
     }
 
-    /// Whether it has none.
+    /// Returns `true` if there are no items.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Its items' bytes, in the byte order of the message; symbols with their zeros.
+    /// Returns the items' bytes, in the byte order of the message; symbols with their zeros.
     #[must_use]
     pub const fn bytes(&self) -> &'a [u8] {
         self.bytes
@@ -114,7 +114,7 @@ impl<'a> Vector<'a> {
         }
     }
 
-    /// Its items as numbers (`i64` of longs, timestamps and timespans, …); `None` where they are of another type.
+    /// Returns the items as numbers (`i64` for longs, timestamps and timespans, …); `None` if they are of another type.
     #[inline]
     #[must_use]
     pub fn items<T: Item>(&self) -> Option<impl ExactSizeIterator<Item = T> + Clone + use<'a, T>> {
@@ -122,26 +122,26 @@ impl<'a> Vector<'a> {
         T::is_of(self.kind).then(|| T::all_from_bytes(self.bytes, order))
     }
 
-    /// Its text, if it is one of characters.
+    /// Returns the text of a vector of characters; `None` for other types.
     #[must_use]
     pub fn text(&self) -> Option<&'a [u8]> {
         (self.kind == Type::CHAR).then_some(self.bytes)
     }
 
-    /// Its symbols, without their zeros; `None` where its items are something else.
+    /// Returns the symbols, without their zeros; `None` if the items are of another type.
     #[inline]
     #[must_use]
     pub fn symbols(&self) -> Option<Symbols<'a>> {
         (self.kind == Type::SYMBOL).then_some(Symbols { bytes: self.bytes, left: self.count })
     }
 
-    /// Its items, of whatever type.
+    /// Returns the items, of any type.
     #[must_use]
     pub const fn iter(&self) -> Atoms<'a> {
         Atoms { kind: self.kind, order: self.order, bytes: self.bytes, left: self.count }
     }
 
-    /// Its last item, without going over the others.
+    /// Returns the last item, without reading the others.
     #[must_use]
     pub fn last(&self) -> Option<Atom<&'a [u8]>> {
         let (bytes, begin) = match self.kind.width() {

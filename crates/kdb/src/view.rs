@@ -7,13 +7,13 @@ use crate::order::Order;
 use crate::vector::{Vector, head};
 use crate::{Atom, Encoder, Type};
 
-/// How deep values may be in each other: q code hardly gets to ten, and each level costs stack.
+/// Maximum nesting depth of values: q code hardly reaches ten, and each level costs stack.
 pub const MOST_DEPTH: usize = 64;
 
 /// A value in the bytes of a message: checked once, then read in place.
 ///
-/// [`parse`](Self::parse) looks at every length in it, at any depth, so that what is in it can be gone through without
-/// errors; of a vector of fixed width it looks at no more than that. Nothing is allocated.
+/// [`parse`](Self::parse) checks every length in the value, at any depth, so that reading the value later cannot fail.
+/// In a vector of fixed width it checks only the length. Nothing is allocated.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum View<'a> {
@@ -27,14 +27,14 @@ pub enum View<'a> {
     Dict(Dict<'a>),
     /// Named columns of one length.
     Table(Table<'a>),
-    /// Something to be executed, which nobody here does.
+    /// A function; this crate does not execute it.
     Function(Function<'a>),
-    /// What went wrong, in place of an answer.
+    /// An error, in place of an answer.
     Error(&'a [u8]),
 }
 
 impl<'a> View<'a> {
-    /// Reads one value, which has to be all that there is.
+    /// Reads one value, which must take all bytes.
     ///
     /// # Errors
     /// The bytes are not a value, or go on behind it.
@@ -46,7 +46,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Reads one value at the front of the bytes, and says how many it takes.
+    /// Reads one value at the front of the bytes and returns the number of bytes that it takes.
     ///
     /// # Errors
     /// The bytes do not begin with a value; [`Malformed::is_cut`] if they might with more of them.
@@ -59,7 +59,7 @@ impl<'a> View<'a> {
         view.map(|view| (view, len)).ok_or(Malformed::new(0, Fault::UnknownType(kind)))
     }
 
-    /// Its type: negative for atoms, 0 for lists, and so on.
+    /// Returns the value's type: negative for atoms, 0 for lists, and so on.
     #[must_use]
     pub const fn kind(&self) -> Type {
         match self {
@@ -74,7 +74,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// How many items or rows, as q's `count` gives it: 1 for atoms, functions and errors.
+    /// Returns the number of items or rows, as q's `count`: 1 for atoms, functions and errors.
     #[must_use]
     pub fn count(&self) -> usize {
         match self {
@@ -86,7 +86,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The name, if it is a symbol or, as some clients send names, a string.
+    /// Returns the name, if the value is a symbol or, as some clients send names, a string.
     #[must_use]
     pub fn name(&self) -> Option<&'a [u8]> {
         match self {
@@ -97,7 +97,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// Values of any types, one after the other.
+/// A list of values of any types.
 #[derive(Clone, Copy, Debug)]
 pub struct List<'a> {
     count: usize,
@@ -111,19 +111,19 @@ impl<'a> List<'a> {
         Self { count: 1, order, bytes }
     }
 
-    /// How many there are.
+    /// Returns the number of values.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.count
     }
 
-    /// Whether there are none.
+    /// Returns `true` if the list is empty.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// The values in turn.
+    /// Returns the values in order.
     #[must_use]
     pub const fn iter(&self) -> Values<'a> {
         Values { left: self.count, cursor: Cursor::new(self.bytes, self.order) }
@@ -206,7 +206,7 @@ impl<'a> Iterator for Values<'a> {
 
 impl ExactSizeIterator for Values<'_> {}
 
-/// Keys and as many values.
+/// Keys and the same number of values.
 #[derive(Clone, Copy, Debug)]
 pub struct Dict<'a> {
     is_sorted: bool,
@@ -216,25 +216,25 @@ pub struct Dict<'a> {
 }
 
 impl<'a> Dict<'a> {
-    /// Whether the keys are known to ascend.
+    /// Returns `true` if the keys are known to ascend.
     #[must_use]
     pub const fn is_sorted(&self) -> bool {
         self.is_sorted
     }
 
-    /// The keys: a vector, a list or a table.
+    /// Returns the keys: a vector, a list or a table.
     #[must_use]
     pub fn keys(&self) -> View<'a> {
         self.half(0)
     }
 
-    /// The values: a vector, a list or a table.
+    /// Returns the values: a vector, a list or a table.
     #[must_use]
     pub fn values(&self) -> View<'a> {
         self.half(1)
     }
 
-    /// The keys' and the values' columns, if it is a keyed table.
+    /// Returns the tables of keys and of values, if the dictionary is a keyed table.
     #[must_use]
     pub fn keyed_table(&self) -> Option<(Table<'a>, Table<'a>)> {
         match (self.keys(), self.values()) {
@@ -258,26 +258,26 @@ pub struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    /// How many rows.
+    /// Returns the number of rows.
     #[must_use]
     pub const fn rows(&self) -> usize {
         self.rows
     }
 
-    /// The names of the columns: a vector of symbols.
+    /// Returns the names of the columns: a vector of symbols.
     #[must_use]
     pub const fn names(&self) -> Vector<'a> {
         self.names
     }
 
-    /// The columns: vectors, or lists where the cells are no atoms of one type.
+    /// Returns the columns: vectors, or lists where the cells are not atoms of one type.
     #[must_use]
     pub const fn columns(&self) -> List<'a> {
         self.columns
     }
 }
 
-/// Something that can be executed: read past, and written again as it is.
+/// A function: skipped when reading, and written again unchanged.
 #[derive(Clone, Copy, Debug)]
 pub struct Function<'a> {
     kind: Type,
@@ -286,25 +286,26 @@ pub struct Function<'a> {
 }
 
 impl<'a> Function<'a> {
-    /// What kind: from 100, a lambda, to 111.
+    /// Returns the kind of function: from 100, a lambda, to 111.
     #[must_use]
     pub const fn kind(&self) -> Type {
         self.kind
     }
 
-    /// A lambda's namespace; the one byte that says which function of q's own; empty for the others.
+    /// Returns a lambda's namespace, or the one byte that identifies one of q's own functions; empty for other kinds.
     #[must_use]
     pub const fn head(&self) -> &'a [u8] {
         self.head
     }
 
-    /// A lambda's text; a projection's function and arguments; a composition's functions; what an iterator is applied to.
+    /// Returns a lambda's text; a projection's function and arguments; a composition's functions; the function to which
+    /// an iterator is applied.
     #[must_use]
     pub const fn parts(&self) -> List<'a> {
         self.parts
     }
 
-    /// Whether it is the generic null `::`, which stands for nothing at all.
+    /// Returns `true` for the generic null `::`.
     #[must_use]
     pub fn is_null(&self) -> bool {
         self.kind == Type::UNARY && self.head == [0]

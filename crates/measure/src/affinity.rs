@@ -6,8 +6,8 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::Error;
 
-/// The cores that this process may use, ascending, as they were when this or [`pin`] was first called: a thread that is
-/// pinned later, or a thread that it starts, still sees all of them.
+/// Returns the cores that this process may use, ascending, as of the first call of this function or [`pin`]. The list
+/// stays complete after a thread, or the thread that started it, is pinned.
 #[must_use]
 pub fn cores() -> Vec<usize> {
     allowed().to_vec()
@@ -22,7 +22,7 @@ fn allowed() -> &'static [usize] {
     })
 }
 
-/// Binds the calling thread to one core. Threads that it starts afterwards inherit that, so start them first.
+/// Binds the calling thread to one core. Threads that it starts afterwards inherit the binding, so start them first.
 ///
 /// # Errors
 /// [`Error::NoSuchCore`] when the core is not one of [`cores`]; [`Error::Pin`] when the kernel refuses.
@@ -35,7 +35,8 @@ pub fn pin(core: usize) -> Result<(), Error> {
     sched_setaffinity(None, &set).map_err(|errno| Error::Pin { core, source: errno.into() })
 }
 
-/// Lets the calling thread run on every core of the process: a thread begins on those of the one that starts it.
+/// Lets the calling thread run on every core of the process. A new thread inherits the cores of the thread that starts
+/// it.
 ///
 /// # Errors
 /// The system refuses.

@@ -36,14 +36,14 @@ const STEP_NS: u64 = 1_000;
 /// restored or moved): they are taken over at once.
 const JUMP_NS: u64 = 1_000_000;
 
-/// Turns tick readings into UTC.
+/// Converts tick readings to UTC.
 ///
-/// The clock's line is fitted to CLOCK_MONOTONIC, which runs at UTC's rate but never steps, and was set to UTC once, when
-/// it was calibrated. So [`now`](Self::now) never goes back and an interval between ordered readings is never negative,
-/// even when an administrator sets the time: that is seen by [`recalibrate`](Self::recalibrate), reported, and adopted
-/// only on demand ([`adopt_step`](Self::adopt_step)).
+/// The clock follows CLOCK_MONOTONIC, which runs at UTC's rate but never steps, and is aligned with UTC once, at
+/// calibration. So [`now`](Self::now) never goes back and an interval between ordered readings is never negative, even
+/// when an administrator sets the time: [`recalibrate`](Self::recalibrate) detects and reports the step, and the clock
+/// follows it only on demand ([`adopt_step`](Self::adopt_step)).
 ///
-/// A process calibrates once and hands copies to its threads; the one that recalibrates may publish its
+/// A process calibrates once and gives copies to its threads; the thread that recalibrates can publish its
 /// [`Calibration`] for the others.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
@@ -60,21 +60,24 @@ pub struct Clock {
     previous: Option<Sample>,
 }
 
-/// What a recalibration found.
+/// The result of a recalibration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recalibration {
-    /// Kernel time less this clock's, just before. It is worked off over the next seconds, not jumped over.
+    /// Kernel time less this clock's time, just before recalibration, in nanoseconds. The offset is corrected gradually
+    /// over the next seconds, without a jump.
     pub offset_ns: i64,
-    /// How far UTC has been stepped away from this clock's time line since calibration: not followed, see
+    /// Step of UTC away from this clock's time line since calibration, in nanoseconds; not followed, see
     /// [`Clock::adopt_step`]. Zero as long as nobody sets the time.
     pub step_ns: i64,
-    /// The tick counter itself had jumped, and the clock was set anew: intervals across this moment mean nothing.
+    /// `true` if the tick counter itself jumped and the clock was calibrated again: intervals across this moment are
+    /// invalid.
     pub jumped: bool,
 }
 
 impl Clock {
-    /// Fits ticks to UTC over about 50 ms, during which the thread sleeps. The bound on the error is then some tens of
-    /// nanoseconds, growing by up to a microsecond a second until [`recalibrate`](Self::recalibrate) lengthens the baseline.
+    /// Calibrates a clock: fits ticks to UTC over about 50 ms, during which the thread sleeps. The error bound is then
+    /// some tens of nanoseconds and grows by up to a microsecond a second until [`recalibrate`](Self::recalibrate)
+    /// lengthens the baseline.
     #[must_use]
     pub fn calibrate() -> Self {
         loop {
@@ -93,8 +96,8 @@ impl Clock {
         }
     }
 
-    /// A clock on another's time line, for instance of the process that publishes stamps. It can
-    /// [`recalibrate`](Self::recalibrate) from there on by itself.
+    /// Creates a clock on another clock's time line, such as that of the process that publishes stamps. From there on
+    /// it can [`recalibrate`](Self::recalibrate) by itself.
     #[must_use]
     pub fn with(calibration: Calibration) -> Self {
         Self {
@@ -130,67 +133,69 @@ impl Clock {
         }
     }
 
-    /// The time now. Costs [`ticks`] and [`at`](Self::at), 10 to 20 ns (bench `clock`).
+    /// Returns the current time. Costs [`ticks`] and [`at`](Self::at), 10 to 20 ns (bench `clock`).
     #[inline]
     #[must_use]
     pub fn now(&self) -> Nanos {
         self.line.at(ticks())
     }
 
-    /// The time of a tick reading of this host: one multiplication, no division, no floating point.
+    /// Returns the time of a tick reading of this host: one multiplication, no division, no floating point.
     #[inline]
     #[must_use]
     pub fn at(&self, ticks: Ticks) -> Nanos {
         self.line.at(ticks)
     }
 
-    /// Nanoseconds from one reading to another, negative when `to` was read first.
+    /// Returns the nanoseconds from one reading to another, negative when `to` was read first.
     #[inline]
     #[must_use]
     pub fn ns_between(&self, from: Ticks, to: Ticks) -> i64 {
         self.line.ns_between(from, to)
     }
 
-    /// How many ticks pass in so many nanoseconds, rounded to nearest: to compare tick differences without converting each.
+    /// Returns the number of ticks in `ns` nanoseconds, rounded to nearest, for comparing tick differences without
+    /// converting each.
     #[must_use]
     pub fn ticks_in(&self, ns: u64) -> u64 {
         self.rate.ticks_in(ns)
     }
 
-    /// The bound on the distance between [`now`](Self::now) and the kernel's UTC, in nanoseconds: half of what the readings
-    /// were bracketed by, an offset not yet worked off, and the uncertainty of the rate since the last calibration.
+    /// Returns the bound on the distance between [`now`](Self::now) and the kernel's UTC, in nanoseconds: half the
+    /// width of the bracketing readings, plus any offset not corrected yet, plus the uncertainty of the rate since the
+    /// last calibration.
     ///
-    /// It holds while the kernel runs its own clock at one rate; a time daemon may slew that by up to 500 parts per million,
-    /// which the next [`recalibrate`](Self::recalibrate) sees. How far the kernel's UTC is from the world's is not included,
-    /// nor is a step ([`step_ns`](Self::step_ns)).
+    /// The bound is valid while the kernel runs its own clock at one rate. A time daemon can slew that clock by up to
+    /// 500 parts per million, which the next [`recalibrate`](Self::recalibrate) detects. The bound does not include the
+    /// error of the kernel's UTC, nor a step ([`step_ns`](Self::step_ns)).
     #[must_use]
     pub fn error_ns(&self) -> u64 {
         self.line.error_ns_at(ticks())
     }
 
-    /// The line in use, to be shared with other processes of this host.
+    /// Returns the current calibration, to be shared with other processes of this host.
     #[must_use]
     pub fn calibration(&self) -> Calibration {
         self.line
     }
 
-    /// How far UTC has been stepped away from this clock's time line, as of the last recalibration; positive when it was set
-    /// forward.
+    /// Returns the step of UTC away from this clock's time line, in nanoseconds, as of the last recalibration; positive
+    /// if UTC was set forward.
     #[must_use]
     pub fn step_ns(&self) -> i64 {
         self.step_ns
     }
 
-    /// Follows a step of UTC that was reported: stamps jump by [`step_ns`](Self::step_ns), backwards if it is negative.
+    /// Follows a reported step of UTC: stamps jump by [`step_ns`](Self::step_ns), backwards if it is negative.
     pub fn adopt_step(&mut self) {
         self.line = self.line.moved(self.step_ns);
         self.utc_offset_ns = self.utc_offset_ns.map(|offset| offset.saturating_add(self.step_ns));
         self.step_ns = 0;
     }
 
-    /// Compares with the kernel's clocks, lengthens the baseline of the rate, and steers any offset out over the next seconds
-    /// so that time stays continuous. Takes about 1 µs. Call it about once a second, and from one thread; without it the error
-    /// grows as [`error_ns`](Self::error_ns) says.
+    /// Compares the clock with the kernel's clocks, lengthens the baseline of the rate, and corrects any offset over
+    /// the next seconds so that time stays continuous. Takes about 1 µs. Call it about once a second, from one thread;
+    /// without it the error grows as described at [`error_ns`](Self::error_ns).
     pub fn recalibrate(&mut self) -> Recalibration {
         self.recalibrate_with(Sample::tightest_of(LATER_TRIES))
     }

@@ -57,8 +57,8 @@ const MOST_NAMES: usize = 64;
 /// Cookie and length before the deflated bytes of a histogram.
 const DEFLATED_HEADER: usize = 8;
 
-/// Reads an interval log that [`write_hlog`] wrote: a recorder for each name, in the order of the file. Several intervals of one name
-/// are added up. The counts of negative and clamped samples are not in such a file.
+/// Reads an interval log that [`write_hlog`] wrote: a recorder for each name, in the order of the file. Several
+/// intervals of one name are added up. The file does not contain the counts of negative and clamped samples.
 ///
 /// # Errors
 /// [`Error::NotARecorder`], with the line's number, for anything else. Takes no more memory than 64 recorders.

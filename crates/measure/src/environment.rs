@@ -8,33 +8,33 @@ use crate::figures;
 use crate::system_files::SystemFiles;
 use crate::tsc::{self, TickSource, tick_source};
 
-/// The machine, its settings and the build, as far as they change results. What could not be read is `None`, or an
-/// empty list; reading never fails.
+/// The machine, its settings and the build, as far as they affect results. A value that could not be read is `None` or
+/// an empty list; reading never fails.
 #[derive(Clone, Debug, Serialize)]
 pub struct Environment {
-    /// The processor's name for itself.
+    /// The processor's model name.
     pub cpu: Option<String>,
-    /// Cores that are online.
+    /// Number of online cores.
     pub cores_online: usize,
     /// Cores that this process may use.
     pub cores_usable: Vec<usize>,
-    /// Frequency governors in use, each once; none where the host decides.
+    /// Frequency governors in use, each once; empty where the host decides.
     pub governors: Vec<String>,
     /// Cores that the kernel keeps free of other work (`isolcpus`), in its notation.
     pub isolated_cores: Option<String>,
     /// Cores without a periodic tick (`nohz_full`), in the kernel's notation.
     pub tickless_cores: Option<String>,
-    /// Whether sibling hyper-threads are on.
+    /// `true` if sibling hyper-threads are on.
     pub hyper_threads: Option<bool>,
     /// Kernel release and version.
     pub kernel: String,
-    /// The hypervisor's name for itself; `None` on bare metal.
+    /// The hypervisor's name; `None` on bare metal.
     pub hypervisor: Option<String>,
     /// The kernel's clock source.
     pub clock_source: Option<String>,
-    /// What stamps are made of: `time-stamp counter` or `system clock`.
+    /// Source of stamps: `time-stamp counter` or `system clock`.
     pub tick_source: &'static str,
-    /// Whether the processor promises a time-stamp counter of constant rate.
+    /// `true` if the processor guarantees a time-stamp counter of constant rate.
     pub invariant_counter: bool,
     /// Rate of the tick counter in kHz, as calibrated.
     pub ticks_khz: u64,
@@ -44,7 +44,7 @@ pub struct Environment {
     pub huge_pages: Option<String>,
     /// Memory in bytes.
     pub memory_bytes: Option<u64>,
-    /// Memory that programs may still take, in bytes.
+    /// Available memory in bytes.
     pub memory_available_bytes: Option<u64>,
     /// The name and version of the operating system.
     pub system: Option<String>,
@@ -57,7 +57,7 @@ pub struct Environment {
 pub struct Build {
     /// Version of Tapeline.
     pub version: &'static str,
-    /// The commit, where the build was told (`TAPELINE_COMMIT`).
+    /// The commit, if the build was given one (`TAPELINE_COMMIT`).
     pub commit: Option<&'static str>,
     /// The compiler's version line.
     pub compiler: &'static str,
@@ -70,7 +70,7 @@ pub struct Build {
 }
 
 impl Build {
-    /// Of this program.
+    /// Returns the build of this program.
     #[must_use]
     pub fn of_this_program() -> Self {
         Self {
@@ -85,7 +85,7 @@ impl Build {
 }
 
 impl Environment {
-    /// Reads `/proc` and `/sys`; some milliseconds, so not within a measurement.
+    /// Reads `/proc` and `/sys`. Takes some milliseconds, so do not call it within a measurement.
     #[must_use]
     pub fn read(clock: &Clock) -> Self {
         let files = SystemFiles::of_this_machine();
@@ -124,7 +124,7 @@ impl Environment {
         }
     }
 
-    /// The environment in a few lines for a summary.
+    /// Returns the environment in a few lines for a summary.
     #[must_use]
     pub fn summary(&self) -> String {
         let unknown = || "unknown".to_owned();

@@ -1,31 +1,31 @@
-//! What can go wrong when the machine is asked about itself.
+//! Errors of reading and configuring the machine.
 
 use std::path::PathBuf;
 
-/// A failure of the machine, or of what the caller asked of it.
+/// A failure of the machine or of the caller's request.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The caller named a core that this process may not use, or that does not exist.
     #[error("core {core} is not available to this process; it may use {}", crate::figures::list(.available))]
     NoSuchCore {
-        /// What was asked for.
+        /// The core asked for.
         core: usize,
-        /// What may be asked for, as [`cores`](crate::cores) lists it.
+        /// The cores that this process may use, as [`cores`](crate::cores) lists them.
         available: Vec<usize>,
     },
     /// The kernel refused to bind the thread to a core.
     #[error("cannot bind this thread to core {core}")]
     Pin {
-        /// What was asked for.
+        /// The core asked for.
         core: usize,
-        /// The kernel's answer.
+        /// The kernel's error.
         source: std::io::Error,
     },
     /// The kernel refused to let the thread run on every core of the process.
     #[error("cannot let this thread run on every core")]
     Unpin {
-        /// The kernel's answer.
+        /// The kernel's error.
         source: std::io::Error,
     },
     /// A file under `/proc` or `/sys` could not be read.
@@ -33,7 +33,7 @@ pub enum Error {
     Read {
         /// The file.
         path: PathBuf,
-        /// The kernel's answer.
+        /// The kernel's error.
         source: std::io::Error,
     },
     /// A file under `/proc` did not have the expected form.
@@ -41,13 +41,13 @@ pub enum Error {
     Unexpected {
         /// The file.
         path: PathBuf,
-        /// What should have been there.
+        /// The expected form.
         expected: &'static str,
     },
-    /// Bytes that should hold an encoded [`Recorder`](crate::Recorder) do not.
+    /// Bytes that do not contain an encoded [`Recorder`](crate::Recorder).
     #[error("not an encoded latency recorder: {reason}")]
     NotARecorder {
-        /// What is wrong with them.
+        /// The reason.
         reason: String,
     },
     /// A histogram could not be written.

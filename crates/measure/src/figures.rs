@@ -1,13 +1,13 @@
-//! Numbers as people read them: a duration in the unit that reads best, counts with thousands separators.
+//! Numbers in readable form: durations in a suitable unit, counts with thousands separators.
 
-/// A duration of so many nanoseconds in the unit that reads best: `102 ns`, `2.1 µs`, `317 ms`, `1.5 s`.
+/// Formats a duration in nanoseconds in the unit that reads best: `102 ns`, `2.1 µs`, `317 ms`, `1.5 s`.
 #[must_use]
 pub fn duration(ns: u64) -> String {
     let (number, unit) = duration_parts(ns);
     format!("{number} {unit}")
 }
 
-/// As [`duration`], number and unit apart: whole nanoseconds, one decimal below one hundred of any other unit.
+/// Formats as [`duration`], number and unit apart: whole nanoseconds, one decimal below one hundred of any other unit.
 #[must_use]
 pub fn duration_parts(ns: u64) -> (String, &'static str) {
     const STEPS: [(u64, &str); 3] = [(1_000, "µs"), (1_000_000, "ms"), (1_000_000_000, "s")];
@@ -35,14 +35,14 @@ fn rounded(value: u64, unit: u64) -> u64 {
     value / unit + u64::from(value % unit >= unit.div_ceil(2))
 }
 
-/// A signed duration, as [`duration`] with its sign.
+/// Formats a signed duration in nanoseconds as [`duration`], with its sign.
 #[must_use]
 pub fn signed_duration(ns: i64) -> String {
     let sign = if ns < 0 { "-" } else { "" };
     format!("{sign}{}", duration(ns.unsigned_abs()))
 }
 
-/// A count with thousands separators: `1,234,567`.
+/// Formats a count with thousands separators: `1,234,567`.
 #[must_use]
 pub fn thousands(count: u64) -> String {
     let digits = count.to_string();
@@ -56,8 +56,9 @@ pub fn thousands(count: u64) -> String {
     text
 }
 
-/// A quantity to three digits with a decimal prefix and its unit: `1.23 M msgs/s`, `35.1 k msgs/s`, `812 msgs/s`. With
-/// `glued` the prefix belongs to the unit: `35.1 MB/s`. Not a number, or below zero, is a dash.
+/// Formats a quantity to three digits with a decimal prefix and its unit: `1.23 M msgs/s`, `35.1 k msgs/s`, `812
+/// msgs/s`. With `glued` the prefix belongs to the unit: `35.1 MB/s`. A value that is not a number or is below zero is
+/// a dash.
 #[must_use]
 pub fn quantity(value: f64, unit: &str, glued: bool) -> String {
     const PREFIXES: [&str; 5] = ["", "k", "M", "G", "T"];
@@ -81,7 +82,7 @@ pub fn quantity(value: f64, unit: &str, glued: bool) -> String {
     format!("{value:.decimals$} {}{gap}{unit}", PREFIXES[prefix])
 }
 
-/// Core numbers as the kernel writes them: `0-3,6`. An empty list is `none`.
+/// Formats core numbers as the kernel writes them: `0-3,6`. An empty list is `none`.
 #[must_use]
 pub fn list(numbers: &[usize]) -> String {
     let mut text = String::new();

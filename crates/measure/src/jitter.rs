@@ -14,27 +14,27 @@ use crate::tsc::{Ticks, ticks_ordered};
 /// How often the loop asks whether to end early.
 const ASK_NS: u64 = 1_000_000;
 
-/// The noise of one core: how often, and for how long, a thread that only reads the clock was kept from doing so, by
-/// interrupts, other threads, the hypervisor or the firmware.
+/// The jitter of one core: how often, and for how long, interrupts, other threads, the hypervisor or the firmware
+/// interrupted a thread that only reads the clock.
 #[derive(Clone, Debug, Serialize)]
 pub struct Jitter {
-    /// The core.
+    /// The measured core.
     pub core: usize,
-    /// How long it was watched, in nanoseconds.
+    /// Duration of the measurement, in nanoseconds.
     pub elapsed_ns: u64,
-    /// Gaps from this length on are counted, in nanoseconds.
+    /// The shortest gap that is counted, in nanoseconds.
     pub threshold_ns: u64,
-    /// Readings of the clock.
+    /// Number of clock readings.
     pub readings: u64,
-    /// The shortest time between two readings: what the loop itself costs, in nanoseconds.
+    /// The shortest time between two readings, in nanoseconds: the cost of the loop itself.
     pub loop_ns: u64,
-    /// Gaps longer than 1 µs.
+    /// Number of gaps longer than 1 µs.
     pub over_1_us: u64,
-    /// Gaps longer than 10 µs.
+    /// Number of gaps longer than 10 µs.
     pub over_10_us: u64,
-    /// Gaps longer than 100 µs.
+    /// Number of gaps longer than 100 µs.
     pub over_100_us: u64,
-    /// Gaps longer than 1 ms.
+    /// Number of gaps longer than 1 ms.
     pub over_1_ms: u64,
     /// The longest gap in nanoseconds, counted or not.
     pub max_ns: u64,
@@ -47,12 +47,13 @@ pub struct Jitter {
 }
 
 impl Jitter {
-    /// Gaps shorter than this are not worth counting on any machine that was met: the loop's own readings take 10–40 ns.
+    /// Recommended threshold, in nanoseconds: shorter gaps are not worth counting, because the loop's own readings take
+    /// 10–40 ns.
     pub const THRESHOLD_NS: u64 = 1_000;
 
-    /// Watches `core` for `duration` from the calling thread, which is bound to it and stays so. Counts gaps of
-    /// `threshold_ns` (100 ns to 1 µs; other values are taken as the nearest) and longer. Ends early when `stop` says so,
-    /// which is asked about once a millisecond.
+    /// Watches `core` for `duration` from the calling thread, which is bound to the core and stays bound. Counts gaps
+    /// of at least `threshold_ns` (100 ns to 1 µs; other values are moved to the nearest bound). Ends early when `stop`
+    /// returns `true`; `stop` is called once a millisecond.
     ///
     /// # Errors
     /// As [`pin`].
@@ -110,19 +111,19 @@ impl Jitter {
         Ok(jitter)
     }
 
-    /// A count of this measurement as a rate a second.
+    /// Returns a count of this measurement as a rate per second.
     #[must_use]
     pub fn per_second(&self, count: u64) -> f64 {
         if self.elapsed_ns == 0 { 0.0 } else { count as f64 * 1e9 / self.elapsed_ns as f64 }
     }
 
-    /// The share of time that the counted gaps took, 0 to 1.
+    /// Returns the share of time that the counted gaps took, 0 to 1.
     #[must_use]
     pub fn lost_share(&self) -> f64 {
         if self.elapsed_ns == 0 { 0.0 } else { self.lost_ns as f64 / self.elapsed_ns as f64 }
     }
 
-    /// The counted gaps as a distribution.
+    /// Returns the distribution of the counted gaps.
     #[must_use]
     pub fn recorder(&self) -> &Recorder {
         &self.recorder
@@ -144,13 +145,13 @@ impl Jitter {
     }
 }
 
-/// The latency in nanoseconds that the cores alone, doing nothing else, impose on the share 1 − `quantile` of messages
-/// that arrive at random moments and pass through all of these cores: the floor under any percentile measured on them.
+/// Returns the latency in nanoseconds that idle cores alone impose on the share 1 − `quantile` of messages that arrive
+/// at random moments and pass through all of these cores: the floor under any percentile measured on them.
 ///
-/// A message that comes at a random moment meets a gap of length g with a probability proportional to g, and waits for
-/// what is left of it. Of the time T watched, the share of moments that wait for more than x is Σ max(g − x, 0) / T; the
-/// floor is the x at which these shares, added over the cores, fall to 1 − `quantile`. Zero when fewer messages than that
-/// meet any counted gap.
+/// A message that arrives at a random moment meets a gap of length g with a probability proportional to g, and waits
+/// for the rest of the gap. Of the time T watched, the share of moments that wait for more than x is Σ max(g − x, 0) /
+/// T. The floor is the x at which these shares, added over the cores, fall to 1 − `quantile`; it is zero when fewer
+/// messages than that meet any counted gap.
 #[must_use]
 pub fn floor_ns(cores: &[Jitter], quantile: f64) -> u64 {
     let share = 1.0 - quantile.clamp(0.0, 1.0);

@@ -11,11 +11,11 @@ const FIRST_SHIFT: u32 = 20;
 /// Parts into which a run is cut to be judged.
 const PARTS: usize = 8;
 
-/// Follows how late messages are against their schedule, and tells whether that grows.
+/// Records how late messages are against their schedule, and tells whether the lateness grows.
 ///
-/// Of each window of time only the *smallest* lateness is kept. A backlog that never drains lifts even the best message of a
-/// window, while a stall, however long, leaves the smallest one alone as soon as it has been caught up with. Memory is fixed,
-/// and [`record`](Self::record) costs a shift and a comparison.
+/// Only the *smallest* lateness of each time window is recorded. A backlog that never drains raises even the smallest
+/// lateness of a window. A stall, however long, does not affect the smallest lateness once the sender has caught up.
+/// Memory is fixed, and [`record`](Self::record) costs a shift and a comparison.
 #[derive(Clone, Debug)]
 pub struct Lateness {
     start: Nanos,
@@ -42,32 +42,32 @@ impl Extremes {
     }
 }
 
-/// How lateness went over a run.
+/// The trend of lateness over a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trend {
-    /// Whether it grew: see [`Lateness::trend`] for the rule.
+    /// `true` if lateness grew: see [`Lateness::trend`] for the rule.
     pub grows: bool,
     /// The smallest lateness in the first eighth of the run, in nanoseconds.
     pub at_start_ns: i64,
     /// The smallest lateness in the last eighth of the run, in nanoseconds.
     pub at_end_ns: i64,
-    /// The largest lateness of all, in nanoseconds: the worst stall, if nothing grew.
+    /// The largest lateness of the run, in nanoseconds: the worst stall, if lateness did not grow.
     pub most_ns: i64,
 }
 
 impl Lateness {
-    /// Growth below this is not called growth: a tenth of a millisecond is above every clock's drift over a run, and below
-    /// what a queue gains within seconds once it is fed faster than it is emptied.
+    /// The least growth that counts as growth, in nanoseconds: a tenth of a millisecond is more than any clock drifts
+    /// over a run, and less than a queue gains within seconds when it is filled faster than it is drained.
     pub const MARGIN_NS: i64 = 100_000;
 
-    /// A run that begins at `start`.
+    /// Creates the record of a run that begins at `start`.
     #[must_use]
     pub fn new(start: Nanos) -> Self {
         Self { start, shift: FIRST_SHIFT, windows: [Extremes::NONE; WINDOWS], used: 0 }
     }
 
-    /// At `at`, something was done `late_ns` after it was due (negative: early). Messages from before the start count as
-    /// at the start.
+    /// Records that at `at` something was done `late_ns` after it was due (negative: early). Messages from before the
+    /// start count as at the start.
     #[inline]
     pub fn record(&mut self, at: Nanos, late_ns: i64) {
         let elapsed = at.0.saturating_sub(self.start.0);
@@ -96,7 +96,7 @@ impl Lateness {
         }
     }
 
-    /// Adds what another thread saw, which must have been given the same start.
+    /// Adds the record of another thread, which must have the same start.
     pub fn merge(&mut self, other: &Self) {
         for (index, window) in other.windows[..other.used].iter().enumerate() {
             if !window.is_none() {
@@ -107,17 +107,17 @@ impl Lateness {
         }
     }
 
-    /// The verdict on the run so far.
+    /// Returns the trend of the run so far.
     ///
-    /// The run is cut into eight equal parts and the smallest lateness of each is taken. Lateness *grows* when
+    /// The run is divided into eight equal parts and the smallest lateness of each is taken. Lateness *grows* when
     /// 1. the last part exceeds the first by more than [`MARGIN_NS`](Self::MARGIN_NS) and by more than a quarter of the
-    ///    first: backlog was not drained even once in the last eighth of the run; and
+    ///    first: the backlog did not drain even once in the last eighth of the run; and
     /// 2. it was still growing at the end: the last part exceeds the one before it by at least a sixteenth of the whole
     ///    growth (half of what a straight line gives). Lateness that rose once and then stayed is a slower system, or a
     ///    bounded queue that is full, and not a growing backlog.
     ///
-    /// So a single stall, and a sawtooth of stalls with a period under an eighth of the run, are not growth; a run shorter
-    /// than eight windows (8 ms) or with silent parts is not judged to grow.
+    /// A single stall, or a sawtooth of stalls with a period under an eighth of the run, is therefore not growth. A run
+    /// shorter than eight windows (8 ms) or with silent parts is never judged to grow.
     #[must_use]
     pub fn trend(&self) -> Trend {
         let all = self.windows[..self.used].iter().fold(Extremes::NONE, |all, window| all.with(*window));

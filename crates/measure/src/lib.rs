@@ -1,11 +1,14 @@
-//! Time and evidence: the only reader of clocks in Tapeline, and everything that turns readings into a verdict.
+//! Time and measurement: the only crate of Tapeline that reads clocks, with everything that turns readings into a
+//! verdict.
 //!
 //! * [`Clock`] turns time-stamp-counter readings into [`Nanos`] since 1970 UTC, with a stated error.
-//! * [`Pacer`] holds a sender to a fixed schedule; [`Lateness`] tells whether it, or what it drives, falls behind.
-//! * [`Recorder`] keeps whole latency distributions, [`Percentiles`] prints the part that the samples support, and
-//!   [`Series`] follows them through time in bounded memory.
-//! * [`Jitter`] measures what the machine itself adds, [`Usage`] what a process costs, [`Environment`] where it ran.
-//! * [`judge`] weighs all of it into one [`Verdict`].
+//! * [`Pacer`] keeps a sender on a fixed schedule; [`Lateness`] tells whether the sender, or the system it drives,
+//!   falls behind.
+//! * [`Recorder`] records whole latency distributions, [`Percentiles`] prints the rows that the samples support, and
+//!   [`Series`] follows a distribution over time in bounded memory.
+//! * [`Jitter`] measures the latency that the machine adds, [`Usage`] what a process costs, [`Environment`] the machine
+//!   and build.
+//! * [`judge`] turns the evidence of a run into one [`Verdict`].
 //!
 //! ```
 //! use tapeline_measure::{Clock, Recorder, ticks, ticks_ordered};

@@ -10,10 +10,10 @@ const NS_PER_SECOND: u64 = 1_000_000_000;
 /// still late now and then.
 const SPIN_NS: u64 = 60_000;
 
-/// A schedule on which message `k`, counted from 0, is due at `start + k / rate`, whatever happened to the messages before.
+/// A schedule on which message `k`, counted from 0, is due at `start + k / rate`, independent of earlier messages.
 ///
-/// The nanoseconds are exact for every `k` (rounded down), so that no drift can build up. A sender that is late sends
-/// what is due and reports the lateness; the schedule never waits for it.
+/// Due times are exact to the nanosecond for every `k` (rounded down), so the schedule does not drift. A late sender
+/// sends what is due and reports the lateness; the schedule never waits for the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pacer {
     rate_hz: u64,
@@ -23,39 +23,40 @@ pub struct Pacer {
 /// How a thread waits until a message is due.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Waiting {
-    /// Reads the clock until it is time: exact, and takes a whole core.
+    /// Reads the clock until the message is due: exact, but takes a whole core.
     #[default]
     Spin,
-    /// Sleeps until 60 µs before, then spins: for low rates.
+    /// Sleeps until 60 µs before the due time, then spins: for low rates.
     Sleep,
-    /// Sleeps until 60 µs before, then gives its core to any other thread that is ready between readings of the clock:
-    /// where there are fewer cores than busy threads.
+    /// Sleeps until 60 µs before the due time, then yields the core to any other ready thread between readings of the
+    /// clock: for machines with fewer cores than busy threads.
     Yield,
 }
 
 impl Pacer {
-    /// The highest rate: a message each nanosecond. Higher ones are taken as this.
+    /// The highest rate: one message per nanosecond. Higher rates are reduced to it.
     pub const HIGHEST_RATE_HZ: u64 = NS_PER_SECOND;
 
-    /// A schedule of `rate_hz` messages a second, from 1 (also for 0) to [`HIGHEST_RATE_HZ`](Self::HIGHEST_RATE_HZ).
+    /// Creates a schedule of `rate_hz` messages a second, from 1 (also for 0) to
+    /// [`HIGHEST_RATE_HZ`](Self::HIGHEST_RATE_HZ).
     #[must_use]
     pub fn per_second(rate_hz: u64, start: Nanos) -> Self {
         Self { rate_hz: rate_hz.clamp(1, Self::HIGHEST_RATE_HZ), start }
     }
 
-    /// Messages a second.
+    /// Returns the rate in messages a second.
     #[must_use]
     pub fn rate_hz(&self) -> u64 {
         self.rate_hz
     }
 
-    /// When message 0 is due.
+    /// Returns the due time of message 0.
     #[must_use]
     pub fn start(&self) -> Nanos {
         self.start
     }
 
-    /// When message `k` is due. Two 64-bit divisions.
+    /// Returns the due time of message `k`. Costs two 64-bit divisions.
     #[inline]
     #[must_use]
     pub fn due(&self, k: u64) -> Nanos {
@@ -65,7 +66,7 @@ impl Pacer {
         self.start + seconds.saturating_mul(NS_PER_SECOND).saturating_add(rest_ns)
     }
 
-    /// How many messages are due at `now`: `due_by(due(k)) == k + 1`, and none before the start.
+    /// Returns the number of messages due at `now`: `due_by(due(k)) == k + 1`, and 0 before the start.
     #[inline]
     #[must_use]
     pub fn due_by(&self, now: Nanos) -> u64 {
@@ -78,7 +79,7 @@ impl Pacer {
         whole.saturating_add(rest)
     }
 
-    /// Waits until `until`, and gives the time at which it found that to be reached. Returns at once when it is past.
+    /// Waits until `until` and returns the time of the reading that ended the wait. Returns at once if `until` is past.
     #[inline]
     pub fn wait(&self, clock: &Clock, until: Nanos, waiting: Waiting) -> Nanos {
         let mut now = clock.now();

@@ -12,7 +12,7 @@ use crate::recorder::Recorder;
 pub enum Rank {
     /// The smallest sample.
     Min,
-    /// The value that so many hundredths of a per cent of the samples do not exceed: 9995 is 99.95 %.
+    /// The percentile in hundredths of a per cent: 9995 is 99.95 %.
     Hundredths(u16),
     /// The largest sample.
     Max,
@@ -46,8 +46,8 @@ impl Rank {
     /// The 99th percentile.
     pub const P99: Self = Self::Hundredths(9_900);
 
-    /// Whether so many samples support this row: at least [`Percentiles::BEYOND`] of them lie beyond it (below it for the
-    /// rows under the median).
+    /// Returns `true` if this number of samples supports the row: at least [`Percentiles::BEYOND`] of them lie beyond
+    /// it (below it for the rows under the median).
     #[must_use]
     pub fn supported_by(self, samples: u64) -> bool {
         match self {
@@ -79,28 +79,29 @@ impl fmt::Display for Rank {
     }
 }
 
-/// The percentiles of a [`Recorder`] at one moment; a row is there only where the samples support it.
+/// The percentiles of a [`Recorder`] at one moment. Only rows that the samples support are present.
 ///
 /// As JSON: `{"samples":…,"negatives":…,"most_negative_ns":…,"clamped":…,"mean_ns":…,"latency_ns":{"min":…,"p50":…,…,"max":…}}`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Percentiles {
-    /// How many samples the rows describe.
+    /// Number of samples that the rows describe.
     pub samples: u64,
-    /// Samples that were negative (the clocks' error), in no row.
+    /// Number of negative samples (the clocks' error), which are in no row.
     pub negatives: u64,
-    /// The most negative of them, in nanoseconds.
+    /// The most negative sample, in nanoseconds.
     pub most_negative_ns: i64,
-    /// Samples above one hour, taken as one hour.
+    /// Number of samples above one hour, which count as one hour.
     pub clamped: u64,
-    /// Arithmetic mean in nanoseconds; 0 without samples. Stands beside other tools' means, which is all some print.
+    /// Arithmetic mean in nanoseconds; 0 without samples. For comparison with tools that print only a mean.
     pub mean_ns: u64,
-    /// Ascending rows and their latency in nanoseconds.
+    /// Rows in ascending order, each with its latency in nanoseconds.
     #[serde(rename = "latency_ns", serialize_with = "as_map")]
     pub rows: Vec<(Rank, u64)>,
 }
 
 impl Percentiles {
-    /// Samples that must lie beyond a percentile for it to be printed: with fewer, it is the luck of single events.
+    /// Number of samples that must lie beyond a percentile for it to be printed: with fewer, chance events decide the
+    /// value.
     pub const BEYOND: u64 = 10;
 
     pub(crate) fn of(recorder: &Recorder) -> Self {
@@ -123,7 +124,7 @@ impl Percentiles {
         }
     }
 
-    /// The latency of one row in nanoseconds, where the samples support it.
+    /// Returns the latency of one row in nanoseconds, if the samples support it.
     #[must_use]
     pub fn at(&self, rank: Rank) -> Option<u64> {
         self.rows.iter().find(|(row, _)| *row == rank).map(|(_, ns)| *ns)

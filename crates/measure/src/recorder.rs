@@ -11,11 +11,11 @@ const LONGEST_NS: u64 = 3_600_000_000_000;
 /// Significant decimal digits of every recorded value, so that a percentile is right to 0.1 %.
 const DIGITS: u8 = 3;
 
-/// Keeps every latency from 1 ns to one hour to three significant digits (an HdrHistogram, about 300 KB), and the
+/// Records latencies from 1 ns to one hour to three significant digits (an HdrHistogram, about 300 KB), and the
 /// smallest and largest exactly.
 ///
-/// A negative latency means that two clocks disagree by more than the latency. Such samples are counted
-/// ([`negatives`](Self::negatives)) and shown beside the result, and are in no percentile.
+/// A negative latency means that two clocks disagree by more than the latency. Negative samples are counted
+/// ([`negatives`](Self::negatives)) and shown with the result, but are in no percentile.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recorder {
     histogram: Histogram<u64>,
@@ -33,7 +33,7 @@ impl Default for Recorder {
 }
 
 impl Recorder {
-    /// An empty recorder, its memory already touched: the first samples pay for no page faults.
+    /// Creates an empty recorder whose memory is already touched: the first samples cause no page faults.
     #[must_use]
     #[allow(clippy::unwrap_used)]
     pub fn new() -> Self {
@@ -44,7 +44,7 @@ impl Recorder {
         Self { histogram, min_ns: u64::MAX, max_ns: 0, negatives: 0, most_negative_ns: 0, clamped: 0 }
     }
 
-    /// Adds one latency in nanoseconds. No allocation; some nanoseconds (bench `clock`).
+    /// Adds one latency in nanoseconds. No allocation; takes some nanoseconds (bench `clock`).
     #[inline]
     pub fn record(&mut self, ns: i64) {
         match u64::try_from(ns) {
@@ -66,7 +66,7 @@ impl Recorder {
         self.histogram.saturating_record(ns);
     }
 
-    /// Adds all samples of another recorder, as if they had been recorded here.
+    /// Adds all samples of another recorder, as if they had been recorded in this one.
     pub fn merge(&mut self, other: &Self) {
         // Cannot fail: all recorders have the same bounds, `decode` included.
         let added = self.histogram.add(&other.histogram);
@@ -78,7 +78,7 @@ impl Recorder {
         self.clamped += other.clamped;
     }
 
-    /// Forgets everything, at the end of a warm-up for instance. Keeps its memory.
+    /// Clears all samples, for instance at the end of a warm-up, without freeing memory.
     pub fn clear(&mut self) {
         self.histogram.reset();
         self.min_ns = u64::MAX;
@@ -88,56 +88,57 @@ impl Recorder {
         self.clamped = 0;
     }
 
-    /// Samples in the distribution; negatives are not among them.
+    /// Returns the number of samples in the distribution, without negative ones.
     #[must_use]
     pub fn samples(&self) -> u64 {
         self.histogram.len()
     }
 
-    /// Samples that were negative, and so measure the error of clocks and not a latency.
+    /// Returns the number of negative samples, which measure the error of clocks and not a latency.
     #[must_use]
     pub fn negatives(&self) -> u64 {
         self.negatives
     }
 
-    /// The most negative sample in nanoseconds; zero when there was none.
+    /// Returns the most negative sample in nanoseconds; 0 if there was none.
     #[must_use]
     pub fn most_negative_ns(&self) -> i64 {
         self.most_negative_ns
     }
 
-    /// Samples above one hour, which the percentiles take as one hour.
+    /// Returns the number of samples above one hour, which the percentiles count as one hour.
     #[must_use]
     pub fn clamped(&self) -> u64 {
         self.clamped
     }
 
-    /// The smallest sample exactly; `None` without samples.
+    /// Returns the smallest sample, exact, in nanoseconds; `None` without samples.
     #[must_use]
     pub fn min_ns(&self) -> Option<u64> {
         (self.samples() > 0).then_some(self.min_ns)
     }
 
-    /// The largest sample exactly; `None` without samples.
+    /// Returns the largest sample, exact, in nanoseconds; `None` without samples.
     #[must_use]
     pub fn max_ns(&self) -> Option<u64> {
         (self.samples() > 0).then_some(self.max_ns)
     }
 
-    /// The arithmetic mean in nanoseconds, to three digits; 0 without samples.
+    /// Returns the arithmetic mean in nanoseconds, to three digits; 0 without samples.
     #[must_use]
     pub fn mean_ns(&self) -> f64 {
         if self.samples() == 0 { 0.0 } else { self.histogram.mean() }
     }
 
-    /// The standard deviation in nanoseconds, to three digits; 0 without samples.
+    /// Returns the standard deviation in nanoseconds, to three digits; 0 without samples.
     #[must_use]
     pub fn deviation_ns(&self) -> f64 {
         if self.samples() == 0 { 0.0 } else { self.histogram.stdev() }
     }
 
-    /// The latency that the share `quantile` (0 to 1) of the samples does not exceed, to three digits; `None` without
-    /// samples. Says nothing about how many samples support it: see [`percentiles`](Self::percentiles).
+    /// Returns the latency that the share `quantile` (0 to 1) of the samples does not exceed, in nanoseconds, to three
+    /// digits; `None` without samples. Does not check how many samples support the value: see
+    /// [`percentiles`](Self::percentiles).
     #[must_use]
     pub fn value_at(&self, quantile: f64) -> Option<u64> {
         (self.samples() > 0).then(|| {
@@ -145,13 +146,13 @@ impl Recorder {
         })
     }
 
-    /// Samples from one latency to another, both included, to three digits.
+    /// Returns the number of samples from one latency to another, both included, to three digits.
     #[must_use]
     pub fn count_between(&self, from_ns: u64, to_ns: u64) -> u64 {
         self.histogram.count_between(from_ns, to_ns)
     }
 
-    /// The percentiles that the samples support.
+    /// Returns the percentiles that the samples support.
     #[must_use]
     pub fn percentiles(&self) -> Percentiles {
         Percentiles::of(self)
@@ -161,7 +162,7 @@ impl Recorder {
         &self.histogram
     }
 
-    /// The recorder as bytes, for another process: 44 bytes of counters and an HdrHistogram in the V2 encoding.
+    /// Encodes the recorder for another process: 44 bytes of counters and an HdrHistogram in the V2 encoding.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(4096);
@@ -177,7 +178,7 @@ impl Recorder {
         bytes
     }
 
-    /// What [`encode`](Self::encode) wrote.
+    /// Decodes a recorder that [`encode`](Self::encode) wrote.
     ///
     /// # Errors
     /// [`Error::NotARecorder`] for anything else. Never takes more memory than a recorder and the bytes given.

@@ -9,7 +9,7 @@ use tapeline_nanos::Nanos;
 const DIGITS: u8 = 2;
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
-/// Latencies by window of time (a second, as a rule), in bounded memory: one row of statistics for each window.
+/// Latencies by time window (usually a second), in bounded memory: one row of statistics for each window.
 #[derive(Clone, Debug)]
 pub struct Series {
     start: Nanos,
@@ -27,32 +27,32 @@ pub struct Series {
 /// One window of a [`Series`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Window {
-    /// Its place: it began at `index × window` after the start.
+    /// Index of the window: it began at `index × window` after the start.
     pub index: u64,
-    /// Samples in it, negative ones included.
+    /// Number of samples in the window, negative ones included.
     pub count: u64,
-    /// Samples that were negative.
+    /// Number of negative samples.
     pub negatives: u64,
     /// Median latency in nanoseconds, to 1 %.
     pub p50_ns: u64,
-    /// 99th percentile in nanoseconds, to 1 %. Of a handful of samples it is their largest: look at `count`.
+    /// 99th percentile in nanoseconds, to 1 %. With few samples it is the largest one: check `count`.
     pub p99_ns: u64,
-    /// Largest latency in nanoseconds, exactly.
+    /// Largest latency in nanoseconds, exact.
     pub max_ns: u64,
 }
 
 impl Series {
-    /// Rows kept by [`by_second`](Self::by_second): more than a day.
+    /// Row limit of [`by_second`](Self::by_second): more than a day.
     pub const ROWS: usize = 100_000;
 
-    /// One row a second from `start` on.
+    /// Creates a series with one row a second from `start` on.
     #[must_use]
     pub fn by_second(start: Nanos) -> Self {
         Self::new(start, 1_000_000_000, Self::ROWS)
     }
 
-    /// One row for each `window_ns` (at least 1) from `start` on. After `limit` rows, samples are only counted
-    /// ([`beyond`](Self::beyond)). A window without samples has no row.
+    /// Creates a series with one row for each `window_ns` (at least 1) from `start` on. After `limit` rows, samples are
+    /// only counted ([`beyond`](Self::beyond)). A window without samples has no row.
     #[must_use]
     #[allow(clippy::unwrap_used)]
     pub fn new(start: Nanos, window_ns: u64, limit: usize) -> Self {
@@ -75,8 +75,9 @@ impl Series {
         }
     }
 
-    /// Adds a latency seen at `at`. One that is older than the open window is counted there. Costs a comparison more than
-    /// [`Recorder::record`](crate::Recorder::record), and some microseconds where a window ends.
+    /// Adds a latency observed at `at`. A sample older than the open window counts in the open window. Costs a
+    /// comparison more than [`Recorder::record`](crate::Recorder::record), and some microseconds at the end of a
+    /// window.
     #[inline]
     pub fn record(&mut self, at: Nanos, ns: i64) {
         if at >= self.open_until {
@@ -122,26 +123,26 @@ impl Series {
         self.negatives = 0;
     }
 
-    /// Ends the series; the rows in order.
+    /// Ends the series and returns its rows in order.
     #[must_use]
     pub fn finish(mut self) -> Vec<Window> {
         self.close();
         self.rows
     }
 
-    /// The rows of the windows that have ended.
+    /// Returns the rows of the windows that have ended.
     #[must_use]
     pub fn rows(&self) -> &[Window] {
         &self.rows
     }
 
-    /// Samples in windows beyond the limit, which have no row.
+    /// Returns the number of samples in windows beyond the limit, which have no row.
     #[must_use]
     pub fn beyond(&self) -> u64 {
         self.beyond
     }
 
-    /// The length of a window in nanoseconds.
+    /// Returns the length of a window in nanoseconds.
     #[must_use]
     pub fn window_ns(&self) -> u64 {
         self.window_ns

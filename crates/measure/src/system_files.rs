@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::Error;
 
-/// Small files of the running system, or of a copy of them elsewhere. Paths are the machine's own, without the first `/`.
+/// Small files of the running system or of a copy. Paths are those of the machine, without the leading `/`.
 #[derive(Clone, Debug)]
 pub struct SystemFiles {
     root: PathBuf,
@@ -16,24 +16,24 @@ pub struct SystemFiles {
 const MOST_CORES: usize = 8_192;
 
 impl SystemFiles {
-    /// Those of this machine.
+    /// Returns the files of this machine.
     #[must_use]
     pub fn of_this_machine() -> Self {
         Self::under("/")
     }
 
-    /// Those of a copy whose `proc` and `sys` are in this folder.
+    /// Returns the files of a copy whose `proc` and `sys` are in this folder.
     pub fn under(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
 
-    /// Where a file is.
+    /// Returns the path of a file.
     #[must_use]
     pub fn path(&self, path: &str) -> PathBuf {
         self.root.join(path)
     }
 
-    /// All of a file.
+    /// Reads a whole file.
     ///
     /// # Errors
     /// [`Error::Read`], with the path as it is on the machine.
@@ -43,7 +43,7 @@ impl SystemFiles {
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// The first line of a file without blanks around it; empty where the file is.
+    /// Reads the first line of a file, trimmed; empty if the file is.
     ///
     /// # Errors
     /// As [`text`](Self::text).
@@ -51,7 +51,7 @@ impl SystemFiles {
         Ok(self.text(path)?.lines().next().unwrap_or_default().trim().to_owned())
     }
 
-    /// The number that a file is.
+    /// Reads a file that contains a number.
     ///
     /// # Errors
     /// As [`text`](Self::text); [`Error::Unexpected`] where it is no whole number.
@@ -59,7 +59,7 @@ impl SystemFiles {
         self.line(path)?.parse().map_err(|_| unexpected(path, "a whole number"))
     }
 
-    /// The choice in brackets: `always [madvise] never`.
+    /// Reads the choice in brackets: `always [madvise] never`.
     ///
     /// # Errors
     /// As [`text`](Self::text); [`Error::Unexpected`] without brackets.
@@ -69,7 +69,8 @@ impl SystemFiles {
         word.map(str::to_owned).ok_or_else(|| unexpected(path, "a choice in brackets"))
     }
 
-    /// The cores (or nodes) that a file lists in the kernel's notation, `0-3,6`; none where it is empty or says `(null)`.
+    /// Reads the cores (or nodes) that a file lists in the kernel's notation, `0-3,6`; empty if the file is empty or
+    /// contains `(null)`.
     ///
     /// # Errors
     /// As [`text`](Self::text); [`Error::Unexpected`] in another notation.
@@ -77,7 +78,7 @@ impl SystemFiles {
         listed(&self.line(path)?).ok_or_else(|| unexpected(path, "a list such as 0-3,6"))
     }
 
-    /// The names in a folder, sorted.
+    /// Returns the names in a folder, sorted.
     ///
     /// # Errors
     /// [`Error::Read`], with the path as it is on the machine.
@@ -89,7 +90,7 @@ impl SystemFiles {
         Ok(names)
     }
 
-    /// Cores that are online.
+    /// Returns the online cores.
     ///
     /// # Errors
     /// As [`cores`](Self::cores).
@@ -97,7 +98,7 @@ impl SystemFiles {
         self.cores("sys/devices/system/cpu/online")
     }
 
-    /// Cores that the kernel gives to pinned threads only (`isolcpus`).
+    /// Returns the cores that the kernel gives to pinned threads only (`isolcpus`).
     ///
     /// # Errors
     /// As [`cores`](Self::cores).
@@ -105,7 +106,7 @@ impl SystemFiles {
         self.cores("sys/devices/system/cpu/isolated")
     }
 
-    /// Cores without a periodic tick (`nohz_full`).
+    /// Returns the cores without a periodic tick (`nohz_full`).
     ///
     /// # Errors
     /// As [`cores`](Self::cores); a kernel that is built without it has no such file.
@@ -113,7 +114,7 @@ impl SystemFiles {
         self.cores("sys/devices/system/cpu/nohz_full")
     }
 
-    /// The frequency governor of a core.
+    /// Returns the frequency governor of a core.
     ///
     /// # Errors
     /// As [`line`](Self::line); where the host decides there is no such file.
@@ -121,7 +122,7 @@ impl SystemFiles {
         self.line(&format!("sys/devices/system/cpu/cpu{core}/cpufreq/scaling_governor"))
     }
 
-    /// Whether sibling hyper-threads are on.
+    /// Returns `true` if sibling hyper-threads are on.
     ///
     /// # Errors
     /// As [`line`](Self::line).
@@ -129,7 +130,7 @@ impl SystemFiles {
         Ok(self.line("sys/devices/system/cpu/smt/active")? == "1")
     }
 
-    /// The kernel's clock source.
+    /// Returns the kernel's clock source.
     ///
     /// # Errors
     /// As [`line`](Self::line).
@@ -137,7 +138,7 @@ impl SystemFiles {
         self.line("sys/devices/system/clocksource/clocksource0/current_clocksource")
     }
 
-    /// Transparent huge pages: `always`, `madvise` or `never`.
+    /// Returns the setting of transparent huge pages: `always`, `madvise` or `never`.
     ///
     /// # Errors
     /// As [`chosen`](Self::chosen).
@@ -147,7 +148,7 @@ impl SystemFiles {
 }
 
 impl Error {
-    /// Whether it says that a file is not there, rather than that it may not be read, or is strange.
+    /// Returns `true` if the file does not exist; `false` for any other error, such as an unreadable or malformed file.
     #[must_use]
     pub fn is_absent(&self) -> bool {
         matches!(self, Self::Read { source, .. } if source.kind() == ErrorKind::NotFound)

@@ -10,12 +10,12 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use crate::clock::monotonic_ns;
 
-/// One reading of the tick counter. Only differences mean something, and only [`Clock`](crate::Clock) knows what.
+/// One reading of the tick counter. Only differences are meaningful, and only [`Clock`](crate::Clock) converts them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(transparent)]
 pub struct Ticks(pub u64);
 
-/// Where ticks come from in this process.
+/// The source of ticks in this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum TickSource {
@@ -30,16 +30,16 @@ static SOURCE: AtomicU8 = AtomicU8::new(0);
 
 const COUNTER: u8 = TickSource::Counter as u8;
 
-/// Reads the counter; the processor may do so before earlier instructions have finished. For stamping what is about to
-/// be sent. Costs a flag test and one `rdtsc` (bench `clock`).
+/// Reads the counter, possibly before earlier instructions have finished. Use it to stamp what is about to be sent.
+/// Costs a flag test and one `rdtsc` (bench `clock`).
 #[inline]
 #[must_use]
 pub fn ticks() -> Ticks {
     if SOURCE.load(Ordering::Relaxed) == COUNTER { Ticks(instructions::counter()) } else { otherwise() }
 }
 
-/// Reads the counter once everything before it has been done, earlier loads in particular: for stamping what was just
-/// received, where [`ticks`] could float above the load that ended the wait and give impossibly short times.
+/// Reads the counter after all earlier instructions, loads in particular, are done. Use it to stamp what was just
+/// received: there [`ticks`] could be read before the load that ended the wait and give impossibly short times.
 #[inline]
 #[must_use]
 pub fn ticks_ordered() -> Ticks {
@@ -50,7 +50,7 @@ pub fn ticks_ordered() -> Ticks {
     }
 }
 
-/// Where ticks come from in this process; settled at the first call of anything here.
+/// Returns the source of ticks in this process, fixed at the first call of any function here.
 #[must_use]
 pub fn tick_source() -> TickSource {
     match SOURCE.load(Ordering::Relaxed) {

@@ -8,22 +8,23 @@ use serde::{Deserialize, Serialize};
 use crate::clock::monotonic_ns;
 use crate::error::Error;
 
-/// CPU time and memory of a process at one moment. Two of them make a [`Spent`].
+/// CPU time and memory of a process at one moment. The difference of two readings is a [`Spent`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
-    /// When it was read, on CLOCK_MONOTONIC in nanoseconds.
+    /// Time of the reading, on CLOCK_MONOTONIC, in nanoseconds.
     pub monotonic_ns: u64,
-    /// CPU time in user mode in nanoseconds, of all threads; the kernel counts in steps of 10 ms as a rule.
+    /// CPU time in user mode of all threads, in nanoseconds; the kernel usually counts in steps of 10 ms.
     pub user_ns: u64,
     /// CPU time in the kernel in nanoseconds.
     pub system_ns: u64,
-    /// Resident memory in bytes, shared segments that were touched included.
+    /// Resident memory in bytes, including touched shared segments.
     pub resident_bytes: u64,
     /// The highest resident memory so far, in bytes.
     pub peak_resident_bytes: u64,
-    /// Threads.
+    /// Number of threads.
     pub threads: u64,
-    /// Open descriptors: files, sockets, pipes; 0 where they may not be counted, as of another user's process.
+    /// Number of open descriptors: files, sockets, pipes; 0 if they cannot be counted, for instance in another user's
+    /// process.
     pub descriptors: u64,
 }
 
@@ -43,7 +44,7 @@ pub struct Spent {
 }
 
 impl Usage {
-    /// Of this process.
+    /// Reads the usage of this process.
     ///
     /// # Errors
     /// As [`of`](Self::of).
@@ -51,7 +52,7 @@ impl Usage {
         Self::read("self")
     }
 
-    /// Of another process, a child for instance. Reads two files and a folder under `/proc`.
+    /// Reads the usage of another process, such as a child. Reads two files and a folder under `/proc`.
     ///
     /// # Errors
     /// [`Error::Read`] when there is no such process (any more), [`Error::Unexpected`] when `/proc` reads strangely.
@@ -80,7 +81,7 @@ impl Usage {
         })
     }
 
-    /// What was used since an earlier reading of the same process.
+    /// Returns the usage since an earlier reading of the same process.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Spent {
         let elapsed_ns = self.monotonic_ns.saturating_sub(earlier.monotonic_ns);

@@ -8,26 +8,27 @@ use crate::figures::{duration, quantity, signed_duration, thousands};
 use crate::lateness::Trend;
 use crate::percentiles::{Percentiles, Rank};
 
-/// What a run shows. In order of precedence: the first that applies is the verdict.
+/// The verdict on a run, in order of precedence: the first that applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Verdict {
-    /// There was no run to judge: what the load waited for never came, a connection was lost, or the ends' times do not fit.
+    /// There was no run to judge: the load never started, a connection was lost, or the two ends' times do not match.
     NoResult,
     /// Messages were lost.
     Lossy,
-    /// What was measured could not keep up: lateness grows, by its own fault or by holding the sender back.
+    /// The measured system could not keep up: its lateness grows, or it held the sender back.
     Overload,
-    /// The sender did not produce what was asked, and nobody held it back: the result says nothing about the load asked for.
+    /// The sender did not produce the requested load although nothing held it back: the result does not describe that
+    /// load.
     GeneratorLimited,
-    /// The machine's own jitter makes up half or more of the 99th percentile: the tail describes the machine.
+    /// The machine's own jitter accounts for half or more of the 99th percentile: the tail describes the machine.
     Noisy,
     /// None of these.
     Pass,
 }
 
 impl Verdict {
-    /// The word for people and for JSON.
+    /// Returns the verdict's word, for people and for JSON.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -53,29 +54,30 @@ impl Serialize for Verdict {
     }
 }
 
-/// What [`judge`] weighs. Leave out (`Default`) what a run does not have.
+/// The input of [`judge`]. Leave fields that a run does not have at their `Default`.
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
-    /// The rate asked for, in messages a second; `None` for "as fast as it goes", which no sender can fall short of.
+    /// The requested rate in messages a second; `None` for "as fast as it goes", which no sender can fall short of.
     pub asked_rate_hz: Option<f64>,
-    /// The rate at which messages were sent over the measured time.
+    /// The rate at which messages were sent over the measured time, in messages a second.
     pub sent_rate_hz: f64,
-    /// Messages sent, warm-up included or excluded alike with the next two.
+    /// Number of messages sent. Include or exclude the warm-up in this and the next two fields alike.
     pub sent: u64,
-    /// Messages that arrived (by the subscriber that got the fewest).
+    /// Number of messages that arrived (at the subscriber that got the fewest).
     pub received: u64,
-    /// Messages known to be lost, by sequence.
+    /// Number of messages known to be lost, by sequence.
     pub lost: u64,
-    /// The sender against its schedule: actual send less due.
+    /// The sender's lateness: actual send time less due time.
     pub sender: Trend,
-    /// The measured system: arrival less actual send (service time), so that the sender's own lateness is not in it.
+    /// The measured system's lateness: arrival less actual send time (service time), without the sender's own lateness.
     pub system: Trend,
-    /// The share of the sender's time, 0 to 1, in which the system took nothing more (a full ring or socket). Tells
-    /// whose fault a late sender is.
+    /// The share of the sender's time, 0 to 1, in which the system accepted nothing more (a full ring or socket). Tells
+    /// whether the sender or the system caused a late send.
     pub held_back_share: f64,
-    /// The result that stands for the run: end-to-end latency, as a rule.
+    /// The percentiles that represent the run: usually end-to-end latency.
     pub result: Option<Percentiles>,
-    /// The floor that the cores in the path put under the 99th percentile, from [`floor_ns`](crate::floor_ns).
+    /// The jitter floor of the cores in the path at the 99th percentile, in nanoseconds, from
+    /// [`floor_ns`](crate::floor_ns).
     pub floor_p99_ns: Option<u64>,
 }
 
@@ -84,12 +86,12 @@ const SHORTFALL: f64 = 0.01;
 /// A sender that was held back for more than this share of its time is late because of the system.
 const HELD_BACK: f64 = 0.01;
 
-/// The verdict on a run and one line with the figures behind it. That there was no run (`NO-RESULT`) is for its caller to say.
+/// Returns the verdict on a run and one line with its figures. The caller decides that there was no run (`NO-RESULT`).
 ///
 /// * `LOSSY`: `lost > 0`.
 /// * `OVERLOAD`: the system's lateness grows (the rule is at [`Lateness::trend`](crate::Lateness::trend)); or the sender's
 ///   grows, or it sent over 1 % less than asked, while the system held it back for more than 1 % of its time.
-/// * `GENERATOR-LIMITED`: the same of a sender that was not held back.
+/// * `GENERATOR-LIMITED`: the same for a sender that was not held back.
 /// * `NOISY`: the jitter floor at the 99th percentile is half or more of the measured 99th percentile.
 /// * `PASS`: otherwise. A run that received nothing is `LOSSY` if something was sent, and `GENERATOR-LIMITED` if not.
 #[must_use]

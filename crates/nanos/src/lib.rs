@@ -1,4 +1,4 @@
-//! A point in time, the same on every stamp in Tapeline. No clock is read here.
+//! The timestamp type that every part of Tapeline uses. This crate reads no clock.
 //!
 //! ```
 //! use tapeline_nanos::Nanos;
@@ -14,7 +14,7 @@
 use std::fmt;
 use std::ops::Add;
 
-/// Nanoseconds since 1970-01-01 00:00 UTC (until the year 2554). Leap seconds are the kernel's affair.
+/// Nanoseconds since 1970-01-01 00:00 UTC (until the year 2554). Leap seconds are left to the kernel.
 ///
 /// Prints as RFC 3339 with nine digits: `2026-11-21T08:40:05.000000001Z`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -26,8 +26,8 @@ const NS_PER_SECOND: u64 = 1_000_000_000;
 const SECONDS_PER_DAY: u64 = 86_400;
 
 impl Nanos {
-    /// The signed distance from `earlier` to this, in nanoseconds; negative when `earlier` is in fact later. Stamps
-    /// more than 292 years apart give the nearest value that fits.
+    /// Returns the signed distance in nanoseconds from `earlier` to this timestamp; negative if `earlier` is the later
+    /// one. Timestamps more than 292 years apart give the nearest value that fits.
     #[inline]
     #[must_use]
     pub fn since(self, earlier: Self) -> i64 {
@@ -38,7 +38,7 @@ impl Nanos {
         }
     }
 
-    /// The date and time to the second in UTC, in a form fit for file names: `2026-11-21T08-40-05Z`.
+    /// Formats the UTC date and time to the second for use in file names: `2026-11-21T08-40-05Z`.
     #[must_use]
     pub fn file_stamp(self) -> String {
         let (date, time) = self.civil();

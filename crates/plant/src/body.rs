@@ -149,8 +149,8 @@ pub(crate) fn end_taken_back(out: &mut [u8], last: u64) -> Option<usize> {
     status(out, DataState::NO_CHANGE, StateCode::NONE, &text)
 }
 
-/// The name of the session that a status text says begins. For readers of a ring who need it: what ticks carry of a feed is
-/// its sequences, not its sessions.
+/// Returns the name of the session whose start a status text reports. For readers of a ring that need the name: ticks of a feed carry its
+/// sequences, not its sessions.
 #[must_use]
 pub fn session_begun(text: &str) -> Option<&str> {
     text.strip_prefix(SESSION_BEGINS.0)?.strip_suffix(SESSION_BEGINS.1)

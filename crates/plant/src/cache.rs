@@ -1,29 +1,29 @@
 //! The last-value cache: every item's image as the fold of its refreshes and updates.
 //!
-//! A message goes in ([`Cache::apply`]), an image comes out ([`Cache::image`]): what a client that had been there from
-//! the beginning would hold now. The cache does no I/O, reads no clock, and holds no more than its [`Limits`] allow.
+//! A message goes in ([`Cache::apply`]), an image comes out ([`Cache::image`]): the state of a client that has received all messages from the
+//! start. The cache does no I/O, reads no clock, and holds no more than its [`Limits`] allow.
 //!
-//! What is done to data follows the documentation of LSEG's Transport API (`rsslMsg.h`, `rsslMap.h`, `rsslVector.h`,
+//! The handling of data follows the documentation of LSEG's Transport API (`rsslMsg.h`, `rsslMap.h`, `rsslVector.h`,
 //! `rsslFilterList.h`, `rsslSeries.h`) and the EMA RDM usage guide (2.6.3, clearing the cache; 6.4.2, ripple fields):
 //!
 //! | container | a refresh without CLEAR_CACHE, an update |
 //! |---|---|
-//! | field list | by field; fields that are not there yet are added |
+//! | field list | by field; new fields are added |
 //! | element list | by name |
-//! | filter list | by id: SET replaces, UPDATE folds into what is there, CLEAR leaves the id, empty |
-//! | map | by key: ADD adds, or folds into what is there; UPDATE folds into what is there; DELETE takes out |
-//! | vector | by index: SET replaces, UPDATE folds into what is there, CLEAR leaves the index, empty; INSERT and DELETE of a sorted one move those above |
+//! | filter list | by id: SET replaces, UPDATE folds into the existing data, CLEAR leaves the id, empty |
+//! | map | by key: ADD adds, or folds into the existing entry; UPDATE folds into the existing entry; DELETE removes |
+//! | vector | by index: SET replaces, UPDATE folds into the data, CLEAR leaves the index, empty; INSERT and DELETE of a sorted one move those above |
 //! | series | rows are appended |
 //! | bytes (OPAQUE, XML, JSON, ANSI_PAGE), messages | replaced |
 //!
-//! Summaries and the data of entries are folded as containers of their own; containers in fields and elements are values,
-//! and replaced. Set data is kept as standard data. An update of an entry that is not there is passed by.
+//! Summaries and the data of entries are folded as separate containers; containers in fields and elements are values, and replaced. Set data
+//! is stored as standard data. An update of an entry that does not exist is ignored.
 //!
-//! A refresh with CLEAR_CACHE begins the image anew. Text of a field whose type the service's dictionary gives as
-//! RMTES_STRING may be a partial update, which is applied to the text that is there. An update moves the old value of a
-//! field that it brings, in a payload's own field list, to the field that the dictionary says it ripples to, and so on,
-//! unless it has that one itself, is marked DO_NOT_RIPPLE, or the image does not have that field. Messages marked
-//! DO_NOT_CACHE are passed by. Permission data of an update speaks of that update alone and is not kept.
+//! A refresh with CLEAR_CACHE starts a new image. Text of a field whose type in the service's dictionary is RMTES_STRING can be a partial
+//! update, which is applied to the existing text. An update moves the old value of each field that it contains, in a payload's own field
+//! list, to the ripple field in the dictionary, and so on, unless the update contains that field too, is marked DO_NOT_RIPPLE, or the image
+//! does not have that field. Messages marked DO_NOT_CACHE are ignored. Permission data of an update applies to that update alone and is not
+//! stored.
 //!
 //! ```
 //! use tapeline_omm::rwf::{self, DataType, Domain, MessageView, RefreshHeader, flags};
@@ -89,30 +89,30 @@ pub use image::{Answer, Image, Parts, View};
 pub use item::ItemKey;
 pub use limits::{CacheCounters, Limits, Memory, Refused};
 
-/// What a message did.
+/// The effect of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Applied {
-    /// A refresh: the image is begun, goes on, or is there as a whole.
+    /// A refresh: the image has begun, continues, or is complete.
     Refresh {
-        /// Whether the image can be given out now as what it should be.
+        /// `true` if the image is complete and can be sent.
         is_complete: bool,
     },
     /// An update.
     Update,
     /// A status: state, group, permission data, or an image cleared.
     Status {
-        /// Whether the stream is still open; if not, nothing more will come, and the item is to be
+        /// `true` if the stream is still open. Otherwise no more messages follow, and the item must be
         /// [removed](Cache::remove).
         is_open: bool,
     },
-    /// Nothing: the message is not to be cached, is of a class that says nothing of an image, or is an update or status of
-    /// what is not there.
+    /// No effect: the message must not be cached, is of a class without an effect on images, or is an update or status of an item that does
+    /// not exist.
     PassedBy,
 }
 
-/// Where an item is, for who applies many messages to it: what spares the cache to look it up by its key. It is worth nothing
-/// once the item is [removed](Cache::remove), and found again then.
+/// The place of an item, for callers that apply many messages to it: saves the lookup by key. Void once the item is
+/// [removed](Cache::remove), and found again then.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Slot {
     place: u32,
@@ -120,7 +120,7 @@ pub struct Slot {
     serial: u32,
 }
 
-/// Images of items. See the [module](self).
+/// A cache of item images. See the [module](self).
 #[derive(Debug)]
 pub struct Cache {
     limits: Limits,
@@ -144,7 +144,7 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// An empty cache.
+    /// Creates an empty cache.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
         Self {
@@ -164,8 +164,8 @@ impl Cache {
         }
     }
 
-    /// Says in which dictionary's words a service speaks: without it values do not ripple, and text is replaced as a
-    /// whole. Holds for items that come later, and for others from their next refresh with CLEAR_CACHE on.
+    /// Sets the dictionary of a service. Without one, values do not ripple and text is replaced as a whole. Applies to new items at once, and to
+    /// existing ones from their next refresh with CLEAR_CACHE.
     pub fn set_dictionary(&mut self, service: u16, dictionary: &Arc<Dictionary>) {
         let known = self.dictionaries.iter().position(|known| Arc::ptr_eq(known, dictionary));
         let number = known.unwrap_or_else(|| {
@@ -177,11 +177,11 @@ impl Cache {
         self.services.push((service, number as u16));
     }
 
-    /// Applies a whole RWF message of an item; `seq` is its place in the plant's sequence. A refresh begins the item if it
-    /// is new.
+    /// Applies a complete RWF message of an item; `seq` is its place in the plant's sequence. A refresh of an unknown item
+    /// adds the item.
     ///
-    /// An update costs about twice the decoding of its values (bench `cache`), and takes no memory as long as its image
-    /// does not become longer than ever before.
+    /// An update costs about twice the decoding of its values (bench `cache`), and allocates only if its image becomes longer than ever
+    /// before.
     ///
     /// # Errors
     ///
@@ -191,8 +191,8 @@ impl Cache {
         self.apply_at(&mut Slot::default(), key, seq, message)
     }
 
-    /// The same to an item whose slot is kept from one message to the next; a slot that is worth nothing (the default) is found,
-    /// and put right.
+    /// Does the same as [`Self::apply`] for an item whose slot the caller keeps between messages. A void slot (the default) is looked up and
+    /// corrected.
     ///
     /// # Errors
     ///
@@ -401,7 +401,7 @@ impl Cache {
         Ok(Applied::Status { is_open })
     }
 
-    /// Removes an item with its image; whether it was there.
+    /// Removes an item with its image. Returns `true` if the item was present.
     pub fn remove(&mut self, key: &ItemKey<'_>) -> bool {
         let Some(place) = self.find(key) else { return false };
         let hash = self.hasher.hash_one(key);
@@ -416,36 +416,36 @@ impl Cache {
         true
     }
 
-    /// The image of an item; `None` if the cache does not have it.
+    /// Returns the image of an item; `None` if the cache does not have it.
     #[must_use]
     pub fn image(&self, key: &ItemKey<'_>) -> Option<Image<'_>> {
         let item = self.items.get(self.find(key)? as usize)?.as_ref()?;
         Some(Image::new(item))
     }
 
-    /// The image in a slot; `None` where the slot is worth nothing.
+    /// Returns the image in a slot; `None` if the slot is void.
     #[inline]
     #[must_use]
     pub fn image_at(&self, slot: Slot) -> Option<Image<'_>> {
         self.item_at(slot).map(Image::new)
     }
 
-    /// Where an item is.
+    /// Returns the slot of an item.
     #[must_use]
     pub fn slot(&self, key: &ItemKey<'_>) -> Slot {
         let item = self.find(key).and_then(|place| Some((place, self.items.get(place as usize)?.as_ref()?)));
         item.map_or_else(Slot::default, |(place, item)| Slot { place, serial: item.serial })
     }
 
-    /// Has the processor fetch an item, for who will soon apply a message to it. Of a hundred thousand items none is in a cache of the
-    /// processor's; those that are fetched one after the other come at once. To be followed, for all of them, by
-    /// [`expect_image`](Self::expect_image).
+    /// Prefetches an item to which a message will soon be applied. With 100,000 items none is in the processor's caches; items that are prefetched
+    /// one after the other arrive at the same time. Call [`expect_image`](Self::expect_image) next, for all
+    /// items.
     #[inline]
     pub fn expect(&self, slot: Slot) {
         black_box(self.item_at(slot).map(|item| item.container));
     }
 
-    /// Has the processor fetch an item's image.
+    /// Prefetches an item's image.
     #[inline]
     pub fn expect_image(&self, slot: Slot) {
         if let Some(Item { body: Body::Record(record), .. }) = self.item_at(slot) {
@@ -459,18 +459,18 @@ impl Cache {
         (item.serial == slot.serial).then_some(item)
     }
 
-    /// Every item, in no order that means anything.
+    /// Returns all items, in arbitrary order.
     pub fn images(&self) -> impl Iterator<Item = (ItemKey<'_>, Image<'_>)> {
         self.items.iter().flatten().map(|item| (item.key(), Image::new(item)))
     }
 
-    /// What the cache holds. The working memory of applying, about half a megabyte in all, is not counted.
+    /// Returns the contents and memory of the cache. The working memory of [`Self::apply`], about 0.5 MB in total, is not included.
     #[must_use]
     pub fn memory(&self) -> Memory {
         Memory { items: self.index.len(), bytes: self.bytes(), shapes: self.shapes.len() }
     }
 
-    /// What the cache has done.
+    /// Returns the counters of the cache.
     #[must_use]
     pub const fn counters(&self) -> CacheCounters {
         self.counters

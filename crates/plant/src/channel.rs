@@ -18,70 +18,70 @@ use crate::publish::{Publish, Refused};
 use crate::sequencer::{Sequencer, Time};
 use crate::state::{Seen, State};
 
-/// The instant at which the trading day of another instant began; `None` where that cannot be told.
+/// A function that returns the start of the trading day of an instant; `None` if that is unknown.
 pub type MidnightBefore = fn(Nanos) -> Option<Nanos>;
 
-/// Which of a feed's messages become ticks.
+/// The selection of a feed's messages that become ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PublishPolicy {
-    /// Those that change a published field: top of book, trade, trading status. A new stock gives its image.
+    /// Messages that change a published field: top of book, trade, trading status. A new stock produces its image.
     #[default]
     Changes,
-    /// All, in the feed's order, each with the feed's own message behind the update.
+    /// All messages, in the feed's order, each with the feed's own message after the update.
     EveryMessage,
 }
 
-/// What a channel is and how it treats its feed.
+/// The settings of a channel.
 #[derive(Clone, Copy, Debug)]
 pub struct ChannelSettings {
     /// The channel's number in the plant.
     pub number: u16,
-    /// What the feed speaks.
+    /// The protocol of the feed.
     pub protocol: Protocol,
-    /// How many lines there are.
+    /// The number of lines.
     pub lines: usize,
-    /// After how long without a word a line is stale, and the channel where it is all of them, ns; 0 for never.
+    /// Time without any data, in ns, after which a line is stale, and the channel if all its lines are; 0 for never.
     pub stale_after_ns: u64,
-    /// Midnight in New York of the trading day.
+    /// Midnight in New York at the start of the trading day.
     pub midnight: Nanos,
-    /// Where each new session is a new day: how to tell when that began. `None` where the day is given.
+    /// For feeds in which each session is a new day: the function that finds the start of the day. `None` if the day is given.
     pub midnight_before: Option<MidnightBefore>,
-    /// Which messages become ticks.
+    /// The selection of messages that become ticks.
     pub publish: PublishPolicy,
-    /// Bounds and policies of arbitration; the framing is taken from the protocol, and what a restart is too, unless it is ignored.
+    /// The limits and policies of arbitration. The protocol sets the framing, and also the handling of a restart unless restarts are ignored.
     pub arbitration: line::Settings,
-    /// Bounds of the books.
+    /// The limits of the books.
     pub books: book::Settings,
 }
 
-/// What a channel has seen, beyond what its arbiter, normaliser and lines count themselves.
+/// The counters of a channel, in addition to those of its arbiter, normaliser and lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChannelCounters {
     /// Messages taken from the arbiter, in order.
     pub messages: u64,
-    /// Bytes of them.
+    /// Bytes of those messages.
     pub message_bytes: u64,
     /// Ticks published.
     pub ticks: u64,
-    /// Messages that could not be decoded; by reason in the normaliser's counters.
+    /// Messages that could not be decoded; the normaliser counts them by reason.
     pub malformed_messages: u64,
-    /// Messages that were missing on every line, but for those of [`absurd_gaps`](Self::absurd_gaps).
+    /// Messages missing on every line, except those of [`absurd_gaps`](Self::absurd_gaps).
     pub missing: u64,
-    /// Holes that messages make that are missing.
+    /// Gaps of missing messages.
     pub gaps: u64,
-    /// Holes of more messages than any feed sends ([`line::LARGEST_GAP`]).
+    /// Gaps of more messages than any feed sends ([`line::LARGEST_GAP`]).
     pub absurd_gaps: u64,
-    /// Ticks that went out under item 0 because the service is full, or has no place but those of other sources.
+    /// Ticks published under item 0 because the service is full, or its free places are reserved for other sources.
     pub items_refused: u64,
-    /// Drafts that did not fit a tick; a defect if it is not 0.
+    /// Drafts that did not fit in a tick; any value but 0 is a defect.
     pub drafts_cut: u64,
-    /// Sessions that were begun.
+    /// Sessions that have begun.
     pub sessions: u64,
-    /// Whether the present session is over.
+    /// `true` if the present session is over.
     pub ended: bool,
 }
 
-/// One feed: its lines' datagrams go in, ticks come out.
+/// One feed: datagrams of its lines go in, ticks come out.
 #[derive(Debug)]
 pub struct Channel {
     arbiter: Arbiter,
@@ -97,7 +97,7 @@ pub struct Channel {
 }
 
 impl Channel {
-    /// A channel that has seen nothing.
+    /// Creates a channel in its initial state.
     #[must_use]
     pub fn new(settings: ChannelSettings) -> Self {
         Self {
@@ -135,32 +135,32 @@ impl Channel {
         }
     }
 
-    /// Takes only the messages of these symbols: others are counted as messages and
-    /// [passed over](Self::passed_over) before they are decoded.
+    /// Limits the channel to messages of these symbols. Others are counted as messages and
+    /// [skipped](Self::passed_over) before they are decoded.
     pub fn choose_symbols(&mut self, symbols: Symbols) {
         self.stage.filter = Some(self.stage.protocol.filter(symbols));
     }
 
-    /// Messages that were passed over because of their symbol.
+    /// Returns the number of messages skipped because of their symbol.
     #[must_use]
     pub fn passed_over(&self) -> u64 {
         self.stage.filter.as_ref().map_or(0, Filter::passed_over)
     }
 
-    /// Names the items of this channel by their symbols with `suffix` behind them, so that channels which list the same
-    /// symbols have items of their own. Two channels whose items have the same name share the item.
+    /// Names the items of this channel by their symbols plus `suffix`, so that channels which list the same symbols have separate items. Two
+    /// channels whose items have the same name share the item.
     pub fn name_items(&mut self, suffix: &str) {
         self.stage.suffix = suffix.into();
     }
 
-    /// Publishes the orders too, in ticks of the domain market by order: at most `max_orders` are kept at once. Whether the
-    /// protocol has orders; without, nothing changes.
+    /// Also publishes the orders, in ticks of the domain market by order, with at most `max_orders` orders in memory. Returns `false`, without
+    /// any effect, if the protocol has no orders.
     pub fn publish_orders(&mut self, max_orders: usize) -> bool {
         self.stage.normaliser.keep_orders(max_orders)
     }
 
-    /// Takes a datagram that arrived on `line` at `wire`. One that is malformed is counted by its reason and changes
-    /// nothing else.
+    /// Handles a datagram that arrived on `line` at `wire`. A malformed one is counted by its reason and has no other
+    /// effect.
     ///
     /// # Errors
     /// [`Refused`] when a tick could not be published; the plant cannot go on without losing it.
@@ -208,7 +208,7 @@ impl Channel {
         self.see(self.seen(wire), time, to).map(|_| ())
     }
 
-    /// Takes a message that no datagram carried: one of a file, which is in order by itself. Sequences go up from 1.
+    /// Handles a message that no datagram carried, such as one of a file, which is in order by itself. Sequences go up from 1.
     ///
     /// # Errors
     /// As [`datagram`](Self::datagram).
@@ -226,8 +226,8 @@ impl Channel {
         self.stage.message(sequence, message, wire, time, to)
     }
 
-    /// Nothing more comes after message `last`: delivers what is held back behind a gap, and says that the session is over
-    /// where the feed itself did not.
+    /// Ends the input after message `last`: delivers the messages that are held behind a gap, and ends the session if the feed itself
+    /// did not.
     ///
     /// # Errors
     /// As [`datagram`](Self::datagram).
@@ -244,7 +244,7 @@ impl Channel {
         self.stage.end_of_session(last.saturating_add(1), time, to)
     }
 
-    /// The numbers of DBN's records stand for these symbols: those of a file's metadata. For other protocols nothing changes.
+    /// Sets the symbols for the numbers in DBN records, from the metadata of a file. No effect for other protocols.
     pub fn name_by(&mut self, symbols: &dbn::Symbols) {
         if let Normaliser::Dbn(dbn) = &mut self.stage.normaliser {
             dbn.name_by(symbols.clone());
@@ -254,8 +254,8 @@ impl Channel {
         }
     }
 
-    /// Declares the gaps that have been open for too long, and sees who has fallen silent: to be called regularly, when
-    /// nothing is left to read on any line. Whether there was anything to say, and so ticks.
+    /// Declares gaps that have been open for too long, and finds lines that have become stale. Call it regularly, when there is nothing left to
+    /// read on any line. Returns `true` if there was anything to report, and so ticks.
     ///
     /// # Errors
     /// As [`datagram`](Self::datagram).
@@ -281,12 +281,12 @@ impl Channel {
         Ok(told)
     }
 
-    /// What recovery brings from here on comes of another server than before.
+    /// Marks all later recovery data as coming from another server.
     pub const fn other_server(&mut self) {
         self.arbiter.other_server();
     }
 
-    /// Recovery will not bring these messages.
+    /// Gives up these messages, which recovery cannot deliver.
     ///
     /// # Errors
     /// As [`datagram`](Self::datagram).
@@ -377,7 +377,7 @@ impl Channel {
         Ok(told)
     }
 
-    /// Delivers what is still held back behind a gap: nothing more will come.
+    /// Delivers the messages that are held behind a gap, at the end of the input.
     ///
     /// # Errors
     /// As [`datagram`](Self::datagram).
@@ -391,13 +391,13 @@ impl Channel {
         Ok(())
     }
 
-    /// The channel's state, as its subscribers have been told.
+    /// Returns the channel's state, as published to its subscribers.
     #[must_use]
     pub fn state(&self) -> State {
         self.stage.state
     }
 
-    /// The state of one line: initial while nothing has come on it, then live or stale.
+    /// Returns the state of one line: initial until it receives anything, then live or stale.
     #[must_use]
     pub fn line_state(&self, line: Line) -> State {
         match self.silent.get(line.number()) {
@@ -410,54 +410,54 @@ impl Channel {
         }
     }
 
-    /// Whether the data of an instrument may be wrong or old: nothing has come yet, the channel is recovering or stale, or
-    /// messages were lost since the session began. A lost message can be about any instrument of the channel and every book is
-    /// built on all that came before, so this is the same for all of them, and only the next session or reset ends it.
+    /// Returns `true` if the data of an instrument may be wrong or old: nothing was received yet, the channel is recovering or stale, or messages
+    /// of the session were lost. A lost message can concern any instrument of the channel, and every book depends on all earlier messages, so the
+    /// result is the same for all instruments; only the next session or reset clears it.
     #[must_use]
     pub fn is_suspect(&self, _instrument: Instrument) -> bool {
         self.stage.state == State::Initial || self.stage.is_suspect()
     }
 
-    /// The first message of the session that came, where others of it came before the channel listened and its books need them: they are
-    /// suspect, as if message 1 had been [lost](Self::damaged_from), and nothing counts as missing.
+    /// Returns the first received message of the session if the channel missed earlier ones that its books need. The books are then suspect, as
+    /// if message 1 had been [lost](Self::damaged_from), but nothing counts as missing.
     #[must_use]
     pub fn begun_late_at(&self) -> Option<u64> {
         self.stage.begun_late_at
     }
 
-    /// The first message that was lost since the session began.
+    /// Returns the first message that was lost in this session.
     #[must_use]
     pub fn damaged_from(&self) -> Option<u64> {
         self.stage.damaged_from
     }
 
-    /// Whether the session is over for good: it has ended, and for as long as a feed may be silent nothing has come from behind
-    /// the end. Where it may be silent for ever, the first word of the end is enough.
+    /// Returns `true` if the session is over for good: it has ended, and nothing from after the end has arrived for the time in which a quiet
+    /// feed becomes stale. If that time is unlimited, the first end of session is enough.
     #[must_use]
     pub fn is_over(&self, now: Nanos) -> bool {
         let last_word = self.stage.ended_at.max(self.arbiter.end_doubted_at().unwrap_or_default());
         self.stage.counters.ended && now.since(last_word) >= as_i64(self.stale_after_ns)
     }
 
-    /// What it has seen.
+    /// Returns the counters of the channel.
     #[must_use]
     pub fn counters(&self) -> &ChannelCounters {
         &self.stage.counters
     }
 
-    /// What arrived on a line.
+    /// Returns the statistics of a line.
     #[must_use]
     pub fn line(&self, line: Line) -> &LineStatistics {
         self.arbiter.line(line)
     }
 
-    /// The arbiter: its session, its next sequence, its statistics.
+    /// Returns the arbiter: its session, its next sequence, its statistics.
     #[must_use]
     pub fn arbiter(&self) -> &Arbiter {
         &self.arbiter
     }
 
-    /// The books and what was counted while they were built.
+    /// Returns the books and the counters of the normaliser.
     #[must_use]
     pub fn normaliser(&self) -> &Normaliser {
         &self.stage.normaliser

@@ -1,4 +1,4 @@
-//! The best bid and offer over several channels, as items of their own.
+//! The best bid and offer over several channels, as separate items.
 
 use tapeline_feed::draft::{Draft, TradingStatus};
 use tapeline_feed::nbbo::{Consolidated, MAX_VENUE_NAME, MAX_VENUES, Nbbo, Venue};
@@ -12,37 +12,37 @@ const NO_SERVICE: u16 = 0;
 /// Nanoseconds of a day.
 const DAY_NS: u64 = 86_400_000_000_000;
 
-/// A channel that takes part, and the short name of its venue.
+/// A participating channel, and the short name of its venue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Participant {
     /// The channel's number in the plant.
     pub channel: u16,
-    /// The venue's name in BID_SRC and ASK_SRC; longer ones than six characters are cut.
+    /// The venue's name in BID_SRC and ASK_SRC; cut after six characters.
     pub venue: String,
 }
 
-/// What is consolidated, and under which names it is published.
+/// The settings of a consolidation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConsolidationSettings {
-    /// The number that the ticks carry in the place of a channel's.
+    /// The number in its ticks in place of a channel number.
     pub number: u16,
-    /// The channels that take part, in the order in which they come where price, size and age of quotes are equal; at most
+    /// The participating channels, in order of precedence for quotes of equal price, size and age; at most
     /// [`MAX_VENUES`].
     pub participants: Vec<Participant>,
-    /// What stands behind a symbol in the name of its consolidated item, such as `.NBBO`.
+    /// The suffix of a symbol in the name of its consolidated item, such as `.NBBO`.
     pub suffix: String,
-    /// The most symbols.
+    /// Maximum number of symbols.
     pub max_symbols: usize,
 }
 
-/// What was published.
+/// The counters of a consolidation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConsolidationCounters {
     /// Ticks published.
     pub ticks: u64,
-    /// Of them, those whose bid was equal to the ask.
+    /// Ticks whose bid was equal to the ask.
     pub locked: u64,
-    /// Of them, those whose bid was above the ask.
+    /// Ticks whose bid was above the ask.
     pub crossed: u64,
     /// Changes that were not published because the service is full.
     pub items_refused: u64,
@@ -52,7 +52,7 @@ pub struct ConsolidationCounters {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Symbol(u32);
 
-/// The best of all symbols over the channels that take part.
+/// The best bid and offer of all symbols over the participating channels.
 #[derive(Debug)]
 pub struct Consolidation {
     best: Consolidated,
@@ -85,7 +85,7 @@ impl Named {
 }
 
 impl Consolidation {
-    /// Nothing known yet.
+    /// Creates a consolidation without quotes.
     #[must_use]
     pub fn new(settings: &ConsolidationSettings) -> Self {
         let participants = || settings.participants.iter().take(MAX_VENUES);
@@ -108,19 +108,19 @@ impl Consolidation {
         }
     }
 
-    /// The number that its ticks carry in the place of a channel's.
+    /// Returns the number in its ticks in place of a channel number.
     #[must_use]
     pub const fn number(&self) -> u16 {
         self.number
     }
 
-    /// What was published.
+    /// Returns the counters.
     #[must_use]
     pub const fn counters(&self) -> &ConsolidationCounters {
         &self.counters
     }
 
-    /// The best of a symbol.
+    /// Returns the best bid and offer of a symbol.
     #[must_use]
     pub fn best(&self, symbol: &str) -> Nbbo {
         self.best.best(self.symbols.find(NO_SERVICE, symbol).map_or(0, |symbol| symbol.0))

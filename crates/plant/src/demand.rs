@@ -1,11 +1,11 @@
-//! Demand: what clients want of the sources behind a service, and what a source answers one of them alone.
+//! Demands of clients on the sources of a service, and answers of a source to one client alone.
 //!
-//! Market data flows down: what a source publishes is given its place in the plant's sequence and stands on the ring. Demand
-//! travels the other way, as data in a bounded queue from those who serve clients to the one thread that holds the
-//! sources: [`Demand`]. What comes back and is not market data (a receipt, a stream that is one client's alone, word that
-//! there is no such item) does not belong to the sequence, and travels in a second queue: [`Answer`].
+//! Market data flows down: the messages of a source get their place in the plant's sequence and go to the ring. Demand flows the other way,
+//! as data in a bounded queue from the servers of clients to the one thread that owns the sources: [`Demand`]. Answers that are not market
+//! data (a receipt, a private stream of one client, a status that an item does not exist) are not part of the sequence, and use a second
+//! queue: [`Answer`].
 //!
-//! Messages are RWF. Their stream ids mean nothing here: either side puts in its own.
+//! Messages are RWF. Their stream ids are ignored: each side sets its own.
 
 use tapeline_omm::rwf::{Domain, Priority};
 
@@ -14,91 +14,91 @@ use tapeline_omm::rwf::{Domain, Priority};
 pub struct ItemName {
     /// The service's number in the plant.
     pub service: u16,
-    /// What kind of item.
+    /// The domain of the item.
     pub domain: Domain,
-    /// What it is called: UTF-8, as all names on the ring, of at most 255 bytes.
+    /// The name of the item: UTF-8, like all names on the ring, at most 255 bytes.
     pub name: Box<str>,
 }
 
-/// What an answer is known by. Whoever demands something gives it a number, and uses none twice.
+/// The number that identifies an answer. The demanding side assigns it, and never reuses it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket(pub u64);
 
-/// What is wanted of the sources of a service.
+/// A demand on the sources of a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Demand {
-    /// Somebody wants an item that nobody had open. The source is asked for a stream, and asked again where it is lost,
-    /// until [`Demand::Close`]. Comes back on the ring, or as [`Answer::Status`] where there is no image.
+    /// Opens an item that no client had open. The source is asked for a stream, and again if the stream is lost, until [`Demand::Close`]. The
+    /// answer comes on the ring, or as [`Answer::Status`] if there is no image.
     Open {
-        /// Which.
+        /// The item.
         item: ItemName,
-        /// How urgently.
+        /// The priority.
         priority: Priority,
     },
-    /// How urgently those who have an item open want it, all together, has changed.
+    /// Changes the total priority of the clients that have an item open.
     Priority {
-        /// Which.
+        /// The item.
         item: ItemName,
-        /// How urgently now.
+        /// The new priority.
         priority: Priority,
     },
-    /// A new image of an open item is wanted: its service keeps none.
+    /// Requests a new image of an open item, whose service keeps no image.
     Refresh {
-        /// Which.
+        /// The item.
         item: ItemName,
     },
-    /// The one client that has an open item does not take its updates: its source is asked to pause. One that cannot goes on,
-    /// and so does all that is on its way.
+    /// Asks the source of an item to pause, because its only client does not take its updates. A source that cannot pause continues, and messages
+    /// already on their way still arrive.
     Pause {
-        /// Which.
+        /// The item.
         item: ItemName,
     },
-    /// It takes them again, or others have the item too: a source that has paused goes on with a new image.
+    /// Resumes an item, because its client takes updates again or others have it open too. A paused source continues with a new image.
     Resume {
-        /// Which.
+        /// The item.
         item: ItemName,
     },
-    /// Nobody wants an item any more.
+    /// Closes an item that no client has open any more.
     Close {
-        /// Which.
+        /// The item.
         item: ItemName,
     },
-    /// A client wants a stream of its own. Comes back as [`Answer::Private`].
+    /// Opens a private stream of one client. The answer is [`Answer::Private`].
     OpenPrivate {
         /// The stream.
         ticket: Ticket,
         /// The request as the client sent it; its service is the plant's number.
         request: Box<[u8]>,
     },
-    /// A message of the client's on its own stream: a reissue, a generic message, a post.
+    /// Sends a message of the client on its private stream: a reissue, a generic message, a post.
     Private {
         /// The stream.
         ticket: Ticket,
         /// The message.
         message: Box<[u8]>,
     },
-    /// The client has closed its own stream, or is gone.
+    /// Closes a private stream, because the client closed it or has disconnected.
     ClosePrivate {
         /// The stream.
         ticket: Ticket,
     },
-    /// A client posts. Comes back as [`Answer::Ack`] where a receipt is wanted, always.
+    /// Sends a client's post. If a receipt is requested, the answer is always [`Answer::Ack`].
     Post {
-        /// What the receipt is known by; `None` where none is wanted.
+        /// The number that identifies the receipt; `None` if none is requested.
         ticket: Option<Ticket>,
         /// The service.
         service: u16,
-        /// The item that it is for; `None` where neither stream nor key name one.
+        /// The item of the post; `None` if neither stream nor key names one.
         item: Option<ItemName>,
-        /// The post as it came, with the client's post-user information filled in; of one in several parts the first.
+        /// The post as the client sent it, with the post-user information filled in; the first part of a post in several parts.
         message: Box<[u8]>,
-        /// The other parts, in their order. The receipt is that of the last.
+        /// The other parts, in order. The receipt is for the last part.
         more: Vec<Box<[u8]>>,
     },
-    /// A client sends a generic message on the stream of an item.
+    /// Sends a client's generic message on the stream of an item.
     Generic {
-        /// Which.
+        /// The item.
         item: ItemName,
         /// The message.
         message: Box<[u8]>,
@@ -106,7 +106,7 @@ pub enum Demand {
 }
 
 impl Demand {
-    /// Bytes that it takes while it waits.
+    /// Returns the size of the demand in a queue, in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let (item, message) = match self {
@@ -132,19 +132,19 @@ impl Demand {
     }
 }
 
-/// What a source answers beside its market data.
+/// An answer of a source that is not market data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Answer {
-    /// The state of an item of which there is no image: there is no such item, or not now.
+    /// The state of an item without an image: it does not exist, or is not available now.
     Status {
-        /// Which.
+        /// The item.
         item: ItemName,
         /// A status message.
         message: Box<[u8]>,
     },
-    /// A message on a client's own stream: a refresh, an update, a status, a generic message, an ack. After a state that is
-    /// final the ticket is nobody's.
+    /// A message on a client's private stream: a refresh, an update, a status, a generic message, an ack. After a final state the ticket
+    /// is void.
     Private {
         /// The stream.
         ticket: Ticket,
@@ -153,14 +153,14 @@ pub enum Answer {
     },
     /// The receipt of a post.
     Ack {
-        /// Which post.
+        /// The post.
         ticket: Ticket,
         /// An ack.
         message: Box<[u8]>,
     },
-    /// A generic message for all who have an item open.
+    /// A generic message for all clients that have an item open.
     Generic {
-        /// Which.
+        /// The item.
         item: ItemName,
         /// The message.
         message: Box<[u8]>,
@@ -168,7 +168,7 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// Bytes that it takes while it waits.
+    /// Returns the size of the answer in a queue, in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let (name, message) = match self {

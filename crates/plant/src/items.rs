@@ -3,16 +3,16 @@
 use std::collections::HashMap;
 use std::fmt;
 
-/// The number of an item in its plant, whatever its service, from 1; 0 stands for no item: the channel as a whole. An item
-/// of the feeds has it for good; that of a provider's item may be another's after a tick that says so
-/// ([`Flags::LAST`](crate::tick::Flags::LAST)).
+/// The number of an item in its plant, across services, from 1; 0 stands for no item: the channel as a whole. The number of a feeds' item is
+/// permanent; the number of a provider's item can be reused after a tick with
+/// [`Flags::LAST`](crate::tick::Flags::LAST).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ItemId(pub u32);
 
-/// A plant, or what of it is no service's own, has as many items as its limit allows; the next new one is refused.
+/// The error for a new item when the plant, or the part of it that is not reserved, has reached its item limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooManyItems {
-    /// The limit that is reached.
+    /// The limit that was reached.
     pub limit: usize,
 }
 
@@ -24,12 +24,12 @@ impl fmt::Display for TooManyItems {
 
 impl std::error::Error for TooManyItems {}
 
-/// Who names an item first, and so takes one of the plant's places.
+/// The source that names an item first, and so takes one of the plant's places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ItemSource {
-    /// A channel of the feeds' service, by its number: a feed, or what kdb+ clients publish.
+    /// A channel of the feeds' service, by number: a feed, or rows of kdb+ clients.
     Channel(u16),
-    /// A service of providers, by its number.
+    /// A service of providers, by number.
     Service(u16),
 }
 
@@ -41,7 +41,7 @@ struct Share {
     used: usize,
 }
 
-/// Numbers names, each within its service. Bounded: a hostile source cannot make it grow past its limit.
+/// The numbers of item names, by service. Bounded: a hostile source cannot exceed the limit.
 #[derive(Debug)]
 pub struct Items {
     /// By number; `None` where the number is free.
@@ -73,7 +73,7 @@ struct Entry {
 const NO_SHARE: u16 = u16::MAX;
 
 impl Items {
-    /// Room for `limit` items; memory is taken as they come.
+    /// Creates a table with capacity for `limit` items; memory is allocated as items are added.
     #[must_use]
     pub fn new(limit: usize) -> Self {
         let limit = limit.min(u32::MAX as usize - 1);
@@ -81,15 +81,15 @@ impl Items {
         Self { names, free, services, limit, reserved: None, of_others: 0, shares: Vec::new(), share: 0 }
     }
 
-    /// Keeps `places` of the limit for one service, whose numbers are for good: whoever names items of other services would
-    /// leave it none. It may have those too that the others do not take.
+    /// Reserves `places` of the limit for one service with permanent numbers, so that names of other services cannot use them up. The service
+    /// may also use places that the others leave free.
     #[must_use]
     pub fn reserve(self, service: u16, places: usize) -> Self {
         Self { reserved: Some((service, places)), ..self }
     }
 
-    /// Keeps `places` of the limit for each of these sources: however many names one of them makes up, the others have theirs. What is
-    /// left is for whoever comes first. Places beyond the limit, and sources beyond 65,000, are not kept.
+    /// Reserves `places` of the limit for each of these sources, so that one source with many names cannot use them up. The remaining places are
+    /// first come, first served. Places beyond the limit, and sources beyond 65,000, are not reserved.
     #[must_use]
     pub fn share(self, sources: impl IntoIterator<Item = ItemSource>, places: usize) -> Self {
         let shares = sources.into_iter().take(usize::from(NO_SHARE)).map(|source| Share { source, used: 0 });
@@ -98,7 +98,7 @@ impl Items {
         Self { shares, share, ..self }
     }
 
-    /// The number of `name` in a service, given now if it is new. No other item of any service has it.
+    /// Returns the number of `name` in a service; assigns one if the name is new. Numbers are unique across services.
     ///
     /// # Errors
     /// [`TooManyItems`] if it is new and the limit is reached, or what of it is not [reserved](Self::reserve) for another
@@ -107,7 +107,7 @@ impl Items {
         self.id_by(ItemSource::Service(service), service, name)
     }
 
-    /// The same, where a source names the item that is not the service itself.
+    /// Does the same as [`Self::id`] for an item that is named by a source other than the service itself.
     ///
     /// # Errors
     /// As [`id`](Self::id).
@@ -176,20 +176,20 @@ impl Items {
         self.free.push(id);
     }
 
-    /// The number of a name that has one.
+    /// Returns the number of a name that already has one.
     #[must_use]
     pub fn find(&self, service: u16, name: &str) -> Option<ItemId> {
         let (_, ids) = self.services.iter().find(|(known, _)| *known == service)?;
         ids.get(name).copied()
     }
 
-    /// The name of an item.
+    /// Returns the name of an item.
     #[must_use]
     pub fn name(&self, id: ItemId) -> Option<&str> {
         self.entry(id).map(|entry| &*entry.name)
     }
 
-    /// The service of an item.
+    /// Returns the service of an item.
     #[must_use]
     pub fn service(&self, id: ItemId) -> Option<u16> {
         self.entry(id).map(|entry| entry.service)
@@ -199,13 +199,13 @@ impl Items {
         self.names.get((id.0 as usize).checked_sub(1)?)?.as_ref()
     }
 
-    /// How many items there are, in all services.
+    /// Returns the number of items in all services.
     #[must_use]
     pub fn len(&self) -> usize {
         self.names.len() - self.free.len()
     }
 
-    /// Whether there are none.
+    /// Returns `true` if there are no items.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -1,16 +1,16 @@
-//! The plant: one thread gives every message its place in one sequence and puts it on the ring.
+//! The plant: one thread gives every message its place in one sequence and publishes it on the ring.
 //!
 //! * [`tick`] is the record that every consumer of the plant reads: a 64-byte header, the item's name, an RWF message.
 //! * [`Items`] numbers the items of all services.
-//! * [`Sequencer`] gives the next [`Seq`], writes the tick in place, and hands it to a [`Publish`].
+//! * [`Sequencer`] assigns the next [`Seq`], writes the tick in place, and passes it to a [`Publish`].
 //! * [`cache`] keeps every item's image: the fold of its refreshes and updates.
-//! * [`demand`] is what clients want of the sources, and what those answer one client alone.
-//! * [`sources`] is what OMM providers publish, as ticks.
-//! * [`rows`] are what kdb+ clients publish, as ticks.
-//! * [`Channel`] is the whole path of one feed: lines, arbitration, decoding, books, ticks.
+//! * [`demand`] contains the clients' demands on the sources, and the answers of a source to one client alone.
+//! * [`sources`] turns the messages of OMM providers into ticks.
+//! * [`rows`] turns the rows of kdb+ clients into ticks.
+//! * [`Channel`] is the complete path of one feed: lines, arbitration, decoding, books, ticks.
 //!
-//! Time comes in as an argument ([`Time`]) and ticks go out through a trait, so that a plant can run on a simulated
-//! clock with a simulated ring.
+//! Time is an argument ([`Time`]) and ticks go out through a trait, so that a plant can run on a simulated clock with a simulated
+//! ring.
 //!
 //! ```
 //! use tapeline_measure::Nanos;

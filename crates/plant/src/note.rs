@@ -1,4 +1,4 @@
-//! What a plant tells its readers about itself, beside the ticks: its clock and its losses, in the ring's note.
+//! The plant's information about itself in the ring's note: its clock and its losses.
 
 use tapeline_measure::Calibration;
 
@@ -7,15 +7,15 @@ use crate::State;
 /// The plant's note: rewritten about once a second, read by any subscriber.
 #[derive(Clone, Copy, Debug)]
 pub struct Note {
-    /// The clock that stamped the ticks: a reader on the same host that uses it too compares without error.
+    /// The clock of the time stamps: a reader on the same host that uses this clock compares without error.
     pub calibration: Calibration,
-    /// Feed messages so far, each counted once however many lines carried it.
+    /// Feed messages so far, each counted once across lines.
     pub messages: u64,
-    /// Feed messages that never came, on any line.
+    /// Feed messages that were lost on all lines.
     pub missing: u64,
     /// Datagrams that the kernel dropped because the socket's buffer was full.
     pub kernel_drops: u64,
-    /// The state of the feed that is worst off: live only where all are.
+    /// The state of the feed in the worst state: live only if all are live.
     pub state: State,
 }
 
@@ -26,7 +26,7 @@ const LAYOUT: u64 = u64::from_le_bytes(*b"plant-02");
 const DROPS: u64 = (1 << 56) - 1;
 
 impl Note {
-    /// The state that is said of several feeds: the worst of theirs, where silence is worse than what is being mended.
+    /// Returns the worst of several states; stale is worse than recovering.
     #[must_use]
     pub fn worst(states: impl IntoIterator<Item = State>) -> State {
         let badness = |state: &State| match state {
@@ -38,7 +38,7 @@ impl Note {
         states.into_iter().max_by_key(badness).unwrap_or_default()
     }
 
-    /// The note as the ring keeps it.
+    /// Returns the note in the form of the ring.
     #[must_use]
     pub fn to_words(&self) -> [u64; 8] {
         let [a, b, c, d] = self.calibration.to_words();
@@ -46,7 +46,7 @@ impl Note {
         [a, b, c, d, self.messages, self.missing, drops | (self.state as u64) << DROPS.count_ones(), LAYOUT]
     }
 
-    /// Reads a note; `None` if the ring's publisher is no plant or has not written one yet.
+    /// Reads a note; `None` if the ring's publisher is not a plant or has not written a note yet.
     #[must_use]
     pub fn from_words(words: [u64; 8]) -> Option<Self> {
         let [a, b, c, d, messages, missing, drops, layout] = words;

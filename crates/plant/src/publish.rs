@@ -5,21 +5,21 @@ use std::time::Duration;
 
 use tapeline_measure::monotonic_ns;
 
-/// Why a tick was not published.
+/// The reason why a tick was not published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refused {
-    /// The plant is stopping, and no reader made room in time.
+    /// The plant is stopping, and no reader freed capacity in time.
     Stopping,
-    /// The plant's journal could not be written, and nothing is to be published that is not kept.
+    /// The plant's journal could not be written, and only durable ticks may be published.
     NotKept,
-    /// The name of the plant's ring was removed, and the plant is not to go on without it.
+    /// The name of the plant's ring was removed, and the plant is set to stop in that case.
     NameRemoved,
-    /// The tick is longer than anything that the ring takes.
+    /// The tick exceeds the maximum size of the ring.
     TooLong {
         /// Bytes of the tick.
         len: usize,
-        /// Bytes that are taken at most.
+        /// The maximum in bytes.
         max: usize,
     },
 }
@@ -41,16 +41,16 @@ impl fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
-/// A place that takes ticks in order: the ring, or a stand-in in a simulated plant.
+/// A destination of ticks in order: the ring, or a substitute in a simulated plant.
 pub trait Publish {
-    /// Claims `len` bytes, lets `fill` write a tick into them, and makes as many visible as `fill` says.
+    /// Claims `len` bytes, lets `fill` write a tick into them, and makes visible as many as `fill` returns.
     ///
     /// # Errors
     /// [`Refused`]; then nothing is visible. A `fill` that claims to have written more than `len` is refused too.
     fn publish(&mut self, len: usize, fill: impl FnOnce(&mut [u8]) -> usize) -> Result<(), Refused>;
 
-    /// Publishes ticks of these lengths, one behind the other: `fill` writes all of each, by its place among them. Where there is a
-    /// ring they become visible together.
+    /// Publishes ticks of these lengths in order: `fill` writes each of them completely, by its index. On a ring the ticks become visible
+    /// together.
     ///
     /// # Errors
     /// [`Refused`], and for [`Refused::TooLong`] nothing is visible.
@@ -68,11 +68,11 @@ pub trait Publish {
     }
 }
 
-/// Asked about ten times a second while the ring is full, with how long it has been full: whether to go on waiting.
+/// A callback that is called about ten times a second while the ring is full, with the time since it is full. `true` means to keep waiting.
 pub type OnStall = Box<dyn FnMut(&mut tapeline_ring::Publisher, Duration) -> bool + Send>;
 
-/// Publishes to a ring, and waits for room while it is full: the ring loses nothing, so its slowest subscriber holds
-/// the plant back. How often and how long is counted, and the caller is asked meanwhile whether to go on.
+/// A publisher to a ring that waits while the ring is full: the ring loses nothing, so its slowest subscriber puts back pressure on the
+/// plant. Counts the waits and their time, and asks the callback meanwhile whether to continue.
 pub struct RingPublish {
     ring: tapeline_ring::Publisher,
     on_stall: OnStall,
@@ -81,30 +81,30 @@ pub struct RingPublish {
 }
 
 impl RingPublish {
-    /// Publishes to `ring`.
+    /// Creates a publisher to `ring`.
     #[must_use]
     pub fn new(ring: tapeline_ring::Publisher, on_stall: OnStall) -> Self {
         Self { ring, on_stall, stalls: 0, stalled_ns: 0 }
     }
 
-    /// How often a tick found the ring full and had to wait.
+    /// Returns the number of ticks that had to wait for a full ring.
     #[must_use]
     pub fn stalls(&self) -> u64 {
         self.stalls
     }
 
-    /// How long ticks have waited for room, all together, in ns.
+    /// Returns the total time that ticks have waited for capacity, in ns.
     #[must_use]
     pub fn stalled_ns(&self) -> u64 {
         self.stalled_ns
     }
 
-    /// The ring itself.
+    /// Returns the ring.
     pub fn ring(&mut self) -> &mut tapeline_ring::Publisher {
         &mut self.ring
     }
 
-    /// Ends publishing: subscribers read what is left and are told.
+    /// Ends publishing: subscribers read the remaining ticks and then get the end.
     ///
     /// # Errors
     /// If the ring's name cannot be removed.

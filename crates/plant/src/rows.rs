@@ -1,8 +1,9 @@
 //! Rows that a publisher sends together, as ticks that become visible together.
 //!
-//! Whoever takes rows writes an [`Update`] of them; the plant's thread makes a tick of each, with its own sequence and the row itself
-//! as source, and commits all of them at once. All ticks of an update have its number, from 1 on, as [`feed_seq`](crate::tick::Header::feed_seq),
-//! and the last one [says so](Flags::LAST_ROW): one that takes much of the ring comes in parts, and a reader is to know when it has all.
+//! The receiver of rows writes an [`Update`] of them. The plant's thread makes a tick of each row, with its own sequence and the row itself as
+//! source, and commits all ticks at once. All ticks of an update carry its number, from 1, as
+//! [`feed_seq`](crate::tick::Header::feed_seq), and the last tick is [marked](Flags::LAST_ROW): an update that takes much of the ring comes in
+//! parts, and a reader must know when it is complete.
 
 use tapeline_measure::Nanos;
 use tapeline_omm::rwf::{self, DataType, Domain, RefreshHeader, State as ItemState, UpdateType, flags};
@@ -24,7 +25,7 @@ pub struct Update {
     arrived: Nanos,
 }
 
-/// A row of an update that no tick can hold.
+/// The error for a row that does not fit in a tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLong;
 
@@ -40,7 +41,7 @@ pub struct Row<'a> {
 }
 
 impl Update {
-    /// Empties it, for rows that have arrived now. Its memory is kept.
+    /// Empties the update, for rows that have arrived now. Keeps its memory.
     pub fn begin(&mut self, arrived: Nanos) {
         self.bytes.clear();
         (self.rows, self.arrived) = (0, arrived);
@@ -65,38 +66,38 @@ impl Update {
         Ok(())
     }
 
-    /// How many rows there are.
+    /// Returns the number of rows.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.rows
     }
 
-    /// Whether there are none.
+    /// Returns `true` if there are no rows.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.rows == 0
     }
 
-    /// Bytes that they take.
+    /// Returns the size of the rows in bytes.
     #[must_use]
     pub const fn bytes(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Bytes of memory that it keeps for them.
+    /// Returns the size of the allocated memory in bytes.
     #[must_use]
     pub const fn capacity(&self) -> usize {
         self.bytes.capacity()
     }
 
-    /// The rows in turn.
+    /// Returns the rows in order.
     #[must_use]
     pub fn rows(&self) -> Rows<'_> {
         Rows(&self.bytes)
     }
 }
 
-/// The rows of an update, in turn.
+/// An iterator over the rows of an update.
 #[derive(Clone, Debug)]
 pub struct Rows<'a>(&'a [u8]);
 
@@ -115,18 +116,18 @@ impl<'a> Iterator for Rows<'a> {
     }
 }
 
-/// What became of updates.
+/// The counters of a [`RowChannel`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RowCounters {
-    /// Updates that were published.
+    /// Published updates.
     pub updates: u64,
-    /// Their rows, each a tick.
+    /// Rows of those updates, each a tick.
     pub rows: u64,
-    /// Rows whose item found no place among the plant's: they are of no item.
+    /// Rows without an item, because the plant has no place for it.
     pub items_refused: u64,
 }
 
-/// The channel of rows: from updates to ticks.
+/// The channel of rows, which turns updates into ticks.
 #[derive(Debug)]
 pub struct RowChannel {
     number: u16,
@@ -140,7 +141,7 @@ pub struct RowChannel {
 }
 
 impl RowChannel {
-    /// The channel of this number in the plant.
+    /// Creates the channel with this number in the plant.
     #[must_use]
     pub fn new(number: u16) -> Self {
         let mut room = [0; 64];
@@ -172,13 +173,13 @@ impl RowChannel {
         Ok(())
     }
 
-    /// Bytes at most that name, fields and source of a row have together, where a tick has so many at most.
+    /// Returns the maximum total size of name, fields and source of a row in bytes, for a maximum tick size of `most_tick` bytes.
     #[must_use]
     pub fn most_row(&self, most_tick: usize) -> usize {
         most_tick.saturating_sub(HEADER_BYTES + self.refresh.len().max(self.update.len()))
     }
 
-    /// Publishes the rows of an update. An item's first is its image. Allocates for new items alone.
+    /// Publishes the rows of an update. The first row of an item is its image. Allocates only for new items.
     ///
     /// # Errors
     /// As [`Sequencer::tick`]: none is published with a row that is longer than [`most_row`](Self::most_row).
@@ -236,7 +237,7 @@ impl RowChannel {
         Ok(())
     }
 
-    /// What became of them so far.
+    /// Returns the counters.
     #[must_use]
     pub const fn counters(&self) -> RowCounters {
         self.counters

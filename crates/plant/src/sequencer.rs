@@ -1,4 +1,4 @@
-//! One sequence for everything that the plant says.
+//! One sequence for all ticks of the plant.
 
 use tapeline_feed::draft::Draft;
 use tapeline_feed::nbbo::{Market, Nbbo};
@@ -10,13 +10,13 @@ use crate::publish::{Publish, Refused};
 use crate::tick::{Flags, HEADER_BYTES, Header, Kind, MAX_NAME_BYTES};
 use crate::{ItemId, ItemSource, Items, State, TooManyItems};
 
-/// A tick's place in the plant's sequence: the first is 1, none is left out.
+/// A tick's place in the plant's sequence: the first is 1, no number is skipped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Seq(pub u64);
 
-/// The time, as an argument: a real clock in a real plant, a made one in a simulated plant.
+/// The clock, as an argument: a real one in a real plant, a simulated one in a simulated plant.
 pub trait Time {
-    /// Now, in ns since 1970 UTC.
+    /// Returns the current time in ns since 1970 UTC.
     fn now(&self) -> Nanos;
 }
 
@@ -26,35 +26,35 @@ impl Time for Clock {
     }
 }
 
-/// When a message happened, arrived and was understood.
+/// The times at which a message happened, arrived and was decoded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamps {
-    /// When it happened, as the exchange says.
+    /// The time of the event, as stated by the exchange.
     pub event: Nanos,
-    /// When its datagram arrived.
+    /// The arrival time of the datagram.
     pub wire: Nanos,
-    /// When it was decoded.
+    /// The time of decoding.
     pub decoded: Nanos,
 }
 
-/// Where a tick comes from.
+/// The origin of a tick.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Origin<'a> {
-    /// The service's number in the plant; `None` for that of its feeds.
+    /// The service's number in the plant; `None` for the service of the feeds.
     pub service: Option<u16>,
     /// The channel's number in the plant.
     pub channel: u16,
     /// The channel's state.
     pub state: State,
-    /// The item, 0 for the channel as a whole.
+    /// The item; 0 for the channel as a whole.
     pub item: ItemId,
-    /// The item's name; longer ones than [`MAX_NAME_BYTES`] are cut at a character.
+    /// The item's name; cut at a character if longer than [`MAX_NAME_BYTES`].
     pub name: &'a str,
-    /// The feed's sequence, 0 where there is none.
+    /// The feed's sequence; 0 if there is none.
     pub feed_seq: u64,
     /// The first byte of the feed's message.
     pub source_type: u8,
-    /// The feed's message, where every message is published; else empty.
+    /// The feed's message if every message is published; else empty.
     pub source: &'a [u8],
 }
 
@@ -93,7 +93,7 @@ pub(crate) enum Standing {
     New,
 }
 
-/// Gives every tick the next number and writes it, once, where readers will see it.
+/// A sequencer that gives every tick the next number and writes it once, where readers will see it.
 #[derive(Debug)]
 pub struct Sequencer<P> {
     publish: P,
@@ -107,22 +107,23 @@ pub struct Sequencer<P> {
 }
 
 impl<P: Publish> Sequencer<P> {
-    /// The most bytes that the RWF message of a feed's tick may take.
+    /// The maximum size of the RWF message in a feed's tick, in bytes.
     pub const MAX_BODY_BYTES: usize = 512;
 
-    /// Ticks go to `publish`, those of feeds as `service`'s; the first one gets sequence 1, unless it goes on [after](Self::after) others.
+    /// Creates a sequencer that passes ticks to `publish`, those of feeds under `service`. The first tick gets sequence 1, unless
+    /// [`after`](Self::after) sets another.
     pub fn new(service: u16, items: Items, publish: P) -> Self {
         Self { publish, items, service, first: 1, next: 1, consolidation: None, lens: Vec::new() }
     }
 
-    /// The first tick gets the sequence behind this one: a plant goes on where another ended.
+    /// Sets the last sequence in use: the first tick gets the next one, so that a plant continues where another ended.
     #[must_use]
     pub fn after(self, last: Seq) -> Self {
         let first = last.0 + 1;
         Self { first, next: first, ..self }
     }
 
-    /// The number of an item of the feeds' service, given now if it is new.
+    /// Returns the number of an item of the feeds' service; assigns one if the item is new.
     ///
     /// # Errors
     /// [`TooManyItems`] if it is new and the plant is full.
@@ -144,7 +145,7 @@ impl<P: Publish> Sequencer<P> {
         self.items.find(self.service, name)
     }
 
-    /// The same in any service.
+    /// Does the same as [`Self::item`] for an item of any service.
     ///
     /// # Errors
     /// [`TooManyItems`] if it is new and the plant is full.
@@ -152,7 +153,7 @@ impl<P: Publish> Sequencer<P> {
         self.items.id(service, name)
     }
 
-    /// Publishes the last tick of a provider's item, whose flags say so, and frees its number: no other tick comes between.
+    /// Publishes the last tick of a provider's item, with [`Flags::LAST`], and frees its number; no other tick comes between.
     ///
     /// # Errors
     /// As [`tick_up_to`](Self::tick_up_to); the item then keeps its number.
@@ -171,13 +172,13 @@ impl<P: Publish> Sequencer<P> {
         Ok(seq)
     }
 
-    /// The items that have been numbered.
+    /// Returns the numbered items.
     pub fn items(&self) -> &Items {
         &self.items
     }
 
-    /// Publishes one tick. `write_body` fills the RWF message and returns its length; it is given
-    /// [`Sequencer::MAX_BODY_BYTES`]. The `sequenced` stamp is taken last, just before readers can see the tick.
+    /// Publishes one tick. `write_body` fills the RWF message and returns its length; its buffer has
+    /// [`Sequencer::MAX_BODY_BYTES`]. The `sequenced` time stamp is taken last, just before readers can see the tick.
     ///
     /// Costs a claim, a copy of name and source, one clock read and a commit; no allocation, no system call.
     ///
@@ -196,7 +197,7 @@ impl<P: Publish> Sequencer<P> {
         self.tick_up_to(Self::MAX_BODY_BYTES, (kind, flags), origin, stamps, time, write_body)
     }
 
-    /// The same with an RWF message of up to `most_body` bytes: what OMM providers send may have any length.
+    /// Does the same as [`Self::tick`] for an RWF message of up to `most_body` bytes: messages of OMM providers may have any length.
     ///
     /// # Errors
     /// As [`tick`](Self::tick): [`Refused::TooLong`] where the ring takes no such tick.
@@ -268,12 +269,12 @@ impl<P: Publish> Sequencer<P> {
         Ok(())
     }
 
-    /// From now on the best bid and offer over several channels is published too.
+    /// Starts publishing the best bid and offer over several channels.
     pub fn consolidate(&mut self, settings: &ConsolidationSettings) {
         self.consolidation = Some(Box::new(Consolidation::new(settings)));
     }
 
-    /// The best bids and offers, where they are published.
+    /// Returns the consolidation, if best bids and offers are published.
     #[must_use]
     pub fn consolidation(&self) -> Option<&Consolidation> {
         self.consolidation.as_deref()
@@ -376,17 +377,17 @@ impl<P: Publish> Sequencer<P> {
         done
     }
 
-    /// How many ticks have been published.
+    /// Returns the number of published ticks.
     pub fn published(&self) -> u64 {
         self.next - self.first
     }
 
-    /// What the ticks go to.
+    /// Returns the publisher of the ticks.
     pub fn publisher(&mut self) -> &mut P {
         &mut self.publish
     }
 
-    /// Ends sequencing and gives back what the ticks went to.
+    /// Ends sequencing and returns the publisher of the ticks.
     pub fn into_publisher(self) -> P {
         self.publish
     }

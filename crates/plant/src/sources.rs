@@ -1,24 +1,24 @@
-//! The plant's sources that speak OMM: what they publish enters the plant's one sequence, as feeds do.
+//! The plant's OMM sources: their messages enter the plant's one sequence, like those of feeds.
 //!
-//! Non-interactive (NI) providers connect to the plant and publish; the plant logs in to interactive providers and opens an
-//! item when somebody wants it ([`Demand::Open`]). What either says of an item becomes a tick: the message as it came, but
-//! with stream id 0 and, in its key, the plant's number of the service. What is not market data comes back as
-//! an [`Answer`]: receipts, streams that are one client's alone, word that there is no such item.
+//! Non-interactive (NI) providers connect to the plant and publish. The plant logs in to interactive providers and opens an item on demand
+//! ([`Demand::Open`]). Each message of an item becomes a tick: the message unchanged, except for stream id 0 and, in its key, the plant's
+//! number of the service. Everything that is not market data (receipts, private streams of one client, a status that an item does not exist)
+//! comes back as an [`Answer`].
 //!
-//! What is said of a service is a tick of [`Kind::Status`](crate::tick::Kind::Status) of item 0 with the service's number: an
-//! RWF update of domain SOURCE with one entry, of the parts that changed. A service is down until a source is up.
+//! A change of a service is a tick of [`Kind::Status`](crate::tick::Kind::Status) of item 0 with the service's number: an
+//! RWF update of domain SOURCE with one entry, with the parts that changed. A service is down until a source is up.
 //!
-//! | what | the items | the service |
+//! | event | the items | the service |
 //! |---|---|---|
-//! | the source goes, another is there | suspect, then images of the other's | goes on, as the other has it |
-//! | a publisher of a [merged](Sharing::Merge) service goes | images of the next that has each; suspect where nobody has | goes on while anybody is up |
-//! | the source goes, there is no other | suspect | down |
-//! | a source comes (back) | images | up |
-//! | an item's message is longer than the ring takes | that one is suspect until its next image | – |
+//! | the source disconnects, another is up | suspect, then images of the other | continues, with the other's data |
+//! | a publisher of a [merged](Sharing::Merge) service disconnects | images of each item's next publisher, else suspect | up while any publisher is |
+//! | the source disconnects, there is no other | suspect | down |
+//! | a source connects or reconnects | images | up |
+//! | an item's message exceeds the maximum of the ring | this item is suspect until its next image | – |
 //!
-//! A [`Sources`] is a machine without I/O: messages, time and room go in, messages go out through [`Outlets`], ticks through the
-//! [`Sequencer`], and what is to be done besides is taken as data: [`Wish`], [`Note`], [`Answer`]. Everything has a limit
-//! ([`Settings`]). Whatever a source sends, nobody waits for it, and it harms no other.
+//! [`Sources`] does no I/O: messages, time and capacity go in, messages go out through [`Outlets`], ticks through the
+//! [`Sequencer`]. All other output is taken as data: [`Wish`], [`Note`], [`Answer`]. Everything has a limit
+//! ([`Settings`]). No message of a source can block the plant or harm another source.
 
 mod demanded;
 mod note;
@@ -69,7 +69,7 @@ const MOST_MALFORMED: u64 = 1_000;
 /// How long a non-interactive provider has for its login where too many have none, ns.
 const STRANGE_NS: u64 = 1_000_000_000;
 
-/// All sources of a plant. See the [module](self).
+/// The sources of a plant. See the [module](self).
 #[derive(Debug)]
 pub struct Sources {
     links: BTreeMap<LinkId, Link>,
@@ -151,7 +151,7 @@ struct Taking<'a, P, T> {
 }
 
 impl Sources {
-    /// Nobody is connected, every service is down.
+    /// Creates the sources without connections; every service is down.
     ///
     /// # Errors
     /// A login that no message can hold.
@@ -186,7 +186,7 @@ impl Sources {
         Ok(Self { links, next_link, desk })
     }
 
-    /// Says of each service that it is there, and down. To be called once, before all else.
+    /// Publishes each service as present, and down. Call it once, before everything else.
     ///
     /// # Errors
     /// As [`message`](Self::message).
@@ -200,7 +200,7 @@ impl Sources {
         Ok(())
     }
 
-    /// A non-interactive provider has connected.
+    /// Opens a link for a non-interactive provider that has connected.
     pub fn open(&mut self, now: Nanos) -> LinkId {
         let id = LinkId(self.next_link);
         // So many connections are more than a process lives for.
@@ -211,7 +211,7 @@ impl Sources {
         id
     }
 
-    /// The connection to an interactive provider is there.
+    /// Handles a new connection to an interactive provider.
     pub fn connected(&mut self, now: Nanos, link: LinkId, out: &mut dyn Outbox) {
         self.desk.now = now;
         if let Some(Link { role: Role::Provider(consumer), due, .. }) = self.links.get_mut(&link) {
@@ -220,7 +220,7 @@ impl Sources {
         }
     }
 
-    /// Takes one message of a source's.
+    /// Handles one message of a source.
     ///
     /// # Errors
     /// [`Refused::Stopping`]: the plant is to end. What is too long for the ring is not an error.
@@ -236,14 +236,14 @@ impl Sources {
         self.step(now, link, Some(message), out, to, time)
     }
 
-    /// A connection, which had none, has room again.
+    /// Handles a connection that has capacity again.
     pub fn room(&mut self, link: LinkId) {
         if let Some(link) = self.links.get_mut(&link) {
             link.due = Some(self.desk.now);
         }
     }
 
-    /// A connection is over, or could not be had.
+    /// Handles a connection that is closed, or that failed to open.
     ///
     /// # Errors
     /// As [`message`](Self::message).
@@ -283,7 +283,7 @@ impl Sources {
         self.review(link, to, time)
     }
 
-    /// Does what somebody wants of the sources.
+    /// Carries out a demand on the sources.
     ///
     /// # Errors
     /// As [`message`](Self::message).
@@ -299,7 +299,7 @@ impl Sources {
         self.meet(demand, outlets, to, time)
     }
 
-    /// Whoever demanded is gone, and nobody comes after: what is open for clients is closed.
+    /// Closes all items that are open for clients, because the demanding side has gone and has no successor.
     pub fn nobody_demands(&mut self, now: Nanos, items: &Items) {
         self.desk.now = now;
         self.desk.let_go_all_published(items);
@@ -310,7 +310,7 @@ impl Sources {
         self.desk.awaited = Awaited::default();
     }
 
-    /// The plant ends: logs out of the providers. Their connections are to be closed when that is sent.
+    /// Logs out of the providers at the end of the plant. Close their connections when the output is sent.
     pub fn end(&mut self, outlets: &mut impl Outlets) {
         for (id, link) in &mut self.links {
             if let Role::Provider(consumer) = &mut link.role {
@@ -319,8 +319,8 @@ impl Sources {
         }
     }
 
-    /// Does what is due, and sends what is to be sent. To be called after messages and demands, and again at the time that
-    /// comes back.
+    /// Does what is due, and sends queued output. Call it after messages and demands, and again at the time that it
+    /// returns.
     ///
     /// # Errors
     /// As [`message`](Self::message).
@@ -388,48 +388,48 @@ impl Sources {
         Ok(None)
     }
 
-    /// What is to be done with connections. To be asked until there is nothing, after every call.
+    /// Returns the next action on a connection. Call until it returns `None`, after every other call.
     pub fn next_wish(&mut self) -> Option<Wish> {
         self.desk.wishes.pop_front()
     }
 
-    /// An answer to whoever demanded. To be asked until there is none, or no room for it.
+    /// Returns the next answer for the demanding side. Call until it returns `None`, or until the caller's queue is full.
     pub fn next_answer(&mut self) -> Option<Answer> {
         let answer = self.desk.answers.pop_front()?;
         self.desk.answer_bytes -= answer.bytes();
         Some(answer)
     }
 
-    /// Something to write down. To be asked until there is nothing.
+    /// Returns the next note to log. Call until it returns `None`.
     pub fn next_note(&mut self) -> Option<Note> {
         self.desk.notes.pop_front()
     }
 
-    /// What happened so far.
+    /// Returns the counters.
     #[must_use]
     pub const fn counters(&self) -> &Counters {
         &self.desk.counters
     }
 
-    /// Services of providers, each with whether a source is up.
+    /// Returns the services of providers, each with `true` if a source is up.
     pub fn services(&self) -> impl Iterator<Item = (&str, bool)> {
         let services = self.desk.services.iter().filter(|service| !service.is_of_feeds());
         services.map(|service| (service.name(), service.is_up()))
     }
 
-    /// Services that are published, each with how many of its items nobody serves any more: those who published them are gone.
+    /// Returns the published services, each with the number of its items without a source, because their publishers have disconnected.
     pub fn unserved(&self) -> impl Iterator<Item = (&str, usize)> {
         let services = self.desk.services.iter().enumerate().filter(|(_, service)| service.is_published());
         services.map(|(place, service)| (service.name(), self.desk.serving.unserved(place)))
     }
 
-    /// What a source says of its services: nothing as long as it is not there.
+    /// Returns the directory of a source; `None` if the source is not connected.
     #[must_use]
     pub fn directory(&self, link: LinkId) -> Option<&Directory> {
         self.links.get(&link).map(Link::directory)
     }
 
-    /// Items of interactive providers that are open.
+    /// Returns the number of open items of interactive providers.
     #[must_use]
     pub fn open_items(&self) -> usize {
         self.desk.requests.len()

@@ -1,4 +1,4 @@
-//! The state of a channel: whether what its subscribers see is the feed as it is.
+//! The state of a channel: whether its subscribers see the feed complete and current.
 //!
 //! ```text
 //!             quiet        hole         whole
@@ -7,23 +7,23 @@
 //! recovering  stale        recovering   live
 //! stale       stale        recovering   live
 //! ```
-//! Quiet: no line has been heard of, heartbeats included, for longer than the feed is given. Hole: messages are missing
-//! and recovery is at work. Whole: neither. What has never been heard of does not fall silent.
+//! Quiet: no line has received anything, heartbeats included, for longer than the set time. Hole: messages are missing and recovery is in
+//! progress. Whole: neither. A channel that has never received anything cannot become quiet.
 
 use std::fmt;
 
-/// Whether a channel's data is the feed's.
+/// The state of a channel's data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum State {
-    /// Nothing has come yet.
+    /// Nothing has been received yet.
     #[default]
     Initial = 0,
-    /// Everything has come, or has been declared lost.
+    /// All messages have been received, or have been declared lost.
     Live = 1,
-    /// Messages are missing; what follows them waits while they are asked for. Data is suspect.
+    /// Messages are missing; later messages wait while the missing ones are requested. Data is suspect.
     Recovering = 2,
-    /// No line says anything. Data is suspect.
+    /// No line receives anything. Data is suspect.
     Stale = 3,
 }
 
@@ -50,10 +50,10 @@ const NEXT: [[State; 3]; 4] = {
 };
 
 impl State {
-    /// Every state.
+    /// All states.
     pub const ALL: [Self; 4] = [Self::Initial, Self::Live, Self::Recovering, Self::Stale];
 
-    /// The state's name.
+    /// Returns the state's name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -64,7 +64,7 @@ impl State {
         }
     }
 
-    /// The state of a number, as ticks and notes carry it.
+    /// Returns the state of a number in ticks and notes.
     #[must_use]
     pub const fn from_number(number: u8) -> Option<Self> {
         match number {

@@ -1,4 +1,4 @@
-//! The tick: what the plant puts on its ring, one frame a tick.
+//! The tick: the frame that the plant publishes on its ring.
 //!
 //! ```text
 //!  0        64            64+n                    len-s        len
@@ -6,9 +6,9 @@
 //!  │ header │ name (n)    │ RWF message           │ source (s) │
 //!  └────────┴─────────────┴───────────────────────┴────────────┘
 //! ```
-//! The header is little-endian, as the machines are that share a ring. The RWF message has stream id 0: whoever sends
-//! it to a client patches that and copies the rest. The source is the feed's own message, byte for byte, and is there
-//! only when the plant publishes every message.
+//! The header is little-endian, like the machines that share a ring. The RWF message has stream id 0: a sender to a client patches the id
+//! and copies the rest. The source is the feed's own message, byte for byte; it is present only if the plant publishes every
+//! message.
 
 use std::fmt;
 use std::ops::BitOr;
@@ -17,13 +17,13 @@ use tapeline_measure::Nanos;
 
 use crate::{ItemId, Seq, State};
 
-/// Bytes of the header in front of every tick.
+/// The size of the header of every tick, in bytes.
 pub const HEADER_BYTES: usize = 64;
 
-/// The longest name of an item: its length is one byte.
+/// The maximum length of an item name in bytes: its length is one byte.
 pub const MAX_NAME_BYTES: usize = 255;
 
-/// What a tick is, by the number of its RWF message class.
+/// The kind of a tick, by the number of its RWF message class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 #[non_exhaustive]
@@ -47,35 +47,35 @@ impl Kind {
     }
 }
 
-/// In the place of a channel's number: a client of the plant's has posted this of an item of the feeds.
+/// The value in place of a channel number for a post of a client of the plant to an item of the feeds.
 pub const POSTED: u16 = u16::MAX;
 
-/// What more there is to know about a tick, one bit each.
+/// The flags of a tick, one bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flags(pub u8);
 
 impl Flags {
-    /// The feed said that its session is over; no message of it follows.
+    /// The feed has ended its session; no message of the session follows.
     pub const END_OF_SESSION: Self = Self(0x01);
-    /// The feed's messages before this one are missing and will not come: data is suspect.
+    /// The feed's messages before this one are lost; data is suspect.
     pub const GAP: Self = Self(0x02);
-    /// The feed started a new session: sequences and books start again. Also on the blank images that follow.
+    /// The feed started a new session: sequence reset, books empty. Also set on the blank images that follow.
     pub const RESET: Self = Self(0x04);
-    /// The feed's own message stands behind the RWF message; it may be empty.
+    /// The feed's own message follows the RWF message; it may be empty.
     pub const SOURCE: Self = Self(0x08);
 
-    /// The state of the channel is another one now: the header's.
+    /// The state of the channel has changed to that in the header.
     pub const STATE: Self = Self(0x10);
-    /// What the tick says may be wrong, as messages of the session were lost; on a status, also that data is old, as the channel is
+    /// The contents of the tick may be wrong, because messages of the session were lost. On a status also: data is old, because the channel is
     /// recovering or stale. See [`Header::quality`].
     pub const SUSPECT: Self = Self(0x20);
-    /// The item is over, and its number free: the next tick that has it is of another item. Whoever knows items by number
-    /// forgets it here; and whoever misses a tick, those of all items that are not of the feeds.
+    /// The item is over, and its number is free: the next tick with that number is of another item. A reader that knows items by number must
+    /// forget this number here; a reader that misses a tick must forget the numbers of all items that are not of the feeds.
     pub const LAST: Self = Self(0x40);
-    /// The last of the [rows](crate::rows) that a publisher sent together: none of them follows.
+    /// The last of the [rows](crate::rows) that a publisher sent together.
     pub const LAST_ROW: Self = Self(0x80);
 
-    /// Whether all bits of `other` are set.
+    /// Returns `true` if all bits of `other` are set.
     #[must_use]
     pub fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
@@ -92,20 +92,20 @@ impl BitOr for Flags {
     }
 }
 
-/// How far what a tick says can be trusted.
+/// The degree to which the contents of a tick can be trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Quality {
-    /// Every message before it has come, in time.
+    /// All earlier messages arrived in time.
     Good,
-    /// Every message before it has come, some of them by recovery: the values are right, and came late.
+    /// All earlier messages arrived, some by recovery: the values are right, but late.
     Late,
-    /// Messages before it are missing: the values may be wrong.
+    /// Earlier messages are missing: the values may be wrong.
     Unknown,
 }
 
 impl Quality {
-    /// The word in tables and lines.
+    /// Returns the name for tables and output lines.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -119,17 +119,17 @@ impl Quality {
 /// The fixed part of a tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// The plant's own sequence: the first tick is 1, or behind the last one in the plant's journal; none is left out.
+    /// The plant's own sequence: the first tick is 1, or follows the last one in the plant's journal; no number is skipped.
     pub seq: Seq,
-    /// The feed's sequence of the message behind this tick; 0 where there is none.
+    /// The feed's sequence of the message behind this tick; 0 if there is none.
     pub feed_seq: u64,
-    /// When it happened, as the exchange says.
+    /// The time of the event, as stated by the exchange.
     pub event: Nanos,
-    /// When its datagram arrived: the kernel's or the card's stamp, unchanged.
+    /// The arrival time of the datagram: the unchanged time stamp of the kernel or the card.
     pub wire: Nanos,
-    /// When it was decoded and applied to its book.
+    /// The time at which the message was decoded and applied to its book.
     pub decoded: Nanos,
-    /// When the tick was written, just before readers could see it.
+    /// The time at which the tick was written, just before readers could see it.
     pub sequenced: Nanos,
     /// The item within its service; 0 for the channel as a whole.
     pub item: ItemId,
@@ -137,19 +137,19 @@ pub struct Header {
     pub service: u16,
     /// The channel's number in the plant, or [`POSTED`].
     pub channel: u16,
-    /// What the tick is.
+    /// The kind of the tick.
     pub kind: Kind,
-    /// What more there is to know.
+    /// The flags of the tick.
     pub flags: Flags,
-    /// The first byte of the feed's message, which names its type in most protocols; 0 where there is none.
+    /// The first byte of the feed's message, which is the message type in most protocols; 0 if there is none.
     pub source_type: u8,
     /// The state of the channel.
     pub state: State,
 }
 
 impl Header {
-    /// How far the tick's values can be trusted. What comes behind a gap waits until the gap is filled or given up, so a tick that is
-    /// published while its channel is recovering, or stale, lacks nothing unless it is [suspect](Flags::SUSPECT).
+    /// Returns the degree to which the tick's values can be trusted. Messages after a gap wait until the gap is filled or given up, so a tick
+    /// published while its channel is recovering or stale is complete unless it is [suspect](Flags::SUSPECT).
     #[inline]
     #[must_use]
     pub fn quality(&self) -> Quality {
@@ -184,22 +184,22 @@ impl Header {
     }
 }
 
-/// Why a frame is no tick.
+/// The reason why a frame is not a tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Malformed {
-    /// Shorter than the header, or than the header says.
+    /// The frame is shorter than the header, or than the header states.
     Short {
-        /// Bytes that are needed.
+        /// The required number of bytes.
         needed: usize,
-        /// Bytes that are there.
+        /// The actual number of bytes.
         found: usize,
     },
-    /// A kind that this version does not know.
+    /// The kind is unknown to this version.
     UnknownKind(u8),
-    /// A state that this version does not know.
+    /// The state is unknown to this version.
     UnknownState(u8),
-    /// The name is not text.
+    /// The name is not UTF-8.
     Name,
 }
 
@@ -231,12 +231,12 @@ pub struct Tick<'a> {
     pub name: &'a str,
     /// One RWF message with stream id 0.
     pub body: &'a [u8],
-    /// The feed's own message, where the plant publishes every message; else empty.
+    /// The feed's own message if the plant publishes every message; else empty.
     pub source: &'a [u8],
 }
 
 impl<'a> Tick<'a> {
-    /// Takes a frame apart; every length is checked before it is believed.
+    /// Parses a frame; checks every length first.
     ///
     /// # Errors
     /// [`Malformed`] says what is wrong with the frame.
@@ -272,8 +272,8 @@ impl<'a> Tick<'a> {
         Ok(Self { header, name: std::str::from_utf8(name).map_err(|_| Malformed::Name)?, body, source })
     }
 
-    /// Writes it as one frame, behind what is in `out` already: [`parse`](Self::parse) reads it again. A longer name than
-    /// [`MAX_NAME_BYTES`] is cut at a character, a source of more than 65,535 bytes is left out.
+    /// Appends the tick to `out` as one frame, which [`parse`](Self::parse) can read. Cuts a name longer than [`MAX_NAME_BYTES`] at a character,
+    /// and leaves out a source of more than 65,535 bytes.
     pub fn write(&self, out: &mut Vec<u8>) {
         let name = &self.name[..self.name.floor_char_boundary(MAX_NAME_BYTES)];
         let (source, source_len) =

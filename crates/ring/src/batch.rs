@@ -8,10 +8,10 @@ use crate::discipline::{Discipline, Gated};
 use crate::frame::Position;
 use crate::{PublisherOf, Refused};
 
-/// Frames that are claimed one after the other and become visible at once. Dropping the batch aborts all of them.
+/// Frames that are claimed one after the other and become visible together. Dropping the batch aborts all of them.
 ///
-/// The headers of all frames but the first are stored as they are claimed; nobody sees them, because the first is still
-/// zero. [`commit`](Self::commit) stores that one, last.
+/// The headers of all frames but the first are stored when they are claimed. They stay invisible because the first
+/// header is still zero; [`commit`](Self::commit) stores it last.
 #[derive(Debug)]
 #[must_use = "a batch that is not committed is aborted"]
 pub struct Batch<'a, D: Discipline = Gated> {
@@ -31,7 +31,7 @@ impl<'a, D: Discipline> Batch<'a, D> {
         Self { publisher, end, first_len: 0, last: (end, 0), frames: 0 }
     }
 
-    /// Claims the next frame of the batch: `len` bytes, to be written in place.
+    /// Claims the next frame of the batch: `len` bytes, to be filled in place.
     ///
     /// # Errors
     /// As [`PublisherOf::claim`]. What was claimed before can still be committed. A batch that takes nearly the whole
@@ -53,13 +53,13 @@ impl<'a, D: Discipline> Batch<'a, D> {
         Ok(unsafe { self.publisher.memory.body_mut(start, len) })
     }
 
-    /// Frames in the batch.
+    /// Returns the number of frames in the batch.
     #[must_use]
     pub fn frames(&self) -> u64 {
         self.frames
     }
 
-    /// Makes all frames visible at once; gives the first one's position. An empty batch does nothing.
+    /// Makes all frames visible at once and returns the position of the first. An empty batch does nothing.
     #[inline]
     pub fn commit(self) -> Position {
         if self.frames == 0 {

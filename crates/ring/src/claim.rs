@@ -8,10 +8,10 @@ use crate::discipline::{Discipline, Gated};
 use crate::frame::Position;
 use crate::{PublisherOf, Refused};
 
-/// A frame that is claimed and not yet visible: `len` bytes of the ring, to be written in place. Dropping it aborts it.
+/// A claimed frame that is not visible yet: `len` bytes of the ring, to be filled in place. Dropping it aborts it.
 ///
-/// Fill it field by field. A struct built elsewhere and copied in by a vector move costs more than ten times as much,
-/// because the move waits for the stores that built it.
+/// Fill the frame field by field. Copying in a struct built elsewhere costs more than ten times as much, because the
+/// vector move waits for the stores that built the struct.
 #[derive(Debug)]
 #[must_use = "a claim that is not committed is aborted"]
 pub struct Claim<'a, D: Discipline = Gated> {
@@ -28,7 +28,7 @@ impl<'a, D: Discipline> Claim<'a, D> {
         Self { publisher, len, size }
     }
 
-    /// Makes the frame visible; gives its position.
+    /// Makes the frame visible and returns its position.
     #[inline(always)]
     pub fn commit(self) -> Position {
         let Self { publisher, len, size } = self;
@@ -37,7 +37,7 @@ impl<'a, D: Discipline> Claim<'a, D> {
         unsafe { publisher.commit(len, start, size, 1) }
     }
 
-    /// Makes the frame visible with its first `len` bytes alone; the rest of the claim was never there.
+    /// Makes the frame visible with only its first `len` bytes; the rest of the claim is discarded.
     ///
     /// # Errors
     /// [`Refused::TooLong`] if more is asked for than was claimed; then nothing is visible.

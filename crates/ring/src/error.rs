@@ -5,13 +5,12 @@ use std::path::{Path, PathBuf};
 
 use crate::Policy;
 
-/// Why a ring could not be made, joined, looked at or removed. Every error names the segment; what is expected in
-/// normal work (a full ring, an empty one, the end) is not an error but an outcome: see [`Refused`] and
-/// [`Poll`](crate::Poll).
+/// Why a ring could not be created, joined, inspected or removed. Every error names the segment. Expected events (a
+/// full ring, an empty one, the end) are not errors but outcomes: see [`Refused`] and [`Poll`](crate::Poll).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The caller's: a name that cannot be a segment's.
+    /// Caller: an invalid ring name.
     #[error("`{name}` cannot be a ring's name: {why}")]
     BadName {
         /// The name as given.
@@ -19,54 +18,54 @@ pub enum Error {
         /// What is wrong with it.
         why: &'static str,
     },
-    /// The caller's: options that no ring can have.
+    /// Caller: invalid options.
     #[error("a ring cannot have {what} {found}: expected {expected}")]
     BadOptions {
         /// The option.
         what: &'static str,
-        /// Its value.
+        /// The value given.
         found: u64,
-        /// Values that are possible.
+        /// The valid values.
         expected: String,
     },
     /// There is no such ring.
     #[error("there is no ring at {}", path.display())]
     NotFound {
-        /// Where it was looked for.
+        /// The path where the ring was expected.
         path: PathBuf,
     },
-    /// Another publisher holds the ring.
+    /// Another publisher owns the ring.
     #[error("{} has a live publisher, process {pid}", path.display())]
     PublisherAlive {
         /// The segment.
         path: PathBuf,
-        /// The process that publishes.
+        /// The publisher's process id.
         pid: u32,
     },
-    /// The ring is there with another shape than the caller asks for.
+    /// The ring exists with another shape than the caller asks for.
     #[error("{} has {what} {found}, and {wanted} was asked for", path.display())]
     OtherShape {
         /// The segment.
         path: PathBuf,
         /// What differs.
         what: &'static str,
-        /// As the segment has it.
+        /// The segment's value.
         found: u64,
-        /// As the caller wants it.
+        /// The value that the caller asks for.
         wanted: u64,
     },
-    /// The ring is there with the other policy: a gated ring's ends are [`Publisher`](crate::Publisher) and
-    /// [`Subscriber`](crate::Subscriber), a broadcast ring's are in [`broadcast`](crate::broadcast).
+    /// The ring exists with the other policy. The types for a gated ring are [`Publisher`](crate::Publisher) and
+    /// [`Subscriber`](crate::Subscriber), those for a broadcast ring are in [`broadcast`](crate::broadcast).
     #[error("{} is a {found} ring, and a {wanted} one was asked for", path.display())]
     OtherPolicy {
         /// The segment.
         path: PathBuf,
-        /// As the segment has it.
+        /// The segment's policy.
         found: Policy,
-        /// As the caller wants it.
+        /// The policy that the caller asks for.
         wanted: Policy,
     },
-    /// The machine does not give huge pages.
+    /// The machine provides no huge pages.
     #[error("{} cannot be laid on huge pages", path.display())]
     NoHugePages {
         /// The segment.
@@ -74,15 +73,15 @@ pub enum Error {
         /// The system's reason.
         source: io::Error,
     },
-    /// The file is not a ring: something else made it, or cut it.
+    /// The file is not a ring: another program made it, or it was truncated.
     #[error("{} is not a ring: {why}", path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
-        /// What shows it.
+        /// The evidence.
         why: String,
     },
-    /// The segment is a ring of another layout. It is refused, never misread.
+    /// The segment is a ring of another layout version. It is refused, never misread.
     #[error("{} is a ring of layout {found}; this build reads layout {expected}", path.display())]
     Layout {
         /// The segment.
@@ -100,35 +99,35 @@ pub enum Error {
         /// What was found, and what was expected.
         why: String,
     },
-    /// All places for subscribers are taken by live ones.
+    /// All subscriber slots are taken by live subscribers.
     #[error("{} has {slots} subscribers already, which is all that a ring takes", path.display())]
     NoSlot {
         /// The segment.
         path: PathBuf,
-        /// How many places there are.
+        /// The number of slots.
         slots: usize,
     },
-    /// The file system for shared memory is too small.
+    /// The shared-memory file system has too little free space.
     #[error(
         "no room for {}: it needs {wanted} bytes and the file system has {free} of {total} bytes free",
         path.display()
     )]
     NoRoom {
-        /// The segment that was to be made.
+        /// The segment to be created.
         path: PathBuf,
         /// Its size in bytes.
         wanted: u64,
-        /// Free bytes of the file system.
+        /// Free bytes in the file system.
         free: u64,
-        /// All bytes of the file system.
+        /// Total bytes of the file system.
         total: u64,
     },
-    /// The machine's: a system call failed.
+    /// Machine: a system call failed.
     #[error("cannot {what} {}", path.display())]
     System {
         /// The segment.
         path: PathBuf,
-        /// What was tried.
+        /// The operation that failed.
         what: &'static str,
         /// The system's reason.
         source: io::Error,
@@ -141,7 +140,7 @@ impl Error {
         Self::System { path: path.to_owned(), what, source: errno.into() }
     }
 
-    /// What the user can do about it, where something can be said.
+    /// Returns advice for the user, where there is any.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
@@ -187,14 +186,14 @@ impl Error {
     }
 }
 
-/// Why a frame could not be claimed. An outcome, not an error: a publisher decides what to do about back pressure.
+/// Why a frame could not be claimed. An outcome, not an error: the publisher decides how to handle back pressure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[must_use]
 pub enum Refused {
-    /// A registered subscriber has not yet released the room. Nothing is lost by trying again.
+    /// A registered subscriber has not released the space yet. Try again: nothing is lost.
     #[error("the ring is full")]
     Full,
-    /// The frame is longer than the ring's longest.
+    /// The frame is longer than the ring's longest frame.
     #[error("the frame is longer than the ring takes")]
     TooLong,
 }

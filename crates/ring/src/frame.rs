@@ -24,8 +24,8 @@ pub(crate) const EPOCH_MASK: u32 = (1 << 24) - 1;
 const DATA: u64 = 1 << 32;
 const LENGTH_AND_KIND: u64 = (1 << 40) - 1;
 
-/// A place in the stream of a ring: bytes since its first frame, headers and padding included. It only grows, also
-/// over a change of publisher, and is always a multiple of 8.
+/// A position in a ring's stream: bytes since its first frame, headers and padding included. It only grows, also across
+/// a change of publisher, and is always a multiple of 8.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position(pub u64);
 
@@ -105,8 +105,8 @@ pub(crate) fn walk(
     Ok(position)
 }
 
-/// A committed frame: borrowed where it lies in shared memory, or the subscriber's copy of it where the publisher may
-/// write over it. It holds until the next call of [`Subscriber::next`](crate::Subscriber::next).
+/// A committed frame: borrowed in place from shared memory, or the subscriber's copy on a ring where the publisher may
+/// overwrite it. Valid until the next call of [`Subscriber::next`](crate::Subscriber::next).
 #[derive(Clone, Copy)]
 pub struct Frame<'a> {
     pub(crate) bytes: &'a [u8],
@@ -115,29 +115,30 @@ pub struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// Where the frame stands in the ring's stream.
+    /// Returns the frame's position in the ring's stream.
     #[inline]
     #[must_use]
     pub fn position(&self) -> Position {
         self.position
     }
 
-    /// Which publisher wrote it: 1 for the ring's first, one more for each that continued it (modulo 2²⁴).
+    /// Returns the epoch of the publisher that wrote the frame: 1 for the ring's first, one more for each that
+    /// continued it (modulo 2²⁴).
     #[inline]
     #[must_use]
     pub fn epoch(&self) -> u32 {
         self.epoch
     }
 
-    /// The frame's bytes, for as long as the subscriber is borrowed.
+    /// Returns the frame's bytes, for as long as the subscriber is borrowed.
     #[inline]
     #[must_use]
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// Copies the frame to the start of `to`, in 8-byte moves while it is short, and gives the number of bytes copied:
-    /// the frame's length, or `to`'s where that is less.
+    /// Copies the frame to the start of `to`, in 8-byte moves while it is short, and returns the number of bytes
+    /// copied: the length of the frame or of `to`, whichever is less.
     #[inline]
     pub fn copy_to(&self, to: &mut [u8]) -> usize {
         words::copy_out(self.bytes, to)

@@ -32,13 +32,13 @@ pub(crate) const FRAME_SHARE: usize = 4;
 /// Bytes of a huge page, where the processor's next size above the ordinary is that: x86-64, and ARM with 4 KiB pages.
 pub(crate) const HUGE_PAGE: usize = 2 << 20;
 
-/// What happens when a subscriber is slow. Fixed when the ring is made.
+/// The policy for slow subscribers. Fixed when the ring is created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Policy {
-    /// The publisher never passes a registered subscriber: nothing is lost.
+    /// The publisher never overtakes a registered subscriber: nothing is lost.
     Gated,
-    /// The publisher never waits; a subscriber that is passed is told how much it lost.
+    /// The publisher never waits; an overtaken subscriber gets the number of frames that it lost.
     Broadcast,
 }
 
@@ -51,14 +51,14 @@ impl fmt::Display for Policy {
     }
 }
 
-/// How frames lie in the data area. Fixed when the ring is made.
+/// The placement of frames in the data area. Fixed when the ring is created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Framing {
-    /// One after the other, each aligned to 8 bytes behind an 8-byte header: the most messages a second.
+    /// Frames follow each other, each aligned to 8 bytes behind an 8-byte header: the highest throughput.
     Packed,
-    /// Each on cache lines of its own, which are cleared ahead once the frame before is out: the least latency where
-    /// messages come every 100 ns or faster, and more room for each.
+    /// Each frame has cache lines of its own, cleared ahead once the previous frame is committed: the lowest latency
+    /// where messages come every 100 ns or faster, at the cost of more space per frame.
     Lines,
 }
 

@@ -1,9 +1,9 @@
-//! A ring in shared memory: one publisher, up to 64 subscribers in any number of processes, nothing lost.
+//! A ring buffer in shared memory: one publisher, up to 64 subscribers in any number of processes, no loss.
 //!
 //! A [`Publisher`] claims frames of any length, fills them in place and commits them. A [`Subscriber`] borrows each
-//! frame where it lies. A registered subscriber is never passed: a full ring refuses the claim. A subscriber that dies
-//! is noticed by a lock that the kernel drops, and no longer counts. A publisher that dies is followed by one that
-//! continues the same ring, and the subscribers keep their places.
+//! frame in place. The publisher never overtakes a registered subscriber: when the ring is full, the claim is refused.
+//! The kernel drops a subscriber's lock when its process dies, and a dead subscriber no longer blocks the publisher.
+//! When a publisher dies, the next one continues the same ring, and the subscribers keep their positions.
 //!
 //! ```
 //! use tapeline_ring::{Name, Options, Poll, Publisher, Start, Subscriber, Wait};
@@ -33,7 +33,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The design, with what it was chosen over, is in `docs/adr/0001-ring.md`.
+//! The design and the alternatives considered are in `docs/adr/0001-ring.md`.
 
 #![deny(unsafe_code)]
 #![cfg_attr(loom, allow(dead_code, reason = "the models leave out files, locks and waiting"))]
@@ -84,7 +84,7 @@ pub use subscriber::{Poll, Start, SubscriberId, SubscriberOf};
 pub use waiting::Bell;
 pub use waiting::Wait;
 
-/// The one publisher of a gated ring.
+/// The single publisher of a gated ring.
 ///
 /// ```
 /// use tapeline_ring::{Name, Options, Poll, Publisher, Start, Subscriber};
@@ -103,13 +103,13 @@ pub use waiting::Wait;
 /// ```
 pub type Publisher = PublisherOf<Gated>;
 
-/// A subscriber of a gated ring. While it lives, the publisher does not write over what it has not released, so a
-/// subscriber that stops reading stops the publisher: for ever, or until the ring's stall limit is over.
+/// A subscriber of a gated ring. While it lives, the publisher does not overwrite frames that it has not released. A
+/// subscriber that stops reading therefore stops the publisher, for ever or until the ring's stall limit expires.
 ///
-/// Reading writes nothing but, once in an eighth of the ring or when nothing is left, the position up to which frames
-/// are released. A frame is released by the call of [`next`](SubscriberOf::next) that follows it.
+/// Reading stores nothing except the position up to which frames are released, once per eighth of the ring and when the
+/// ring is drained. A frame is released by the next call of [`next`](SubscriberOf::next).
 ///
-/// On a ring with a stall limit ([`Options::stall_limit`]) the publisher may write over what a stalled subscriber has not
-/// released. There a frame is lent as a copy of the subscriber's own, which stays as it is until the next call
-/// (`docs/adr/0027-lent-frames.md`).
+/// On a ring with a stall limit ([`Options::stall_limit`]) the publisher may overwrite frames that a stalled subscriber
+/// has not released. On such a ring the subscriber lends its own copy of a frame, which stays unchanged until the next
+/// call (`docs/adr/0027-lent-frames.md`).
 pub type Subscriber = SubscriberOf<Gated>;

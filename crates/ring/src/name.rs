@@ -12,12 +12,12 @@ pub(crate) const DIRECTORY: &str = "/dev/shm";
 pub(crate) const PREFIX: &str = "tapeline-";
 const LONGEST: usize = 64;
 
-/// A ring's name: 1 to 64 of `A-Z a-z 0-9 . _ -`, so that it is one file name and needs no quoting anywhere.
+/// A ring's name: 1 to 64 characters of `A-Z a-z 0-9 . _ -`, so that it is a single file name and needs no quoting.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name(String);
 
 impl Name {
-    /// Checks and takes a name.
+    /// Checks a name and creates it.
     ///
     /// # Errors
     /// [`Error::BadName`].
@@ -35,13 +35,13 @@ impl Name {
         Ok(Self(name.to_owned()))
     }
 
-    /// The name as text.
+    /// Returns the name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The segment's path.
+    /// Returns the segment's path.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         PathBuf::from(format!("{DIRECTORY}/{PREFIX}{}", self.0))

@@ -24,34 +24,36 @@ mod stall;
 use commit::PACKED;
 use stall::{Excuse, Stalls};
 
-/// What a new ring is like. An existing ring that is continued must be of the same shape: capacity, longest frame,
-/// framing, stall limit and huge pages.
+/// Options of a new ring. An existing ring can be continued only with the same capacity, longest frame, framing, stall
+/// limit and huge pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Bytes of the data area: a power of two from 4 KiB (or a page) to 1 TiB. Best is what fits the second-level
-    /// cache: 512 KiB to 2 MiB.
+    /// Size of the data area in bytes: a power of two from 4 KiB (or a page) to 1 TiB; default 1 MiB. Best is a size
+    /// that fits the second-level cache: 512 KiB to 2 MiB.
     pub capacity: usize,
-    /// Permission bits of the segment. Who subscribes needs to read and write it.
+    /// Permission bits of the segment; default 0600. A subscriber needs read and write permission.
     pub mode: u32,
-    /// The group that the segment is given, by its number; none = the process's. With a mode of 0660 its members can
-    /// subscribe.
+    /// Group of the segment, by number; default `None`, the group of the process. With mode 0660 the group's members
+    /// can subscribe.
     pub group: Option<u32>,
-    /// The longest frame in bytes, up to a quarter of the capacity; 0 = that quarter.
+    /// The longest frame in bytes, up to a quarter of the capacity; default 0, a quarter of the capacity.
     pub max_frame: usize,
-    /// How frames lie.
+    /// How frames are placed in the data area; default [`Framing::Packed`].
     pub framing: Framing,
-    /// For how long a live subscriber may hold a full ring without releasing anything; then it is evicted and told so.
-    /// Zero = for ever. It is noticed by claims that find the ring full: five at least, over that time. Broadcast rings
-    /// never wait, and take no limit.
+    /// How long a live subscriber may block a full ring without releasing anything. After this time the subscriber is
+    /// evicted and gets [`Poll::Evicted`](crate::Poll::Evicted). Default zero: no limit. The publisher notices a stall
+    /// in claims that find the ring full: at least five of them, over that time. Broadcast rings never wait and take no
+    /// limit.
     pub stall_limit: Duration,
-    /// Lay the data area on huge pages (of 2 MiB, so the capacity is at least that).
+    /// Place the data area on huge pages (2 MiB each, so the capacity is at least 2 MiB); default `false`.
     pub huge_pages: bool,
-    /// Keep the segment's name after the publisher has closed, so that subscribers can still join and drain.
+    /// Keep the segment's name after the publisher closes, so that subscribers can still join and drain; default
+    /// `false`.
     pub keep: bool,
-    /// Wake subscribers that sleep at each commit. A publisher whose frames come in bursts leaves it to
-    /// [`Publisher::flush`](PublisherOf::flush) at the end of each: otherwise a subscriber that is woken by a burst's
-    /// first frame reads that one, falls asleep again, and costs the publisher a system call for nearly every frame.
-    /// Polling subscribers see each commit at once in any case.
+    /// Wake sleeping subscribers at each commit; default `true`. A publisher whose frames come in bursts sets `false`
+    /// and calls [`Publisher::flush`](PublisherOf::flush) at the end of each burst. Otherwise the burst's first frame
+    /// wakes a subscriber, which reads that frame and sleeps again, so that nearly every frame costs the publisher a
+    /// system call. Polling subscribers see each commit at once in either case.
     pub wake_on_commit: bool,
 }
 
@@ -73,15 +75,15 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The longest frame in bytes that a ring of these takes.
+    /// Returns the longest frame, in bytes, of a ring with these options.
     #[must_use]
     pub fn longest_frame(&self) -> usize {
         if self.max_frame == 0 { longest_frame(self.capacity) } else { self.max_frame }
     }
 }
 
-/// The one publisher of a ring whose policy is `D`: [`Publisher`](crate::Publisher) where it is gated,
-/// [`broadcast::Publisher`](crate::broadcast::Publisher) where it is broadcast.
+/// The single publisher of a ring with policy `D`: [`Publisher`](crate::Publisher) for a gated ring,
+/// [`broadcast::Publisher`](crate::broadcast::Publisher) for a broadcast ring.
 #[derive(Debug)]
 pub struct PublisherOf<D: Discipline> {
     pub(crate) memory: Memory,
@@ -122,12 +124,12 @@ pub struct PublisherOf<D: Discipline> {
 }
 
 impl<D: Discipline> PublisherOf<D> {
-    /// Claims a frame of `len` bytes, to be written in place. Dropped without a commit, it leaves no trace. The bytes
-    /// are what the ring held there before.
+    /// Claims a frame of `len` bytes, to be filled in place. The bytes contain whatever the ring stored there before. A
+    /// claim dropped without a commit leaves no trace.
     ///
-    /// Costs one comparison while there is room. About once in an eighth of the ring it looks up how far the
-    /// subscribers are. No system call, but while the ring is full: one for each subscriber that holds it up, at most
-    /// every 100 µs.
+    /// Costs one comparison while the ring has free space. About once per eighth of the ring, the publisher reads the
+    /// subscribers' positions. Makes no system call unless the ring is full: then one for each subscriber that blocks
+    /// the ring, at most every 100 µs.
     ///
     /// # Errors
     /// [`Refused::Full`] while a subscriber has not released the room (never of a broadcast ring), [`Refused::TooLong`].
@@ -137,13 +139,13 @@ impl<D: Discipline> PublisherOf<D> {
         Ok(Claim::new(self, len, size))
     }
 
-    /// Claims frames one after the other and makes all of them visible at once.
+    /// Starts a batch: frames that are claimed one after the other and become visible together.
     #[inline]
     pub fn claim_batch(&mut self) -> Batch<'_, D> {
         Batch::new(self)
     }
 
-    /// Claims, copies and commits in one go. Short messages are copied in 8-byte moves.
+    /// Claims a frame, copies `bytes` into it and commits it. Short messages are copied in 8-byte moves.
     ///
     /// # Errors
     /// As [`claim`](Self::claim).
@@ -152,82 +154,86 @@ impl<D: Discipline> PublisherOf<D> {
         if self.lines { self.publish_on_lines(bytes) } else { self.publish_as::<PACKED>(bytes) }
     }
 
-    /// The longest frame in bytes.
+    /// Returns the length of the longest frame in bytes.
     #[must_use]
     pub fn max_frame(&self) -> usize {
         self.max_frame
     }
 
-    /// Bytes of the data area.
+    /// Returns the size of the data area in bytes.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.capacity as usize
     }
 
-    /// Where the next frame will stand.
+    /// Returns the position of the next frame.
     #[must_use]
     pub fn position(&self) -> Position {
         Position(self.position)
     }
 
-    /// Frames committed to this ring, by this publisher and those before it.
+    /// Returns the number of frames committed to this ring by this publisher and its predecessors.
     #[must_use]
     pub fn frames(&self) -> u64 {
         self.frames
     }
 
-    /// 1 for the ring's first publisher, one more for each that continued it (modulo 2²⁴).
+    /// Returns the publisher's epoch: 1 for the ring's first publisher, one more for each that continued it (modulo
+    /// 2²⁴).
     #[must_use]
     pub fn epoch(&self) -> u32 {
         self.epoch
     }
 
-    /// Claims that were refused because the ring was full.
+    /// Returns the number of claims refused because the ring was full.
     #[must_use]
     pub fn full(&self) -> u64 {
         self.full
     }
 
-    /// Subscribers that died and no longer gate.
+    /// Returns the number of subscribers that died and no longer block the ring.
     #[must_use]
     pub fn reclaimed(&self) -> u64 {
         self.reclaimed
     }
 
-    /// Live subscribers that held the full ring for longer than its stall limit and no longer gate.
+    /// Returns the number of live subscribers evicted because they blocked the full ring for longer than its stall
+    /// limit.
     #[must_use]
     pub fn evicted(&self) -> u64 {
         self.stalls.evicted
     }
 
-    /// From now on this publisher waits for this subscriber for as long as it lives, whatever the stall limit: for those in
-    /// whose place nobody else could go on. Asked for its position, so that it frees room as early as it can, it is all
-    /// the same. One that has been evicted stays so.
+    /// Exempts a subscriber from the stall limit for as long as it lives. Use it for subscribers that nothing can
+    /// replace. The publisher still asks the subscriber for its position, to free space as early as possible. An
+    /// evicted subscriber stays evicted.
     pub fn exempt(&mut self, seat: SubscriberId) {
         self.stalls.exempt(seat);
     }
 
-    /// As [`exempt`](Self::exempt), for each subscriber of which `may_not_read` says so, such as one whose next frame is not on disk yet. It is
-    /// called on this thread, while the ring is full, for a subscriber that would be evicted otherwise. Half the stall limit after
-    /// it has said no for the first time, a subscriber that has not moved is evicted.
+    /// Exempts subscribers as [`exempt`](Self::exempt) does, while `may_not_read` returns `true` for them, such as a
+    /// subscriber whose next frame is not on disk yet. The publisher calls `may_not_read` on its own thread, while the
+    /// ring is full, for a subscriber that it would otherwise evict. A subscriber that has not moved is evicted half
+    /// the stall limit after the first `false`.
     pub fn excuse_while(&mut self, may_not_read: Box<dyn Fn(SubscriberId) -> bool + Send>) {
         self.stalls.excuse(Excuse(may_not_read));
     }
 
-    /// Subscribers that are registered now (dead ones count until their room is needed).
+    /// Returns the number of registered subscribers. A dead one counts until its space is needed.
     #[must_use]
     pub fn subscribers(&self) -> usize {
         self.memory.subscribers().members.slots.load(Ordering::Acquire).count_ones() as usize
     }
 
-    /// Bytes that the slowest registered subscriber has not yet released, as far as it has said.
+    /// Returns the bytes that the slowest registered subscriber has not released yet, by its last stored position.
     #[must_use]
     pub fn backlog_bytes(&self) -> u64 {
         self.position.saturating_sub(self.lowest_subscriber(self.position))
     }
 
-    /// Whether the ring still goes by its name. If not, those who have joined read on, nobody else can join, and the name
-    /// cannot be given back: Linux links no file again whose last name is gone. A system call.
+    /// Returns `true` if the ring still has its name. If not, current subscribers read on, but nobody else can join,
+    /// and the name cannot be restored: Linux cannot link a file again after its last name is gone. Makes a system
+    /// call.
     ///
     /// # Errors
     /// If the system refuses to say.
@@ -235,7 +241,7 @@ impl<D: Discipline> PublisherOf<D> {
         self.segment.is_named()
     }
 
-    /// Locks the ring's memory, so that it is never paged out (mlock).
+    /// Locks the ring's memory so that it is never paged out (mlock).
     ///
     /// # Errors
     /// The system's, as a rule because of the limit on locked memory (`ulimit -l`).
@@ -243,20 +249,20 @@ impl<D: Discipline> PublisherOf<D> {
         self.memory.lock(&self.segment)
     }
 
-    /// Writes the ring's note: 64 bytes that any subscriber can read at any time, whole or not at all.
+    /// Writes the ring's note: 64 bytes that any subscriber can read at any time, always as a whole.
     pub fn set_note(&mut self, words: [u64; 8]) {
         self.memory.publisher().note.write(words);
     }
 
-    /// Stores the cursor where it is, for those who look from outside; otherwise it follows once in an eighth of the
-    /// ring. Wakes subscribers that sleep, where [`Options::wake_on_commit`] leaves that to this call.
+    /// Stores the current cursor for observers; without this call the cursor follows once per eighth of the ring. Wakes
+    /// sleeping subscribers if [`Options::wake_on_commit`] is `false`.
     pub fn flush(&mut self) {
         self.publish_cursor();
         waiting::wake_sleepers(&self.memory.subscribers().waiters);
     }
 
-    /// Says that nothing more comes: subscribers drain, then see [`Poll::Ended`](crate::Poll::Ended). Removes the name
-    /// unless the ring is kept. Dropping a publisher does the same, and keeps a failure to itself.
+    /// Ends the ring: subscribers drain it, then get [`Poll::Ended`](crate::Poll::Ended). Removes the name unless
+    /// [`Options::keep`] is set. Dropping a publisher does the same, but ignores errors.
     ///
     /// # Errors
     /// If the name cannot be removed.

@@ -14,99 +14,98 @@ use crate::name::{DIRECTORY, PREFIX};
 use crate::segment::{self, Purpose, Segment};
 use crate::{Error, Name};
 
-/// Something that goes by a ring's name.
+/// A file with a ring's name.
 #[derive(Debug)]
 pub struct Entry {
     /// The ring's name.
     pub name: Name,
-    /// What it looks like, or why it cannot be looked at.
+    /// The ring's snapshot, or why it cannot be inspected.
     pub ring: Result<Snapshot, Error>,
 }
 
-/// A ring at one moment. Nothing stands still while it is looked at, so numbers that belong together can be a few
-/// frames apart.
+/// A ring at one moment. The ring keeps changing during the inspection, so related numbers can be a few frames apart.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Snapshot {
-    /// The segment.
+    /// The segment's path.
     pub path: PathBuf,
-    /// Bytes of the data area.
+    /// Size of the data area in bytes.
     pub capacity: usize,
     /// The longest frame in bytes.
     pub max_frame: usize,
-    /// Bytes of shared memory that the ring takes.
+    /// Shared memory that the ring takes, in bytes.
     pub file_bytes: u64,
-    /// Permission bits.
+    /// Permission bits of the segment.
     pub mode: u32,
-    /// When it was made, in ns since 1970 UTC.
+    /// Creation time, in ns since 1970 UTC.
     pub created_ns: u64,
     /// What happens when a subscriber is slow.
     pub policy: Policy,
-    /// How frames lie.
+    /// How frames are placed in the data area.
     pub framing: Framing,
-    /// For how long a live subscriber may hold the full ring; zero = for ever.
+    /// How long a live subscriber may block the full ring; zero means no limit.
     pub stall_limit: Duration,
-    /// Whether the frames were asked to lie on huge pages.
+    /// `true` if huge pages were requested for the frames.
     pub huge_pages: bool,
-    /// Who publishes, or did last.
+    /// The current or last publisher.
     pub publisher: PublisherView,
-    /// The oldest position from which everything is there.
+    /// The oldest position from which all frames are intact.
     pub oldest: Position,
     /// Registered subscribers, by slot.
     pub subscribers: Vec<SubscriberView>,
 }
 
-/// A publisher, seen from outside.
+/// A publisher, as seen from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PublisherView {
-    /// Its process.
+    /// Process id.
     pub pid: u32,
-    /// When that process started, in clock ticks since boot.
+    /// Start time of the process, in clock ticks since boot.
     pub start_ticks: u64,
-    /// Whether it lives, by its lock.
+    /// `true` if the publisher lives, according to its lock.
     pub alive: bool,
-    /// Whether it has said that nothing more comes.
+    /// `true` if the publisher has ended the ring.
     pub ended: bool,
-    /// How many publishers the ring has had (modulo 2²⁴).
+    /// Number of publishers that the ring has had (modulo 2²⁴).
     pub epoch: u32,
-    /// Behind the newest frame.
+    /// The position behind the newest frame.
     pub position: Position,
-    /// Frames committed to the ring, by all its publishers.
+    /// Frames committed to the ring by all its publishers.
     pub frames: u64,
-    /// Claims refused because the ring was full, as last told.
+    /// Claims refused because the ring was full, as last stored.
     pub full: u64,
-    /// Dead subscribers that no longer gate.
+    /// Dead subscribers that no longer block the ring.
     pub reclaimed: u64,
-    /// Live subscribers that stalled for longer than the limit and no longer gate.
+    /// Live subscribers evicted because they stalled for longer than the limit.
     pub evicted: u64,
 }
 
-/// A subscriber, seen from outside.
+/// A subscriber, as seen from outside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SubscriberView {
-    /// Its place in the table.
+    /// Slot in the table of subscribers.
     pub slot: usize,
-    /// Its process.
+    /// Process id.
     pub pid: u32,
-    /// When that process started, in clock ticks since boot.
+    /// Start time of the process, in clock ticks since boot.
     pub start_ticks: u64,
-    /// Whether it lives, by its lock. A dead one gates until its room is needed.
+    /// `true` if the subscriber lives, according to its lock. A dead one blocks the ring until its space is needed.
     pub alive: bool,
-    /// Whether it was evicted, and no longer gates.
+    /// `true` if the subscriber was evicted and no longer blocks the ring.
     pub evicted: bool,
-    /// Whether it sleeps until a frame comes.
+    /// `true` if the subscriber sleeps until a frame comes.
     pub parked: bool,
-    /// What it calls itself.
+    /// The subscriber's label.
     pub label: String,
-    /// Up to where it has released frames; told once in an eighth of the ring, and when it has read all.
+    /// The position up to which it has released frames; stored once per eighth of the ring and when it has read all.
     pub position: Position,
-    /// Bytes between that and the newest frame.
+    /// Bytes between `position` and the newest frame.
     pub lag_bytes: u64,
 }
 
-/// All rings of this machine, by name, including those that cannot be read.
+/// Returns all rings of this machine, by name, including those that cannot be read.
 ///
 /// # Errors
 /// If the directory of shared memory cannot be read.
@@ -127,7 +126,7 @@ pub fn list() -> Result<Vec<Entry>, Error> {
     Ok(entries)
 }
 
-/// Looks at a ring and changes nothing.
+/// Inspects a ring without changing anything.
 ///
 /// # Errors
 /// [`Error::NotFound`]; [`Error::Foreign`], [`Error::Layout`] or [`Error::Damaged`] if it is no ring that this build
@@ -218,7 +217,7 @@ fn newest(segment: &Segment, memory: &Memory) -> (u64, u64) {
     (position, cursor.frames_at(position).unwrap_or(0))
 }
 
-/// Removes a ring's name and frees its memory once nobody has it open. Subscribers that have it drain what is there.
+/// Removes a ring's name; its memory is freed once no process has it open. Current subscribers drain the ring.
 ///
 /// # Errors
 /// [`Error::PublisherAlive`] unless `force`; with `force`, whatever goes by the name is removed. [`Error::NotFound`];

@@ -17,43 +17,42 @@ use crate::waiting::{self, Deadline, Parker, Wait};
 
 mod joining;
 
-/// Where a subscriber joins.
+/// The position at which a subscriber joins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Start {
-    /// Behind the newest frame: only what comes from now on.
+    /// Behind the newest frame: only later frames are read.
     #[default]
     Newest,
-    /// At the oldest frame that is guaranteed to be still there: about seven eighths of the ring back.
+    /// At the oldest frame that is guaranteed to be intact: about seven eighths of the ring back.
     Oldest,
 }
 
-/// What a look at the ring gives.
+/// The result of [`next`](SubscriberOf::next) on a gated ring.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 #[must_use]
 pub enum Poll<'a> {
     /// The next frame, borrowed until the next call.
     Frame(Frame<'a>),
-    /// Nothing new. More may come: also from another publisher, if this one has died.
+    /// No new frame. More may come, also from another publisher if this one has died.
     Empty,
-    /// Nothing new, and the publisher has said that nothing more comes. (A kept ring can be opened again; then frames
-    /// come after all.)
+    /// No new frame, and the publisher has ended the ring. (A kept ring can be opened again; then more frames follow.)
     Ended,
-    /// This subscriber held the full ring for longer than its stall limit, and the publisher has gone on without it. It
-    /// stays so: join again.
+    /// This subscriber blocked the full ring for longer than its stall limit and was evicted. Eviction is permanent:
+    /// join again.
     Evicted {
-        /// Up to where it had released; what is lost starts there.
+        /// The position up to which the subscriber had released frames; the loss starts there.
         position: Position,
     },
-    /// Something other than a publisher has written into the ring. The subscriber can go no further.
+    /// Something other than a publisher has written into the ring. The subscriber cannot continue.
     Damaged {
-        /// Where a frame's header should have stood.
+        /// The position of the expected frame header.
         position: Position,
     },
 }
 
 impl<'a> Poll<'a> {
-    /// The frame, if there is one.
+    /// Returns the frame, if there is one.
     #[inline]
     #[must_use]
     pub fn frame(self) -> Option<Frame<'a>> {
@@ -64,15 +63,15 @@ impl<'a> Poll<'a> {
     }
 }
 
-/// Which of a ring's subscribers: no other one of this ring, now or later, has the same.
+/// Identifies a subscriber of a ring, uniquely over the life of the ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SubscriberId {
     pub(crate) slot: usize,
     pub(crate) ticket: u64,
 }
 
-/// One of the subscribers of a ring whose policy is `D`: [`Subscriber`](crate::Subscriber) where it is gated,
-/// [`broadcast::Subscriber`](crate::broadcast::Subscriber) where it is broadcast.
+/// A subscriber of a ring with policy `D`: [`Subscriber`](crate::Subscriber) for a gated ring,
+/// [`broadcast::Subscriber`](crate::broadcast::Subscriber) for a broadcast ring.
 #[derive(Debug)]
 pub struct SubscriberOf<D: Discipline> {
     pub(crate) memory: Memory,
@@ -97,11 +96,11 @@ pub struct SubscriberOf<D: Discipline> {
 }
 
 impl SubscriberOf<Gated> {
-    /// The next frame, or why there is none. Releases the frame before.
+    /// Returns the next frame, or why there is none. Releases the previous frame.
     ///
-    /// Costs two loads and comparisons a frame, one of them of a line that changes only when this subscriber stalls, and
-    /// no store but once in an eighth of the ring. With a stall limit it costs a copy of the frame as well, and another
-    /// look at the same line.
+    /// Costs two loads and comparisons a frame, one of them on a cache line that changes only when this subscriber
+    /// stalls, and no store except once per eighth of the ring. With a stall limit it also costs a copy of the frame
+    /// and a second load of that line.
     #[inline]
     #[expect(
         clippy::should_implement_trait,
@@ -146,8 +145,8 @@ impl SubscriberOf<Gated> {
         Poll::Frame(Frame { bytes, position: Position(start), epoch: frame::epoch(header) })
     }
 
-    /// What `view` makes of each frame that is there already, from the next one on: for who prepares for them. They are
-    /// [taken](Self::next) as if nobody had looked at them. With a stall limit `view` is given a copy, as with `next`; the
+    /// Applies `view` to each frame already in the ring, starting with the next one, to prepare for the frames. The
+    /// frames are still [taken](Self::next) afterwards. With a stall limit `view` gets a copy, as with `next`; the
     /// iterator ends early when this subscriber is evicted.
     pub fn ahead<T>(&mut self, mut view: impl FnMut(&[u8]) -> T) -> impl Iterator<Item = T> {
         let mut at = self.position;
@@ -174,7 +173,7 @@ impl SubscriberOf<Gated> {
         })
     }
 
-    /// Whether there is a frame to take.
+    /// Returns `true` if there is a frame to take.
     #[must_use]
     pub fn has_next(&self) -> bool {
         self.has_frame() && !self.is_evicted()
@@ -215,10 +214,10 @@ impl SubscriberOf<Gated> {
 }
 
 impl<D: Discipline> SubscriberOf<D> {
-    /// Waits until [`next`](Self::next) gives something other than [`Poll::Empty`]; `false` when `timeout` was first.
-    /// Releases all frames read, unless the next one is there already.
+    /// Waits until [`next`](Self::next) would return something other than [`Poll::Empty`]; returns `false` if `timeout`
+    /// passes first. Releases all frames read, unless the next one is already there.
     ///
-    /// A publisher that died has not ended its ring, so nothing comes and the time runs out: see
+    /// A publisher that died has not ended its ring, so the wait times out: see
     /// [`publisher_alive`](Self::publisher_alive).
     pub fn wait(&mut self, how: Wait, timeout: Duration) -> bool {
         if self.is_ready() {
@@ -254,8 +253,9 @@ impl<D: Discipline> SubscriberOf<D> {
         }
     }
 
-    /// Sleeps until [`next`](SubscriberOf::next) would give something other than [`Poll::Empty`], until the bell is rung, or
-    /// for so long; as [`wait`](Self::wait) with [`Wait::Park`]: whether there is something in the ring.
+    /// Sleeps until [`next`](SubscriberOf::next) would return something other than [`Poll::Empty`], until the bell is
+    /// rung, or until `timeout` passes, as [`wait`](Self::wait) does with [`Wait::Park`]. Returns `true` in the first
+    /// case.
     #[cfg(not(loom))]
     pub fn wait_or(&mut self, bell: &crate::Bell, timeout: Duration) -> bool {
         if self.published != self.position {
@@ -299,8 +299,8 @@ impl<D: Discipline> SubscriberOf<D> {
         self.memory.publisher().gate.position.load(Ordering::Relaxed) > self.position
     }
 
-    /// Whether the publisher has gone on without this subscriber, because it held the full ring for longer than the
-    /// stall limit. What was lent before stays whole.
+    /// Returns `true` if this subscriber was evicted because it blocked the full ring for longer than the stall limit.
+    /// A frame lent earlier stays whole.
     #[inline]
     #[must_use]
     pub fn is_evicted(&self) -> bool {
@@ -309,7 +309,7 @@ impl<D: Discipline> SubscriberOf<D> {
         self.order().word.load(Ordering::Relaxed) == order_word(self.ticket, EVICTED)
     }
 
-    /// Which of the ring's subscribers this is, for [`Publisher::exempt`](crate::PublisherOf::exempt).
+    /// Returns this subscriber's identity, for [`Publisher::exempt`](crate::PublisherOf::exempt).
     #[must_use]
     pub fn seat(&self) -> SubscriberId {
         SubscriberId { slot: self.slot, ticket: self.ticket }
@@ -342,8 +342,8 @@ impl<D: Discipline> SubscriberOf<D> {
         false
     }
 
-    /// Tells the publisher now that all frames read so far are released. Only for a subscriber that stops reading
-    /// for a while without having seen [`Poll::Empty`]: the frame that was lent last is released as well.
+    /// Releases all frames read so far at once. Only for a subscriber that pauses without having seen [`Poll::Empty`]:
+    /// the frame lent last is released too.
     pub fn release(&mut self) {
         self.publish();
     }
@@ -360,7 +360,7 @@ impl<D: Discipline> SubscriberOf<D> {
         &self.memory.subscribers().slots[self.slot]
     }
 
-    /// Locks the ring's memory, so that it is never paged out (mlock).
+    /// Locks the ring's memory so that it is never paged out (mlock).
     ///
     /// # Errors
     /// The system's, as a rule because of the limit on locked memory (`ulimit -l`).
@@ -368,32 +368,33 @@ impl<D: Discipline> SubscriberOf<D> {
         self.memory.lock(&self.segment)
     }
 
-    /// Where the next frame stands.
+    /// Returns the position of the next frame.
     #[must_use]
     pub fn position(&self) -> Position {
         Position(self.position)
     }
 
-    /// Bytes between this subscriber and the publisher's cursor, which lags by up to an eighth of the ring.
+    /// Returns the bytes between this subscriber and the publisher's cursor, which lags by up to an eighth of the ring.
     #[must_use]
     pub fn lag_bytes(&self) -> u64 {
         self.memory.publisher().cursor.position.load(Ordering::Acquire).saturating_sub(self.position)
     }
 
-    /// Which publisher has the ring now: 1 for the first, one more for each that continued it (modulo 2²⁴). Each frame
-    /// carries its own, so that the change can be seen where it happens in the stream.
+    /// Returns the current publisher's epoch: 1 for the first, one more for each that continued the ring (modulo 2²⁴).
+    /// Each frame carries its publisher's epoch, so the change is visible at its place in the stream.
     #[must_use]
     pub fn epoch(&self) -> u32 {
         self.memory.publisher().status.epoch.load(Ordering::Relaxed)
     }
 
-    /// The publisher's note; all zero before the first. `None` while notes are written faster than they can be read.
+    /// Returns the publisher's note; all zero before the first. `None` while notes are written faster than they can be
+    /// read.
     #[must_use]
     pub fn note(&self) -> Option<[u64; 8]> {
         self.memory.publisher().note.read()
     }
 
-    /// Whether there is a publisher, by the lock that dies with it. A system call.
+    /// Returns `true` if a publisher holds the lock that dies with its process. Makes a system call.
     ///
     /// # Errors
     /// If the system refuses to say.
@@ -401,7 +402,7 @@ impl<D: Discipline> SubscriberOf<D> {
         self.segment.publisher_is_alive()
     }
 
-    /// Whether the ring still goes by its name. If not, no publisher will ever continue it. A system call.
+    /// Returns `true` if the ring still has its name. If not, no publisher can continue it. Makes a system call.
     ///
     /// # Errors
     /// If the system refuses to say.
@@ -409,19 +410,19 @@ impl<D: Discipline> SubscriberOf<D> {
         self.segment.is_named()
     }
 
-    /// Bytes of the ring's data area.
+    /// Returns the size of the ring's data area in bytes.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.segment.shape.capacity
     }
 
-    /// For how long this subscriber may hold the full ring before it is evicted; zero = for ever.
+    /// Returns how long this subscriber may block the full ring before it is evicted; zero means no limit.
     #[must_use]
     pub fn stall_limit(&self) -> Duration {
         Duration::from_nanos(self.segment.shape.stall_limit_ns)
     }
 
-    /// The longest frame that can come, in bytes.
+    /// Returns the length of the longest possible frame in bytes.
     #[must_use]
     pub fn max_frame(&self) -> usize {
         self.max_frame

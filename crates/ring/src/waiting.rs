@@ -19,24 +19,24 @@ mod bell;
 #[cfg(not(loom))]
 pub use bell::Bell;
 
-/// How a subscriber waits for the next frame. Each choice trades the processor for time.
+/// How a subscriber waits for the next frame. Each choice trades processor time for latency.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Wait {
-    /// Polls without a break: the least latency, a whole core, and the most pressure on a sibling thread of that core.
+    /// Polls without a break: the lowest latency, but it takes a whole core and slows a sibling hyper-thread most.
     Spin,
-    /// Polls with the processor's pause between polls: a few ns more (up to a hundred on processors with a long
-    /// pause), a whole core, but kind to a sibling thread and to power.
+    /// Polls with the processor's pause instruction between polls: adds a few ns (up to a hundred on processors with a
+    /// long pause) and takes a whole core, but spares a sibling hyper-thread and power.
     Pause,
-    /// Gives the core to any other thread that is ready, between polls: about a microsecond a poll, a whole core while
-    /// nobody else wants it. For more threads than cores.
+    /// Yields the core to any other ready thread between polls: about a microsecond a poll, and a whole core while no
+    /// other thread wants it. For more threads than cores.
     Yield,
-    /// Sleeps in the kernel: no processor time while idle; a wake-up costs the subscriber 3 to 50 µs, depending on the
-    /// machine, and the publisher a system call for the frame that wakes. A publisher with nobody asleep pays one plain
-    /// load of a line that nobody writes.
+    /// Sleeps in the kernel: no processor time while idle. A wake-up costs the subscriber 3 to 50 µs, depending on the
+    /// machine, and the publisher a system call for the frame that wakes. With no subscriber asleep, the publisher pays
+    /// one plain load of a cache line that nobody writes.
     Park,
-    /// [`Pause`](Self::Pause) for 50 µs, about as long as a wake-up takes, then [`Park`](Self::Park): latency of the
-    /// first in a stream, idle cost of the second.
+    /// Uses [`Pause`](Self::Pause) for 50 µs, about the time of a wake-up, then [`Park`](Self::Park): the latency of
+    /// the first within a stream, the idle cost of the second.
     #[default]
     Adaptive,
 }

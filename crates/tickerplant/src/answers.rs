@@ -4,63 +4,63 @@ use tapeline_kdb::{Atom, Encoder, Malformed, MessageKind, NoUpdate, Refused, Typ
 
 use crate::Schema;
 
-/// What is wrong with a call, as its sender is told in an error: the peer's fault.
+/// What is wrong with a call: the peer's fault. The sender gets it as an error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Wrong {
-    /// It is nothing that a tickerplant knows.
+    /// The call is not part of the tickerplant's protocol.
     #[error(
         "nothing is evaluated here; .u.sub, .u.i, .u.L, .u.w, .u.d, .u.t and .u.endofday[] are known, and calls of .u.upd"
     )]
     Unknown,
-    /// It cannot be read.
+    /// The call is malformed.
     #[error("{0}")]
     Malformed(Malformed),
-    /// It is no update.
+    /// The call is not an update.
     #[error("{0}")]
     NoUpdate(NoUpdate),
     /// Arguments that `.u.sub` does not have.
     #[error("type: .u.sub[table;symbols] has a symbol and a symbol or a list of them")]
     SubArguments,
-    /// A table that there is not.
+    /// A table that does not exist.
     #[error("{0}: no such table, .u.t has those that there are")]
     NoTable(String),
-    /// A table, or a call, that is for others.
+    /// A table or a call that this session has no right to.
     #[error("access: {0}")]
     NoRight(&'static str),
-    /// Other than the table's columns, with or without the time.
+    /// A number of columns other than the table's, with or without the time.
     #[error("length: {expected} columns or one less, without the time, are expected, found {found}")]
     Columns {
-        /// The table's.
+        /// The table's number of columns.
         expected: usize,
-        /// Those that came.
+        /// The number of columns received.
         found: usize,
     },
     /// A table whose columns have other names.
     #[error("mismatch: column {column} is expected, found another name in its place")]
     Name {
-        /// The column that belongs there.
+        /// The expected column.
         column: Box<str>,
     },
     /// A column of another type.
     #[error("type: column {column} has {}, found {}", .expected.name(), .found.name())]
     Type {
-        /// Its name.
+        /// The column's name.
         column: Box<str>,
-        /// Its type.
+        /// The column's type.
         expected: Type,
-        /// What came.
+        /// The type received.
         found: Type,
     },
     /// Rows that cannot be passed on.
     #[error("limit: {0}")]
     NotTaken(&'static str),
-    /// More symbols than one may choose.
+    /// More symbols than a subscriber may choose.
     #[error("limit: at most {most} symbols, found {found}")]
     Symbols {
-        /// As many as one may.
+        /// The maximum number.
         most: usize,
-        /// As many as came.
+        /// The number received.
         found: usize,
     },
 }

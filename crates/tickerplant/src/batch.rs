@@ -199,8 +199,8 @@ fn begin(out: &mut Encoder<'_>, schema: &Schema) -> Result<(), Refused> {
     out.symbol(schema.name().as_bytes())
 }
 
-/// The rows of an update in turn, for whoever takes them in place of the subscribers: they come back with
-/// [`add`](crate::Tickerplant::add).
+/// The rows of an update, one after the other, for a program that handles them instead of the subscribers. The program
+/// returns them with [`add`](crate::Tickerplant::add).
 #[derive(Debug)]
 pub struct Passing<'a> {
     table: usize,
@@ -217,25 +217,25 @@ impl<'a> Passing<'a> {
         Self { table, schema, left: batch.rows, batch }
     }
 
-    /// The table's place in [`Settings::tables`](crate::Settings::tables).
+    /// Returns the table's index in [`Settings::tables`](crate::Settings::tables).
     #[must_use]
     pub const fn table(&self) -> usize {
         self.table
     }
 
-    /// How many rows are still to come.
+    /// Returns the number of remaining rows.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.left
     }
 
-    /// Whether there are none.
+    /// Returns `true` if no rows remain.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.left == 0
     }
 
-    /// The next row.
+    /// Returns the next row.
     pub fn next_row(&mut self) -> Option<PassingRow<'_>> {
         self.left = self.left.checked_sub(1)?;
         let Batch { columns, taking, unlogged, .. } = &mut *self.batch;
@@ -264,7 +264,7 @@ pub struct PassingRow<'a> {
 }
 
 impl PassingRow<'_> {
-    /// The cell of a column, as [`Encoder::cells`] has it; empty where there is no such column.
+    /// Returns the cell of a column, as [`Encoder::cells`] encodes it; empty if there is no such column.
     #[must_use]
     pub fn cell(&self, column: usize) -> &[u8] {
         let (begin, end) = (self.begins.get(column), self.ends.get(column));
@@ -276,14 +276,14 @@ impl PassingRow<'_> {
         cell.unwrap_or_default()
     }
 
-    /// Its symbol.
+    /// Returns the row's symbol.
     #[must_use]
     pub fn symbol(&self) -> &[u8] {
         let cell = self.cell(SYM);
         cell.strip_suffix(&[0]).unwrap_or(cell)
     }
 
-    /// Writes it behind what is in `out` as `tick.q` would log it: `(upd; table; cells)`.
+    /// Appends the row to `out` as `tick.q` would log it: `(upd; table; cells)`.
     pub fn write(&self, out: &mut Vec<u8>) {
         let cells: usize = (0..self.columns.len()).map(|column| self.cell(column).len()).sum();
         let most = 64 + self.schema.name().len() + 6 * self.columns.len() + cells;

@@ -1,12 +1,13 @@
-//! A tickerplant for kdb+ clients: what `tick.q` does, as a pure machine.
+//! A tickerplant for kdb+ clients: the behaviour of `tick.q`, as a pure state machine.
 //!
-//! Publishers call `.u.upd` with rows of a table; those who have called `.u.sub` get them as `upd`, and an RDB that asks
-//! ``(.u.sub[`;`];`.u `i`L)`` gets what it needs to replay the log first. The machine does no I/O and reads no clock: messages
-//! come in with the time, answers and updates leave through [`Outlets`], and what belongs in the log is there to be written
-//! before they go out. Nothing is evaluated: what is no part of the protocol is answered with an error.
+//! Publishers call `.u.upd` with rows of a table. Clients that have called `.u.sub` get the rows as `upd`, and an RDB
+//! that asks ``(.u.sub[`;`];.u `i`L)`` gets what it needs to replay the log first. The machine does no I/O and reads no
+//! clock: messages come in with the time, answers and updates leave through [`Outlets`], and the bytes for the log are
+//! available to be written before the updates go out. Nothing is evaluated: a message outside the protocol is answered
+//! with an error.
 //!
-//! Each update is taken column by column into its table's batch, encoded once, and the same bytes go to all who want all of it.
-//! In steady state nothing is allocated (`tests/allocations.rs`).
+//! Each update is added column by column to its table's batch and encoded once; the same bytes go to all subscribers of
+//! the whole table. In steady state nothing is allocated (`tests/allocations.rs`).
 //!
 //! | file | owns |
 //! |---|---|
@@ -60,19 +61,19 @@ pub use tickerplant::{Counters, Outlets, Rights, SessionId, Settings, Tickerplan
 
 const DAY_NS: i64 = 86_400_000_000_000;
 
-/// A time of the tickerplant's own time zone: ns since its 1 January 2000.
+/// A time in the tickerplant's time zone: ns since 1 January 2000 in that zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Local(pub i64);
 
 impl Local {
-    /// The day, in days since 2000.
+    /// Returns the day, in days since 2000.
     #[must_use]
     pub const fn date(self) -> i32 {
         // Of 2^63 ns there are some hundred thousand days.
         self.0.div_euclid(DAY_NS) as i32
     }
 
-    /// Since midnight, ns.
+    /// Returns the time since midnight, in ns.
     #[must_use]
     pub const fn of_day_ns(self) -> i64 {
         self.0.rem_euclid(DAY_NS)

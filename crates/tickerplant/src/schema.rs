@@ -7,33 +7,33 @@ use crate::Local;
 /// A column of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Its name.
+    /// The column's name.
     pub name: Box<str>,
-    /// Its type, a positive number; [`Type::LIST`] for cells of any kind, such as strings.
+    /// The column's type, a positive number; [`Type::LIST`] for cells of any kind, such as strings.
     pub kind: Type,
 }
 
-/// A table that can be published to and subscribed to.
+/// A table that clients can publish to and subscribe to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schema {
     name: Box<str>,
     columns: Vec<Column>,
 }
 
-/// Why a table cannot be one of a tickerplant: the caller's fault.
+/// Why a tickerplant cannot have a table: the caller's fault.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadSchema {
     /// A name that q could not write.
     #[error("\"{0}\" is no name: letters, digits and _ are expected, a letter first")]
     Name(String),
-    /// Two of a name.
+    /// Two columns of the same name.
     #[error("there are two columns \"{0}\"")]
     Twice(String),
-    /// `tick.q` refuses such a table as `'timesym`.
+    /// A table that `tick.q` refuses as `'timesym`.
     #[error("expected time (a timespan, a timestamp or a time) and sym (symbols) as the first two columns")]
     TimeSym,
-    /// A column that no vector and no list can be.
+    /// A column of a type that neither a vector nor a list can have.
     #[error("column \"{0}\" has no type that columns have")]
     Type(String),
 }
@@ -42,7 +42,7 @@ pub enum BadSchema {
 pub(crate) const SYM: usize = 1;
 
 impl Schema {
-    /// A table of this name with these columns.
+    /// Creates a table with this name and these columns.
     ///
     /// # Errors
     /// A name or a type that cannot be, or other first columns than `tick.q` asks for.
@@ -65,13 +65,13 @@ impl Schema {
         Ok(Self { name: name.into(), columns })
     }
 
-    /// The table's name.
+    /// Returns the table's name.
     #[must_use]
     pub const fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its columns, in order.
+    /// Returns the table's columns, in order.
     #[must_use]
     pub fn columns(&self) -> &[Column] {
         &self.columns

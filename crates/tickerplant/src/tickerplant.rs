@@ -11,12 +11,13 @@ use crate::batch::{Batch, Passing, append};
 use crate::query::{Query, Variable};
 use crate::{Local, Schema};
 
-/// A session: one client's connection. The number of one that is over is used again.
+/// A session: one client's connection. The number of a closed session is reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(pub u32);
 
-/// Whether a message calls `upd`, as feeds do, by its first value alone. Where rows are [passed on](Settings::passes_on), anything else
-/// has to wait until those that its sender sent before were added: a day that ends is that of all of them.
+/// Returns `true` if a message calls `upd`, as feeds do, judging by its first value alone. Where rows are [passed
+/// on](Settings::passes_on), any other message must wait until its sender's earlier rows were added: the end of a day
+/// applies to all of them.
 #[must_use]
 pub fn is_update(message: &Message<'_>) -> bool {
     // A list whose first value is a symbol, or a vector of symbols. Both begin with type, attribute and count.
@@ -28,12 +29,12 @@ pub fn is_update(message: &Message<'_>) -> bool {
     name.starts_with(b".u.upd\0") || name.starts_with(b"upd\0")
 }
 
-/// Where messages go: connections in a server, queues in a test.
+/// The destination of messages: connections in a server, queues in a test.
 pub trait Outlets {
-    /// Takes a whole message for this session. What becomes of one that does not take them is for whoever implements this.
+    /// Sends a whole message to this session. The implementation decides how to handle a session that does not read.
     fn send(&mut self, to: SessionId, message: &[u8]);
 
-    /// Takes the rows that a session has sent, where [`Settings::passes_on`] says so.
+    /// Takes the rows that a session has sent, if [`Settings::passes_on`] is set.
     ///
     /// # Errors
     /// Why none of them can be taken, as the publisher is told.
@@ -42,62 +43,65 @@ pub trait Outlets {
     }
 }
 
-/// What can be set.
+/// Settings of a tickerplant.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The tables, no two of a name.
+    /// The tables, each with a unique name.
     pub tables: Vec<Schema>,
-    /// Publish when [`Tickerplant::publish_all`] says so, as `tick.q -t` does, and not with each update.
+    /// Publish on [`Tickerplant::publish_all`], as `tick.q -t` does, and not with each update. Default `false`.
     pub is_timed: bool,
-    /// Give the rows that sessions send to [`Outlets::pass_on`], and publish those alone that come with [`Tickerplant::add`].
+    /// Pass the rows that sessions send to [`Outlets::pass_on`], and publish only rows added with [`Tickerplant::add`].
+    /// Default `false`.
     pub passes_on: bool,
-    /// Symbols that a subscriber may choose for one table. One that asks for more gets an error.
+    /// Maximum number of symbols that a subscriber may choose for one table; default 100,000. A request for more gets an
+    /// error.
     pub most_symbols: usize,
-    /// Bytes of rows of one table that may wait to be published together. Beyond them it is done at once.
+    /// Maximum bytes of rows of one table that wait to be published together; default 64 MiB. Beyond it they are published
+    /// at once.
     pub most_batch_bytes: usize,
 }
 
 impl Settings {
-    /// Immediate publication of these tables.
+    /// Creates settings that publish these tables with each update.
     #[must_use]
     pub const fn new(tables: Vec<Schema>) -> Self {
         Self { tables, is_timed: false, passes_on: false, most_symbols: 100_000, most_batch_bytes: 64 << 20 }
     }
 }
 
-/// What a session may do, by the tables' places in [`Settings::tables`].
+/// The rights of a session, by the tables' indexes in [`Settings::tables`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rights {
-    /// Whether it may publish to each.
+    /// For each table, `true` if the session may publish to it.
     pub publish: Vec<bool>,
-    /// Whether it may subscribe to each.
+    /// For each table, `true` if the session may subscribe to it.
     pub subscribe: Vec<bool>,
-    /// Whether it may end the day.
+    /// `true` if the session may end the day.
     pub end_day: bool,
 }
 
 impl Rights {
-    /// To do everything with so many tables.
+    /// Creates all rights for `tables` tables.
     #[must_use]
     pub fn all(tables: usize) -> Self {
         Self { publish: vec![true; tables], subscribe: vec![true; tables], end_day: true }
     }
 }
 
-/// What happened so far.
+/// Counts since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Updates that were taken.
+    /// Updates accepted.
     pub updates: u64,
-    /// Their rows.
+    /// Rows of the accepted updates.
     pub rows: u64,
-    /// Messages to subscribers, once for each.
+    /// Messages sent to subscribers, counted once per subscriber.
     pub sent: u64,
-    /// Calls and queries that were obeyed; those who wait for an answer had one.
+    /// Calls and queries carried out. Synchronous ones got an answer.
     pub answered: u64,
-    /// Those that were refused; publishers who do not wait for an answer hear nothing of it.
+    /// Calls and queries refused. Asynchronous publishers get no error.
     pub refused: u64,
-    /// Bytes that were written to make answers, also those that turned out too long.
+    /// Bytes encoded for answers, including answers that turned out too long.
     pub answer_bytes: u64,
 }
 
@@ -169,7 +173,7 @@ pub struct Tickerplant {
 }
 
 impl Tickerplant {
-    /// One without sessions, on this day, without a log.
+    /// Creates a tickerplant on this day, without sessions and without a log.
     #[must_use]
     pub fn new(settings: Settings, date: i32) -> Self {
         let Settings { tables, is_timed, passes_on, most_symbols, most_batch_bytes } = settings;
@@ -199,7 +203,7 @@ impl Tickerplant {
         }
     }
 
-    /// Somebody is let in, under a number that nobody has; `packs` if long messages are to be compressed for him.
+    /// Opens a session under an unused number; `packs` compresses long messages to it.
     pub fn open(&mut self, session: SessionId, rights: Rights, packs: bool) {
         let at = session.0 as usize;
         if self.sessions.len() <= at {
@@ -208,7 +212,7 @@ impl Tickerplant {
         self.sessions[at] = Some(Session { rights, packs });
     }
 
-    /// Somebody has gone.
+    /// Closes a session.
     pub fn close(&mut self, session: SessionId) {
         if let Some(place) = self.sessions.get_mut(session.0 as usize) {
             *place = None;
@@ -216,45 +220,47 @@ impl Tickerplant {
         self.tables.iter_mut().for_each(|table| table.unsubscribe(session));
     }
 
-    /// The day has this log from here on, which goes on behind what the writer knows of.
+    /// Starts logging the day to this log; `writer` carries the count of its earlier messages and bytes.
     pub fn log_to(&mut self, path: &str, writer: LogWriter) {
         let published = writer.messages();
         self.log = Some(Log { path: path.into(), writer, unwritten: Vec::new(), published });
     }
 
-    /// What is to be appended to the log before anything that was sent since goes out; [`has_logged`](Self::has_logged) then.
+    /// Returns the bytes to append to the log before anything sent since goes out; then call
+    /// [`has_logged`](Self::has_logged).
     #[must_use]
     pub fn unlogged(&self) -> &[u8] {
         self.log.as_ref().map_or(&[], |log| &log.unwritten)
     }
 
-    /// It was appended.
+    /// Confirms that the [`unlogged`](Self::unlogged) bytes were appended.
     pub fn has_logged(&mut self) {
         if let Some(log) = &mut self.log {
             log.unwritten.clear();
         }
     }
 
-    /// How many messages the log has: `.u.j`. None, where there is no log.
+    /// Returns the number of messages in the log: `.u.j`. 0 if there is no log.
     #[must_use]
     pub fn log_messages(&self) -> u64 {
         self.log.as_ref().map_or(0, |log| log.writer.messages())
     }
 
-    /// Whether the day is over, by the clock or because somebody said so.
+    /// Returns `true` if the day is over, by the clock or by a client's call.
     #[must_use]
     pub const fn is_day_over(&self, now: Local) -> bool {
         self.day_is_to_end || now.date() > self.date
     }
 
-    /// The day that it is for the tickerplant, in days since 2000.
+    /// Returns the tickerplant's current day, in days since 2000.
     #[must_use]
     pub const fn date(&self) -> i32 {
         self.date
     }
 
-    /// Ends the day: publishes what waits and tells subscribers. The next one has no log until [`log_to`](Self::log_to) gives it one;
-    /// what is [`unlogged`](Self::unlogged) has to be in the old one by now.
+    /// Ends the day: publishes the waiting rows and notifies subscribers. The next day has no log until
+    /// [`log_to`](Self::log_to) sets one. Append the [`unlogged`](Self::unlogged) bytes to the old log before this
+    /// call.
     pub fn end_day(&mut self, now: Local, out: &mut impl Outlets) {
         self.publish_all(out);
         self.message.clear();
@@ -278,19 +284,19 @@ impl Tickerplant {
         self.log = None;
     }
 
-    /// What happened so far.
+    /// Returns the counts since the start.
     #[must_use]
     pub const fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// Whether rows wait to be published.
+    /// Returns `true` if rows wait to be published.
     #[must_use]
     pub fn has_rows(&self) -> bool {
         self.tables.iter().any(|table| table.batch.rows() > 0)
     }
 
-    /// Publishes what waits.
+    /// Publishes the waiting rows.
     pub fn publish_all(&mut self, out: &mut impl Outlets) {
         for table in 0..self.tables.len() {
             // Rows that were added, and were not an update yet.
@@ -302,7 +308,7 @@ impl Tickerplant {
         }
     }
 
-    /// Takes a message from somebody who was let in, and answers it.
+    /// Processes a message from an open session and answers it.
     pub fn receive(&mut self, from: SessionId, message: &Message<'_>, now: Local, out: &mut impl Outlets) {
         let answered = match message.kind {
             // Nobody was asked for anything.
@@ -408,7 +414,7 @@ impl Tickerplant {
         Ok(())
     }
 
-    /// Adds the rows of an update that no session has sent, as [`add_row`](Self::add_row) adds one.
+    /// Adds the rows of an update that does not come from a session, as [`add_row`](Self::add_row) adds one.
     ///
     /// # Errors
     /// There is no such table, or it has other columns: then none of them is added.
@@ -418,14 +424,15 @@ impl Tickerplant {
         batch.take(schema, &update.rows, now)
     }
 
-    /// Adds a row that no session has sent: `write` appends the cell of each column, as [`Encoder::cells`] has them. Rows that were
-    /// added are published with [`publish_added`](Self::publish_added). Whether there is such a table and these are its cells.
+    /// Adds a row that does not come from a session: `write` appends the cell of each column, as [`Encoder::cells`]
+    /// encodes them. [`publish_added`](Self::publish_added) publishes the added rows. Returns `false` if there is no
+    /// such table or the cells do not match it.
     pub fn add_row(&mut self, table: usize, write: impl FnMut(usize, &mut Vec<u8>)) -> bool {
         let Some(Table { schema, batch, .. }) = self.tables.get_mut(table) else { return false };
         batch.take_row(schema, write)
     }
 
-    /// Has the rows that were added be one update of each table: logged, and published unless that is timed.
+    /// Makes the added rows one update of each table: logs it, and publishes it unless publication is timed.
     pub fn publish_added(&mut self, out: &mut impl Outlets) {
         for table in 0..self.tables.len() {
             let rows = self.tables[table].batch.unlogged();

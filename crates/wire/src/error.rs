@@ -1,37 +1,37 @@
-//! What can go wrong with a socket, whose fault it is, and what to do about it.
+//! Errors of sockets, who causes them, and advice for the user.
 
 use std::fmt;
 use std::io;
 
 use rustix::io::Errno;
 
-/// A request that cannot be met, or a refusal by the machine.
+/// An invalid request, or a refusal by the machine.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The caller named an interface that this machine does not have.
     #[error("no network interface has the name or address \"{asked}\"; there are: {available}")]
     NoSuchInterface {
-        /// The name or address that was asked for.
+        /// The name or address asked for.
         asked: String,
-        /// What there is, such as `lo 127.0.0.1, eth0 10.0.0.5`.
+        /// The interfaces of this machine, such as `lo 127.0.0.1, eth0 10.0.0.5`.
         available: String,
     },
-    /// The interface exists but is down, so nothing would ever arrive.
+    /// The interface exists but is down: it would receive nothing.
     #[error("network interface {name} is down")]
     InterfaceDown {
-        /// Its name.
+        /// The interface's name.
         name: String,
     },
     /// The interface exists but has no IPv4 address, and the operation needs one.
     #[error("network interface {name} has no IPv4 address, which {needed_for} needs")]
     NoInterfaceAddress {
-        /// Its name.
+        /// The interface's name.
         name: String,
-        /// What the address was wanted for.
+        /// The operation that needs the address.
         needed_for: &'static str,
     },
-    /// The caller asked for one sender's datagrams (a source) on an address that is not a multicast group.
+    /// The caller asked for a single source on an address that is not a multicast group.
     #[error("a source can be given for a multicast group only, and {address} is not one")]
     SourceWithoutGroup {
         /// The address.
@@ -40,17 +40,17 @@ pub enum Error {
     /// The machine refused to list its network interfaces.
     #[error("cannot list the network interfaces: {cause}")]
     Interfaces {
-        /// What the system said.
+        /// The system's error.
         cause: io::Error,
     },
     /// The machine refused an operation on a socket.
     #[error("cannot {operation} {address}: {cause}")]
     Socket {
-        /// What was tried, as a verb with its preposition: `bind to`, `join`, `receive on`…
+        /// The operation, as a verb with its preposition: `bind to`, `join`, `receive on`…
         operation: Operation,
-        /// The address, and the interface where one was named.
+        /// The address, with the interface if one was named.
         address: String,
-        /// What the system said.
+        /// The system's error.
         cause: io::Error,
     },
     /// The machine refused a socket option.
@@ -62,64 +62,64 @@ pub enum Error {
         value: String,
         /// The socket's address.
         address: String,
-        /// What the system said.
+        /// The system's error.
         cause: io::Error,
     },
     /// The machine refused memory for a pool of datagrams.
     #[error("cannot get {bytes} bytes for a pool of datagrams: {cause}")]
     Memory {
-        /// How much was asked for.
+        /// The size of the request in bytes.
         bytes: usize,
-        /// What the system said.
+        /// The system's error.
         cause: io::Error,
     },
-    /// The machine refused something that waiting for many sockets at once needs.
+    /// The machine refused a resource needed to wait for many sockets at once.
     #[error("cannot {operation} the reactor: {cause}")]
     Reactor {
-        /// What was tried.
+        /// The operation that failed.
         operation: &'static str,
-        /// What the system said.
+        /// The system's error.
         cause: io::Error,
     },
-    /// What was given for TLS cannot be used.
+    /// Invalid TLS settings.
     #[error("cannot use {what} for TLS: {cause}")]
     Tls {
-        /// Which part of it.
+        /// The invalid part.
         what: &'static str,
-        /// Why.
+        /// The reason.
         cause: String,
     },
-    /// The caller gave a datagram that is longer than the path or the protocol carries.
+    /// A datagram longer than the path or the protocol allows.
     #[error("a datagram of {length} bytes is too long for {address}")]
     TooLong {
         /// Its length in bytes.
         length: usize,
-        /// Where it was to go.
+        /// The destination.
         address: String,
     },
 }
 
-/// What was being done to a socket when the machine refused.
+/// An operation on a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Operation {
-    /// Making it.
+    /// Opening the socket.
     Open,
-    /// Giving it its address.
+    /// Binding the socket to an address.
     Bind,
     /// Joining a multicast group.
     Join,
-    /// Fixing where it sends to.
+    /// Setting the destination.
     Connect,
-    /// Making a connection.
+    /// Connecting.
     Dial,
-    /// Waiting for connections.
+    /// Listening for connections.
     Listen,
-    /// Taking a connection that waits.
+    /// Accepting a connection.
     Accept,
-    /// Taking what arrives at it.
+    /// Receiving.
     Receive,
-    /// Giving it what is to be sent.
+    /// Sending.
     Send,
 }
 
@@ -140,7 +140,7 @@ impl fmt::Display for Operation {
 }
 
 impl Error {
-    /// What the user can do about it, where there is something.
+    /// Returns advice for the user, where there is any.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::NoSuchInterface { .. } => Some("`ip address` lists names and addresses".to_owned()),

@@ -1,9 +1,10 @@
-//! A small HTTP server on a thread of its own, for metrics and a page: `GET` and `HEAD`, an answer, the end.
+//! A small HTTP server on a thread of its own, for metrics and a page: `GET` and `HEAD`, one answer per connection.
 //!
-//! Whoever it talks to is a stranger. Connections are few at a time, each is over in seconds, heads are short, bodies are not
-//! read, and a browser that was led here under somebody else's name gets nothing (see `origin.rs`). Nothing here runs on another thread,
-//! so the worst that its clients can do is to keep each other waiting, and who asks for nothing keeps nobody for long: where there is no
-//! room for one more, the one that has been idle for longest goes, once it has had its time to ask.
+//! The server treats every client as untrusted. The number of connections is bounded, each ends within seconds, heads
+//! are short, bodies are not read, and a browser that uses a foreign host name gets nothing (see `origin.rs`). Requests
+//! are served on no other thread, so clients can at most delay each other. An idle client delays others only briefly:
+//! when all places are taken, a new connection replaces the one that has been idle longest, once that one had its time
+//! to ask.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -29,18 +30,20 @@ use crate::Error;
 use crate::error::{self, Operation};
 use crate::origin;
 
-/// What can be set of a server.
+/// Settings of a server.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Connections at a time; one more takes the place of the one that has asked for nothing for longest. 256.
+    /// Maximum number of connections; one more replaces the connection that has been idle longest. Default 256.
     pub max_connections: usize,
-    /// Nobody takes the place of a connection that is younger. 100 ms: a client on a busy machine connects, and asks a little later.
+    /// Minimum age of a connection before it can be replaced. Default 100 ms: on a busy machine a client connects and
+    /// asks a little later.
     pub ask_time: Duration,
-    /// A head must be there by then. 2 s.
+    /// Time limit for a request's head. Default 2 s.
     pub head_time: Duration,
-    /// A connection is over by then, whatever it is at. 5 s.
+    /// Time limit for a whole connection. Default 5 s.
     pub connection_time: Duration,
-    /// Names of this host by which browsers may come, beside its addresses, `localhost` and its own name. None.
+    /// Host names that browsers may use for this server, in addition to its addresses, `localhost` and its own name.
+    /// Default none.
     pub names: Vec<String>,
 }
 
@@ -56,12 +59,12 @@ impl Default for Settings {
     }
 }
 
-/// What is asked for.
+/// A request.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// The path, without what follows a question mark.
+    /// The path, without the query string.
     pub path: &'a str,
-    /// The host by which the server was found, without its port; one of those that may be.
+    /// The host name that the client used, without port; one of the permitted names.
     pub host: &'a str,
 }
 
@@ -70,15 +73,15 @@ pub struct Request<'a> {
 pub struct Response {
     /// The status: 200, 404, 503.
     pub status: u16,
-    /// What the body is, such as `text/plain; charset=utf-8`.
+    /// The type of the body, such as `text/plain; charset=utf-8`.
     pub content_type: &'static str,
     /// The body.
     pub body: Vec<u8>,
-    /// Further headers; those that are not sound are left out.
+    /// Further headers; invalid ones are left out.
     pub headers: Vec<(&'static str, String)>,
 }
 
-/// A server at work; ends with this.
+/// A running server; dropping it stops the server.
 #[derive(Debug)]
 pub struct Server {
     address: SocketAddr,
@@ -92,7 +95,8 @@ const LONGEST_HEAD: usize = 8 << 10;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 impl Server {
-    /// Listens at an address of this machine, port 0 for a free one, and answers with what `answer` makes of each request.
+    /// Listens at an address of this machine (port 0 takes a free one) and answers each request with the result of
+    /// `answer`.
     ///
     /// # Errors
     /// The address is taken or not this machine's; the machine refuses a thread.
@@ -123,7 +127,7 @@ impl Server {
         Ok(Self { address, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// Where it listens.
+    /// Returns the address at which the server listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address

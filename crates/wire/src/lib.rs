@@ -1,16 +1,18 @@
-//! Bytes in and out of sockets. No other crate opens one.
+//! Socket input and output. No other crate of Tapeline opens a socket.
 //!
-//! [`udp`] takes datagrams from multicast groups (or a unicast address) in batches, with the kernel's receive
-//! stamps and its count of drops, and sends them in batches. [`http`] is a small server for metrics and a page. [`tcp`] is connections with bounded buffers that
-//! never wait. [`rssl`] is RSSL and WebSockets on these, [`zmtp`] ZeroMQ's publishing end. [`local`] is streams between
-//! processes of one user of this machine, [`streams`] a server's clients over TCP and such streams, in one loop. [`interface`] finds a network interface by name or address. [`pool`] takes them on a thread of its own, in slots that go to the decoder and come back.
+//! [`udp`] receives datagrams from multicast groups (or a unicast address) in batches, with the kernel's receive stamps
+//! and drop count, and sends datagrams in batches. [`pool`] receives datagrams on a thread of its own, in slots that go
+//! to the decoder and come back. [`tcp`] is non-blocking connections with bounded buffers. [`rssl`] is RSSL and
+//! WebSocket connections on TCP, [`zmtp`] a ZeroMQ publisher. [`local`] is streams between processes of one user on
+//! this machine, [`streams`] a server's clients over TCP and such streams, in one loop. [`http`] is a small server for
+//! metrics and a page. [`interface`] finds a network interface by name or address.
 //!
-//! `http`, `rssl`, `streams` and `zmtp` are features, all on by default; without them the crate has no TLS, no HTTP and no event loop.
+//! `http`, `rssl`, `streams` and `zmtp` are features, all on by default. Without them the crate has no TLS, no HTTP and
+//! no event loop.
 //!
-//! What is expected on a network is an outcome, not an error: nothing there yet is `0` datagrams, back
-//! pressure is [`udp::Sent::blocked`], a lost datagram is a counter. An [`Error`] is a mistake in what was
-//! asked for or a refusal by the machine, and it says which address and which option; [`Error::hint`] says
-//! what to do about it.
+//! Expected network conditions are outcomes, not errors: no datagram yet is `0` datagrams, back pressure is
+//! [`udp::Sent::blocked`], a lost datagram is a counter. An [`Error`] is an invalid request or a refusal by the
+//! machine. It names the address and the option, and [`Error::hint`] tells the user what to do about it.
 //!
 //! ```
 //! use std::time::Duration;

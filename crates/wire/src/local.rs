@@ -1,9 +1,10 @@
-//! Streams between processes of one user of this machine, found by a name in the file system or in the abstract namespace.
+//! Streams between processes of one user on this machine, with a name in the file system or in the abstract namespace.
 //!
-//! A name that begins with `@` is in the abstract namespace (`unix(7)`), as `ss`, socat and systemd write it: nothing lies in a folder, it is
-//! gone with its process, and its address is a zero byte and the rest, as long as that is. That is where kdb+ listens on Linux from 3.5 on
-//! (code.kx.com, "Listening port"), and what its clients look for. No permissions guard it, so that the look at who connects, and at who
-//! listens, is all there is.
+//! A name that begins with `@` is in the abstract namespace (`unix(7)`), in the notation of `ss`, socat and systemd.
+//! Such a name has no file and disappears with its process; its address is a zero byte followed by the rest of the
+//! name, without padding. kdb+ 3.5 and later listens in this namespace on Linux (code.kx.com, "Listening port"), and
+//! its clients look there. No permissions protect an abstract name: the only protection is the check of the user at the
+//! other end, on both sides.
 
 use std::fs;
 use std::io;
@@ -16,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::net::sockopt::socket_peercred;
 
-/// Where others connect. The name goes with it.
+/// A listening socket. Dropping it removes its name.
 #[derive(Debug)]
 pub struct Listener {
     listener: UnixListener,
@@ -24,7 +25,7 @@ pub struct Listener {
     file: Option<PathBuf>,
 }
 
-/// Whether a name is one in the abstract namespace.
+/// Returns `true` if a name is in the abstract namespace.
 #[must_use]
 pub fn is_abstract(name: &Path) -> bool {
     name.as_os_str().as_bytes().starts_with(b"@")
@@ -39,7 +40,7 @@ fn address(name: &Path) -> io::Result<SocketAddr> {
 }
 
 impl Listener {
-    /// Listens at a name, in the place of whatever was left there: to be called by who alone may have it.
+    /// Listens at a name and replaces any file left there. Only processes of this user can connect.
     ///
     /// # Errors
     /// The machine's: the folder, or what lies at the name, is another user's; somebody has the abstract name, of which nothing can be
@@ -59,7 +60,7 @@ impl Listener {
         Ok(bound)
     }
 
-    /// The next who has connected, if there is one; one of another user is turned away. What comes back never waits.
+    /// Returns the next connection, if there is one, and rejects one of another user. The stream never blocks.
     ///
     /// # Errors
     /// The machine refuses, such as for too many open files. Those that wait go on waiting.
@@ -94,7 +95,7 @@ impl Drop for Listener {
     }
 }
 
-/// Connects to who listens at a name. What comes back never waits.
+/// Connects to the process that listens at a name. The stream never blocks.
 ///
 /// # Errors
 /// [`io::ErrorKind::NotFound`] and [`io::ErrorKind::ConnectionRefused`] where nobody listens; who does is another user.

@@ -9,8 +9,9 @@ use mio::{Events, Interest, Poll, Token, Waker};
 
 use crate::{Error, error};
 
-/// Sleeps on a thread of its own until a [`Reactor`](crate::rssl::Reactor), or [`Streams`](crate::streams::Streams), has something to
-/// do, while the thread of those sleeps on something else: a ring, for instance. It looks at no socket and takes nothing away.
+/// Sleeps on a thread of its own until a [`Reactor`](crate::rssl::Reactor), or [`Streams`](crate::streams::Streams),
+/// has something to do, while their thread sleeps on something else, such as a ring. It reads no socket and consumes no
+/// event.
 #[derive(Debug)]
 pub struct Readiness {
     poll: Poll,
@@ -34,8 +35,8 @@ impl Readiness {
         Ok((Self { poll, events: Events::with_capacity(2) }, waker))
     }
 
-    /// Sleeps until the loop has something to do that came after the last time, or for so long at most: `true`. `false`: it
-    /// was woken to end. May say `true` without a reason.
+    /// Sleeps until something new happened in the loop or `timeout` passes, and returns `true`; returns `false` if it
+    /// was woken to end. Can return `true` without a reason.
     ///
     /// # Errors
     /// The machine refuses to wait.

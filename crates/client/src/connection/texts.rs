@@ -7,10 +7,10 @@ use tapeline_omm::rwf::MessageClass;
 
 use super::json::Meaning;
 
-/// SharedTexts that were made last, of updates, shared by the connections of one thread. An update goes to one after the other who has
-/// its item open, in as many forms as they have views and services' names: each is made once, and has its id changed for the others.
+/// A cache of the most recent update texts, shared by the connections of one thread. One update goes to every connection that has its item
+/// open, in one form per view and form of service name. Each form is made once; for the other connections only its id is changed.
 ///
-/// No second thread ever has them; the lock is there for connections that may be handed to one, and is never waited for.
+/// Only one thread ever uses the cache. The lock exists for connections that may move to another thread, and is never contended.
 #[derive(Clone, Debug, Default)]
 pub struct SharedTexts(Arc<Mutex<Kept>>);
 

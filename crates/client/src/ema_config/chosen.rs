@@ -12,26 +12,26 @@ use super::schema::{GLOBAL, Group, Kind, Setting};
 use super::tree::{Fault, Node};
 use crate::nearest;
 
-/// The settings of one consumer, provider or NI provider of a file. What the file does not say is `None`, or empty.
+/// The settings of one consumer, provider or NI provider of a file. A setting that the file does not have is `None` or empty.
 #[derive(Debug, Default)]
 pub struct Chosen {
-    /// What the entry is called.
+    /// The name of the entry.
     pub name: String,
-    /// Entries that do not count, because one of the same name is before them: their names and lines.
+    /// Entries that are ignored because an earlier entry has the same name: their names and lines.
     pub others: Vec<(String, usize)>,
-    /// Settings that nothing follows from, with their lines.
+    /// Settings without effect, with their lines.
     pub idle: Vec<(String, usize)>,
-    /// How JSON is written and read.
+    /// The JSON settings.
     pub json: json::Settings,
-    /// Whom a client connects to: the first, or when that fails the next. Of a server, the one at which it listens.
+    /// The servers to which a client connects, in the order in which they are tried; for a server, the address on which it listens.
     pub hosts: Vec<Host>,
-    /// Servers that a consumer has besides, at once; they go before the hosts.
+    /// Warm standby servers, to which a consumer connects at the same time; they come before `hosts`.
     pub standby: Option<WarmStandby>,
-    /// What a provider serves: number, name, vendor.
+    /// The services of a provider: number, name, vendor.
     pub services: Vec<(u16, String, Option<String>)>,
-    /// Files of fields and enumerations.
+    /// The files of field definitions and of enumerations.
     pub dictionary: Option<(PathBuf, PathBuf)>,
-    /// Whether the dictionary is the provider's.
+    /// `true` if the dictionary comes from the provider.
     pub downloads_dictionary: bool,
     /// `ReconnectMinDelay`.
     pub reconnect_min: Option<Duration>,
@@ -57,36 +57,36 @@ pub struct Chosen {
     pub takes_round_trips: Option<bool>,
 }
 
-/// Servers of which one is active, while the others stand by.
+/// Servers of which one is active while the others stand by.
 #[derive(Debug)]
 pub struct WarmStandby {
-    /// The one that is active at first, then the others. There is one at least.
+    /// The servers, at least one: first the initially active one, then the others.
     pub servers: Vec<StandbyServer>,
-    /// What it is that stands by.
+    /// The unit that fails over.
     pub mode: StandbyMode,
 }
 
-/// One of them.
+/// One server of a [`WarmStandby`].
 #[derive(Debug)]
 pub struct StandbyServer {
-    /// How to connect to it.
+    /// The connection to the server.
     pub host: Host,
-    /// Services for which it is the active one at first.
+    /// The services for which this server is initially the active one.
     pub services: Vec<String>,
 }
 
-/// What it is that stands by.
+/// The unit that fails over in a warm standby.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StandbyMode {
-    /// A server, with all that it has: another takes over when its connection is lost
+    /// A server with all its services: another takes over when its connection is lost.
     #[default]
     Login,
-    /// A service: another server takes over when it is down, too
+    /// A service: another server takes over also when the service is down.
     Service,
 }
 
 impl StandbyMode {
-    /// In one word.
+    /// Returns the mode in one word.
     pub const fn what(self) -> &'static str {
         match self {
             Self::Login => "login",
@@ -96,8 +96,8 @@ impl StandbyMode {
 }
 
 impl Chosen {
-    /// For a program with one connection at a time: the servers of a warm standby become hosts, tried one after the other. `false`
-    /// where there are none.
+    /// Turns the servers of a warm standby into hosts, tried one after the other, for a program with one connection at a time. Returns `false`
+    /// if there are none.
     pub fn one_after_the_other(&mut self) -> bool {
         let Some(standby) = self.standby.take() else { return false };
         let hosts = standby.servers.into_iter().map(|server| server.host);
@@ -105,7 +105,7 @@ impl Chosen {
         true
     }
 
-    /// A consumer's settings: the usual ones, where the file says nothing.
+    /// Returns the settings of a consumer, with the default for each setting that the file does not have.
     pub fn consumer(&self) -> consumer::Settings {
         let usual = consumer::Settings::default();
         let most = self.reconnect_max.unwrap_or(usual.reconnect.most);
@@ -126,27 +126,27 @@ impl Chosen {
     }
 }
 
-/// One connection's worth of settings.
+/// The settings of one connection.
 #[derive(Debug)]
 pub struct Host {
-    /// Host and port; of a server's, its interface may be empty.
+    /// Host and port; for a server that listens, the interface before the port may be empty.
     pub server: String,
-    /// Whether TLS is around it.
+    /// `true` if the connection uses TLS.
     pub is_encrypted: bool,
-    /// Client: the interface to connect from, by its address or name.
+    /// The interface from which a client connects, by address or name.
     pub interface: Option<String>,
-    /// A server's certificate and its key, as files of PEM.
+    /// The certificate and the key of a server, as PEM files.
     pub certificate: Option<(PathBuf, PathBuf)>,
-    /// A file or folder of certificates to trust.
+    /// A file or folder of trusted certificates.
     pub trusted: Option<PathBuf>,
-    /// The versions of TLS that can be spoken.
+    /// The permitted TLS versions.
     pub tls_versions: TlsVersions,
-    /// How the connection is made.
+    /// The transport settings.
     pub settings: Settings,
 }
 
 impl Host {
-    /// With the usual settings.
+    /// Returns the host with default settings.
     #[must_use]
     pub fn plain(server: &str) -> Self {
         Self {

@@ -59,19 +59,19 @@ pub enum Group {
     IProvider,
     /// A non-interactive provider.
     NiProvider,
-    /// How a client connects.
+    /// The connection of a client.
     Channel,
-    /// How a server listens.
+    /// The listening side of a server.
     Server,
-    /// What a provider serves.
+    /// The services of a provider.
     Directory,
-    /// Where the dictionary comes from.
+    /// The source of the dictionary.
     Dictionary,
-    /// How EMA logs.
+    /// The logging of EMA.
     Logger,
-    /// Servers of which one is active.
+    /// A set of servers of which one is active.
     WarmStandby,
-    /// One of these servers.
+    /// One server of a warm standby.
     WarmStandbyServer,
     /// A channel of a session.
     Session,

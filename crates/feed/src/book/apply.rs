@@ -11,7 +11,7 @@ use super::queues::Pair;
 use crate::itch::{Code, Locate, MatchNumber, Message, MessageType, Price4, Record, Side, Text};
 use crate::processor::prefetch;
 
-/// An execution to be reported.
+/// An execution to report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Print {
     /// Price.
@@ -20,20 +20,20 @@ pub struct Print {
     pub shares: u64,
     /// The execution's number.
     pub match_number: MatchNumber,
-    /// How it came about.
+    /// The kind of execution.
     pub kind: PrintKind,
 }
 
-/// How an execution came about.
+/// The kind of an execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PrintKind {
     /// Against a displayed order of this side, at its price (`E`).
     AtOrder(Side),
     /// Against a displayed order of this side, at another price (`C`).
     Priced(Side),
-    /// Against an order that was not displayed (`P`): its side is not told.
+    /// Against an order that was not displayed (`P`): its side is not stated.
     Hidden,
-    /// All of an auction (`Q`), which is of this type.
+    /// A complete auction (`Q`) of this type.
     Cross(Code),
 }
 
@@ -42,31 +42,31 @@ pub enum PrintKind {
 pub struct Broken {
     /// The execution's number.
     pub match_number: MatchNumber,
-    /// Its price and shares, where it is remembered.
+    /// Its price and shares, if it is remembered.
     pub traded: Option<(Price4, u64)>,
 }
 
-/// What a message changed.
+/// The changes by a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[must_use]
 pub struct Change {
-    /// Whose book: the order's, where the message names an order.
+    /// The locate of the book: that of the order, if the message names an order.
     pub locate: Locate,
-    /// The best bid has another price, or there is none any more, or one again.
+    /// `true` if the best bid's price changed, or a best bid appeared or disappeared.
     pub bid: bool,
-    /// The best bid has another size.
+    /// `true` if the best bid's size changed.
     pub bid_size: bool,
-    /// The best ask has another price, or there is none any more, or one again.
+    /// `true` if the best ask's price changed, or a best ask appeared or disappeared.
     pub ask: bool,
-    /// The best ask has another size.
+    /// `true` if the best ask's size changed.
     pub ask_size: bool,
-    /// The trading state or its reason is another.
+    /// `true` if the trading state or its reason changed.
     pub status: bool,
     /// A trade that counts as volume.
     pub print: Option<Print>,
-    /// A trade was broken, and is in no sum any more where it is remembered: [`Books::broken`].
+    /// `true` if a trade was broken; if it is remembered, no sum includes it any more: [`Books::broken`].
     pub correction: bool,
-    /// An auction has another state.
+    /// `true` if the state of an auction changed.
     pub auction: bool,
     /// Any of the first four. Whoever is given a change asks at once, and the processor cannot read four bytes together
     /// before each that was written by itself has left for the cache.
@@ -104,14 +104,14 @@ impl Change {
         }
     }
 
-    /// Whether the best of a side changed in any way.
+    /// Returns `true` if the best bid or ask changed in any way.
     #[inline]
     #[must_use]
     pub const fn is_quote(&self) -> bool {
         self.quote
     }
 
-    /// Whether anything changed that is worth an update.
+    /// Returns `true` if any change requires an update.
     #[inline]
     #[must_use]
     pub const fn is_any(&self) -> bool {
@@ -155,18 +155,17 @@ const BATCH: usize = 32;
 const MANY: usize = 500_000;
 
 impl Books {
-    /// Applies a message. Types that say nothing about books, volumes or trading states only tell the stock's name.
+    /// Applies a message. Types without data on books, volumes or trading states only set the stock's name.
     #[inline]
     pub fn apply(&mut self, message: &Message<'_>) -> Change {
         let record = self.decoder.record(message.bytes());
         self.apply_record(&record)
     }
 
-    /// Applies a message that has been made a record; one that is short or of unknown type does nothing.
+    /// Applies a message in the form of a record; a record that is short or of unknown type has no effect.
     ///
-    /// Additions, executions, cancellations and deletions go one way, whatever they are: which it is comes at random, so that a
-    /// jump would be guessed wrongly at every other message. It costs a look at the order, one at the level and one at the side;
-    /// `benches/itch` shows what that is on average.
+    /// Additions, executions, cancellations and deletions share one code path: their order is random, so that a branch would be mispredicted for
+    /// every second message. The cost is one access to the order, one to the level and one to the side; `benches/itch` shows the average.
     #[inline]
     pub fn apply_record(&mut self, record: &Record) -> Change {
         let action = ACTIONS[usize::from(record.kind)];
@@ -177,10 +176,10 @@ impl Books {
         }
     }
 
-    /// Applies messages in order, such as all of a datagram, and gives each with its change and the books right after it.
+    /// Applies messages in order, such as all of a datagram, and passes each with its change and the books directly after it.
     ///
-    /// Knowing what comes next, it has the orders and sides brought near before the first is applied: with many
-    /// orders this is quicker by half. More than 32 at once gain nothing.
+    /// Prefetches the orders and sides of later messages before it applies the first: with many
+    /// orders this is faster by half. More than 32 messages at once gain nothing.
     #[inline]
     pub fn apply_all(&mut self, records: &[Record], mut each: impl FnMut(&Self, &Record, Change)) {
         self.prefetch(records);
@@ -190,7 +189,7 @@ impl Books {
         }
     }
 
-    /// Has everything brought near that messages are about which will be applied next: those of a datagram that has come.
+    /// Prefetches the data of messages that will be applied next: those of a received datagram.
     #[inline]
     pub fn prefetch(&self, records: &[Record]) {
         for records in records.chunks(BATCH) {

@@ -8,25 +8,25 @@ use super::queues::{Queues, Rows};
 use super::{Level, Top, Volume};
 use crate::itch::{ByType, Code, Decoder, Locate, OrderRef, Price4, Side, Symbol, Text};
 
-/// Bounds of the books, and what they keep.
+/// The limits and options of the books.
 ///
-/// Memory, taken as it is needed. An order: 16 bytes among its neighbours, in pages of 16 KiB with room for four times
-/// `max_orders` at most (so 64 bytes for each of those), and 53 to 107 bytes in the table of stragglers; 16 more with
+/// Memory, allocated on demand. An order: 16 bytes in pages of 16 KiB with capacity for at most four times
+/// `max_orders` (so 64 bytes for each of those), and 53 to 107 bytes in the table of stragglers; 16 more with
 /// queues. A level: 8 bytes among the 1,024 of a side with rungs (8.2 KiB, 16.2 with queues, for `max_ladders` of them),
 /// 24 to 96 elsewhere. A stock: 256 bytes, for at most 65,536 of them. Trades that may be broken: 2 MB.
-/// [`Books::bytes`] tells what it is.
+/// [`Books::bytes`] returns the present total.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Orders that can be on all books together, 16 million at most. At the limit a new order is counted and left out.
+    /// Maximum number of orders on all books, at most 16 million. At the limit a new order is counted and left out.
     pub max_orders: usize,
-    /// Orders for which room is made at the start.
+    /// Number of orders for which memory is reserved at the start.
     pub reserve_orders: usize,
-    /// Sides of books that can have rungs. Beyond the limit they do without, which is slower and shows nowhere else.
+    /// Maximum number of sides with rungs. Sides beyond the limit have none, which is slower and has no other effect.
     pub max_ladders: usize,
-    /// Levels that a side can have away from its rungs. At the limit an order at a further price is counted and left
+    /// Maximum number of levels of a side outside its rungs. At the limit an order at a further price is counted and left
     /// out.
     pub max_far_levels: usize,
-    /// Whether the orders of a level are kept in the order of their coming ([`Books::queue`], [`Books::ahead`]).
+    /// `true` to store the orders of a level in order of arrival ([`Books::queue`], [`Books::ahead`]).
     pub queues: bool,
 }
 
@@ -44,35 +44,35 @@ impl Default for Settings {
     }
 }
 
-/// What could not be applied, and how much there was at most.
+/// The counters of messages that could not be applied, and maxima.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Messages that name an order which is not on the book.
     pub unknown_reference: ByType,
-    /// Messages that add an order which is there already. A replacement still deletes the old one.
+    /// Messages that add an existing order. A replacement still deletes the old one.
     pub duplicate_reference: ByType,
-    /// Messages that take more shares from an order than it has: what it has is taken.
+    /// Messages that take more shares from an order than it has: all its shares are taken.
     pub excess_shares: ByType,
     /// New orders of neither side.
     pub unknown_side: ByType,
-    /// Orders and trades of no shares. A replacement still deletes the old order.
+    /// Orders and trades of zero shares. A replacement still deletes the old order.
     pub no_shares: ByType,
     /// New orders beyond [`Settings::max_orders`] or [`Settings::max_far_levels`], or at a price that has a million
     /// million shares. A replacement still deletes the old order.
     pub refused: ByType,
-    /// Messages whose locate is not that of the order they name. The order's is taken.
+    /// Messages whose locate is not that of their order. The locate of the order applies.
     pub other_locate: ByType,
     /// Messages about a stock before its directory entry.
     pub before_directory: ByType,
-    /// Directory entries that give a stock's number another symbol than it had.
+    /// Directory entries that assign another symbol to a stock's number.
     pub renamed: u64,
-    /// Broken trades of a match number that is not remembered: their volume stays.
+    /// Broken trades with an unknown match number: their volume stays.
     pub unknown_match: u64,
-    /// The most orders that were on the books at once.
+    /// Maximum number of orders on the books at once.
     pub max_live_orders: usize,
 }
 
-/// Bytes by what they are for, with what is kept for later.
+/// Memory in bytes by purpose, spare capacity included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
     /// Stocks: names, states, volumes, and the best of each side.
@@ -81,9 +81,9 @@ pub struct Memory {
     pub levels: usize,
     /// Orders by their references.
     pub orders: usize,
-    /// Lines of orders, with [`Settings::queues`].
+    /// Queues of orders, with [`Settings::queues`].
     pub queues: usize,
-    /// Trades that may yet be broken.
+    /// Trades that may still be broken.
     pub trades: usize,
 }
 
@@ -125,7 +125,7 @@ pub(super) const NEVER: u64 = u64::MAX;
 /// An order on the book.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resting {
-    /// Whose book it is on.
+    /// The locate of its book.
     pub locate: Locate,
     /// Its side.
     pub side: Side,
@@ -135,17 +135,17 @@ pub struct Resting {
     pub shares: u32,
 }
 
-/// What has to be executed before an order's turn comes.
+/// The executions before an order's turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ahead {
-    /// Orders at the same price that came before it.
+    /// Earlier orders at the same price.
     pub orders: u32,
     /// Their shares.
     pub shares: u64,
 }
 
 impl Books {
-    /// Empty books.
+    /// Creates empty books.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
         let max_orders = settings.max_orders.min(MOST_ORDERS);
@@ -163,36 +163,36 @@ impl Books {
         }
     }
 
-    /// The book of a stock; `None` for one that no message has been about.
+    /// Returns the book of a stock; `None` for one without messages.
     #[must_use]
     pub fn book(&self, locate: Locate) -> Option<&Book> {
         self.books.get(usize::from(locate.0)).filter(|book| book.met)
     }
 
-    /// Every book that a message has been about, by locate.
+    /// Returns every book with messages, by locate.
     pub fn iter(&self) -> impl Iterator<Item = (Locate, &Book)> {
         (0..=u16::MAX).map(Locate).zip(&self.books).filter(|(_, book)| book.met)
     }
 
-    /// Orders on all books.
+    /// Returns the number of orders on all books.
     #[must_use]
     pub fn live_orders(&self) -> usize {
         self.orders.len()
     }
 
-    /// The trade that was broken last.
+    /// Returns the last broken trade.
     #[must_use]
     pub const fn broken(&self) -> Broken {
         self.broken
     }
 
-    /// What could not be applied.
+    /// Returns the counters.
     #[must_use]
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// The order of a reference.
+    /// Returns the order of a reference.
     #[must_use]
     pub fn order(&self, reference: OrderRef) -> Option<Resting> {
         let order = self.orders.order(reference.0)?;
@@ -204,7 +204,7 @@ impl Books {
         })
     }
 
-    /// The orders of a level with their shares, first in line first; none without [`Settings::queues`].
+    /// Returns the orders of a level with their shares, in queue order; none without [`Settings::queues`].
     pub fn queue(
         &self,
         locate: Locate,
@@ -217,8 +217,8 @@ impl Books {
         self.queues.iter().flat_map(move |queues| queues.iter(queue)).map(|reference| self.in_line(reference))
     }
 
-    /// What is before an order in its line; `None` for an unknown order, or without [`Settings::queues`]. Walks along
-    /// the line.
+    /// Returns the orders before an order in its queue; `None` for an unknown order, or without [`Settings::queues`]. Walks along
+    /// the queue.
     #[must_use]
     pub fn ahead(&self, reference: OrderRef) -> Option<Ahead> {
         let node = self.orders.order(reference.0)?.node;
@@ -233,14 +233,14 @@ impl Books {
         (OrderRef(reference), self.orders.order(reference).map_or(0, |order| order.shares))
     }
 
-    /// Bytes that the books take now: what [`Settings`] bounds. Looks at every side.
+    /// Returns the present memory of the books in bytes, which [`Settings`] bounds. Looks at every side.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let Memory { stocks, levels, orders, queues, trades } = self.memory();
         stocks + levels + orders + queues + trades
     }
 
-    /// The same by what it is for.
+    /// Returns the present memory of the books by purpose.
     #[must_use]
     pub fn memory(&self) -> Memory {
         let sides = self.books.iter().flat_map(|book| &book.sides);
@@ -254,7 +254,7 @@ impl Books {
         }
     }
 
-    /// Forgets all orders, names and volumes; the counters stay.
+    /// Deletes all orders, names and volumes; the counters stay.
     pub fn clear(&mut self) {
         self.books.clear();
         self.orders.clear();
@@ -300,68 +300,68 @@ impl Book {
         }
     }
 
-    /// The stock's symbol, blank while no message has told it.
+    /// Returns the stock's symbol, blank until a message contains it.
     #[must_use]
     pub fn symbol(&self) -> Symbol {
         self.symbol
     }
 
-    /// The symbol as text, empty while no message has told it.
+    /// Returns the symbol as text, empty until a message contains it.
     #[inline]
     #[must_use]
     pub fn name(&self) -> &str {
         self.symbol.as_str()
     }
 
-    /// Whether its directory entry has come.
+    /// Returns `true` if the directory entry was received.
     #[must_use]
     pub fn is_listed(&self) -> bool {
         self.listed
     }
 
-    /// The best of both sides.
+    /// Returns the best quote of both sides.
     #[inline]
     #[must_use]
     pub fn top(&self) -> Top {
         Top { bid: self.sides[0].quote(Side::Bid), ask: self.sides[1].quote(Side::Ask) }
     }
 
-    /// The levels of a side, best first; `take(n)` gives the best `n`.
+    /// Returns the levels of a side, best first; `take(n)` gives the best `n`.
     pub fn levels(&self, side: Side) -> impl ExactSizeIterator<Item = Level> + '_ {
         self.sides[side as usize].iter(side)
     }
 
-    /// Shares of all orders of a side.
+    /// Returns the total shares of a side.
     #[must_use]
     pub fn shares(&self, side: Side) -> u64 {
         self.levels(side).map(|level| level.shares).sum()
     }
 
-    /// When the best bid or ask last changed, ns since midnight in New York.
+    /// Returns the time of the last change of the best bid or ask, ns since midnight in New York.
     #[must_use]
     pub fn quoted_ts_ns(&self) -> Option<u64> {
         (self.quoted_ts_ns != NEVER).then_some(self.quoted_ts_ns)
     }
 
-    /// What was traded.
+    /// Returns the traded volume.
     #[must_use]
     pub fn volume(&self) -> &Volume {
         &self.volume
     }
 
-    /// `H` halted, `P` paused, `Q` quotation only, `T` trading, as last received; code 0 before that.
+    /// Returns the last received state: `H` halted, `P` paused, `Q` quotation only, `T` trading; code 0 before the first.
     #[must_use]
     pub fn trading_state(&self) -> Code {
         self.state
     }
 
-    /// Whether NASDAQ has interrupted its service for the stock (`h`): then it does not trade there, whatever its state.
+    /// Returns `true` if NASDAQ has interrupted its service for the stock (`h`): then the stock does not trade there in any state.
     #[must_use]
     pub fn is_operationally_halted(&self) -> bool {
         self.halted
     }
 
-    /// Why it is in that state.
+    /// Returns the reason of the trading state.
     #[must_use]
     pub fn reason(&self) -> Text<4> {
         self.reason

@@ -13,13 +13,13 @@ pub struct Volume {
     pub hidden_shares: u64,
     /// Shares of crosses (`Q`).
     pub cross_shares: u64,
-    /// Shares of executions that must not count as volume (`C` with `N`): they come again in a bulk print.
+    /// Shares of executions that must not count as volume (`C` with `N`): a later bulk print includes them.
     pub nonprintable_shares: u64,
-    /// Trades that are counted in `traded_shares`.
+    /// Trades counted in `traded_shares`.
     pub trades: u64,
-    /// Sum of price × shares over them, in ten-thousandths of a dollar.
+    /// Sum of price × shares of those trades, in ten-thousandths of a dollar.
     pub notional: u128,
-    /// The last of them.
+    /// The last of those trades.
     pub last: Option<LastTrade>,
 }
 
@@ -30,11 +30,11 @@ pub struct LastTrade {
     pub price: Price4,
     /// Shares.
     pub shares: u64,
-    /// When, ns since midnight in New York.
+    /// Time of the trade, ns since midnight in New York.
     pub ts_ns: u64,
     /// The execution's number.
     pub match_number: MatchNumber,
-    /// How it came about.
+    /// The kind of execution.
     pub kind: PrintKind,
 }
 

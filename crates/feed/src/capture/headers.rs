@@ -6,11 +6,11 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::Range;
 
-/// Why a packet gave no datagram.
+/// The reason why a packet did not yield a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Skip {
-    /// The capture's link type is none that is read here.
+    /// The link type of the capture is not supported.
     LinkType,
     /// ARP, LLDP and other frames without IP.
     NotIp,
@@ -22,9 +22,9 @@ pub enum Skip {
     Cut,
     /// Lengths in the headers contradict each other or the packet's own.
     Malformed,
-    /// Longer than a packet can be.
+    /// The packet exceeds the maximum length.
     TooLong,
-    /// A pcapng packet block of a kind that was given up in 2004, or of an interface that was never described.
+    /// A pcapng packet block of a kind that was abandoned in 2004, or of an interface without a description.
     Block,
 }
 
@@ -45,7 +45,7 @@ impl Skip {
         self as usize
     }
 
-    /// The reason in words that fit behind a count.
+    /// Returns the reason in words that fit after a count.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

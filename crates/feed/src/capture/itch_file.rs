@@ -36,7 +36,7 @@ impl<'r> ItchFile<'r> {
         Self { window, framing, behind: 0, messages: 0, trailing: 0, marker: false }
     }
 
-    /// The next message without its frame, or `None` at the end.
+    /// Returns the next message without its frame, or `None` at the end.
     ///
     /// # Errors
     ///
@@ -65,38 +65,38 @@ impl<'r> ItchFile<'r> {
         }
     }
 
-    /// How the file delimits its messages.
+    /// Returns the framing of the file.
     #[must_use]
     pub fn framing(&self) -> Framing {
         self.framing
     }
 
-    /// Messages so far.
+    /// Returns the number of messages so far.
     #[must_use]
     pub fn messages(&self) -> u64 {
         self.messages
     }
 
-    /// Bytes after the last whole message, or after the end marker. Known once [`next`](Self::next) gave `None`.
+    /// Returns the bytes after the last whole message, or after the end marker. Known once [`next`](Self::next) has returned `None`.
     #[must_use]
     pub fn trailing_bytes(&self) -> u64 {
         self.trailing
     }
 
-    /// Where the message begins that the file ends within; none of a file that was ended by its marker, or is whole.
+    /// Returns the start of the message within which the file ends; `None` for a complete file, or one with its end marker.
     #[must_use]
     pub fn cut_at(&self) -> Option<Place> {
         (self.trailing > 0 && !self.marker)
             .then(|| Place { offset: self.bytes_consumed(), ..self.window.place() })
     }
 
-    /// Whether the file ended with a length of 0, as a whole BinaryFILE does.
+    /// Returns `true` if the file ended with a length of 0, as a complete BinaryFILE does.
     #[must_use]
     pub fn end_marker(&self) -> bool {
         self.marker
     }
 
-    /// Bytes of the file up to the end of the last whole message (and the end marker).
+    /// Returns the bytes of the file up to the end of the last whole message (and the end marker).
     #[must_use]
     pub fn bytes_consumed(&self) -> u64 {
         self.window.place().offset + self.behind as u64 - self.trailing

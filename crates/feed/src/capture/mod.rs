@@ -1,13 +1,13 @@
 //! Reading captures: pcap, pcapng, files of ITCH messages and of DBN records, plain or compressed, from any [`Read`].
 //!
-//! [`open`] looks at the first bytes, not at a name, and gives either UDP datagrams with the time at which they were
-//! captured ([`Capture`]), ITCH messages ([`ItchFile`]) or DBN records ([`dbn::File`]). Memory is bounded whatever the file
-//! says: one window of under two mebibytes, packets of at most [`LARGEST_PACKET`] bytes, for files in Zstandard its own
+//! [`open`] examines the first bytes, not the file name, and returns UDP datagrams with their capture
+//! time ([`Capture`]), ITCH messages ([`ItchFile`]) or DBN records ([`dbn::File`]). Memory is bounded for any
+//! file: one window of under 2 MiB, packets of at most [`LARGEST_PACKET`] bytes, for Zstandard files their
 //! window of up to 128 MiB, and DBN's metadata.
 //!
-//! What cannot be used is counted with its reason ([`Skip`]), not guessed. A file that stops in the middle of a
-//! record gives all that came before and then says how many bytes were left and where ([`Counts::cut_at`]); a file that
-//! contradicts itself is an [`Error`] with the place and what was expected there.
+//! Unusable packets are counted with their reason ([`Skip`]), not guessed. A file that stops in the middle of a
+//! record yields all earlier records, then the number and place of the remaining bytes ([`Counts::cut_at`]). A file that
+//! contradicts itself is an [`Error`] with the place and the expected contents.
 //!
 //! ```
 //! use tapeline_feed::capture::{self, Recording};
@@ -45,15 +45,15 @@ use window::Window;
 
 use crate::dbn;
 
-/// Bytes of the largest packet that is read: the largest snapshot length that capture tools use.
+/// The maximum size of a packet in bytes: the largest snapshot length of capture tools.
 pub const LARGEST_PACKET: usize = 256 * 1024;
 
 /// A position in a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Bytes before it.
+    /// The number of bytes before the position.
     pub offset: u64,
-    /// Whether they are counted after decompression.
+    /// `true` if the offset counts decompressed bytes.
     pub unpacked: bool,
 }
 
@@ -64,19 +64,19 @@ impl fmt::Display for Place {
     }
 }
 
-/// Why a capture could not be read (any further).
+/// The reason why a capture could not be read (any further).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The stream failed, or its compression is damaged or cut.
     #[error("reading failed at {place}")]
     Read {
-        /// Where.
+        /// The position.
         place: Place,
-        /// What the stream said.
+        /// The error of the stream.
         source: std::io::Error,
     },
-    /// The first bytes are those of no format that is read here.
+    /// The first bytes belong to no supported format.
     #[error(
         "not a capture: it begins with {start}; expected pcap, pcapng, length-prefixed ITCH messages or DBN records, plain, gzip or zstd"
     )]
@@ -87,30 +87,30 @@ pub enum Error {
     /// The capture contradicts its format.
     #[error("{place}: expected {expected}")]
     Format {
-        /// Where.
+        /// The position.
         place: Place,
-        /// What should have been there.
+        /// The expected contents.
         expected: &'static str,
     },
-    /// A file of DBN records is damaged, or of a version that is not read.
+    /// A file of DBN records is damaged, or of an unsupported version.
     #[error("damaged at {place}")]
     Records {
-        /// Where what is damaged begins.
+        /// The start of the damaged part.
         place: Place,
-        /// What is wrong with it.
+        /// The damage.
         source: dbn::Damage,
     },
     /// A message cannot be put into a datagram.
     #[error("message {sequence} cannot be packed")]
     Unpackable {
-        /// Its number.
+        /// The sequence of the message.
         sequence: u64,
-        /// Why.
+        /// The reason.
         source: crate::moldudp64::Refused,
     },
 }
 
-/// What a capture holds.
+/// The contents of a capture.
 #[derive(Debug)]
 pub enum Recording<'r> {
     /// Packets from a network.
@@ -124,7 +124,7 @@ pub enum Recording<'r> {
 /// The largest window that a file in Zstandard may want, as a power of two: that of Zstandard's own command.
 const ZSTD_WINDOW_LOG: u32 = 27;
 
-/// Recognises a capture by its first bytes.
+/// Opens a capture; recognises its format by its first bytes.
 ///
 /// # Errors
 ///
@@ -202,34 +202,34 @@ impl Read for Remaining<'_> {
 /// A UDP datagram from a capture.
 #[derive(Clone, Copy, Debug)]
 pub struct Datagram<'a> {
-    /// When it was captured.
+    /// The capture time.
     pub time: Nanos,
-    /// Who sent it.
+    /// The sender.
     pub source: SocketAddr,
-    /// To where: the group, for multicast.
+    /// The receiver: the group, for multicast.
     pub destination: SocketAddr,
-    /// What UDP carried.
+    /// The UDP payload.
     pub payload: &'a [u8],
 }
 
 /// A TCP segment from a capture.
 #[derive(Clone, Copy, Debug)]
 pub struct Segment<'a> {
-    /// When it was captured.
+    /// The capture time.
     pub time: Nanos,
-    /// Who sent it.
+    /// The sender.
     pub source: SocketAddr,
-    /// To whom.
+    /// The receiver.
     pub destination: SocketAddr,
-    /// Where its first byte stands in what the sender sends, modulo 2³².
+    /// The position of its first byte in the sender's stream, modulo 2³².
     pub sequence: u32,
-    /// Whether it begins the stream: its sequence is one less than that of the first byte.
+    /// `true` if the segment begins the stream: its sequence is one less than that of the first byte.
     pub is_first: bool,
-    /// What it carried; empty for most receipts.
+    /// The TCP payload; empty for most acknowledgements.
     pub payload: &'a [u8],
 }
 
-/// What a capture has given so far.
+/// The counters of a capture so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Packets of all kinds.
@@ -240,13 +240,13 @@ pub struct Counts {
     pub payload_bytes: u64,
     /// Bytes of an unfinished record at the end of the file.
     pub trailing_bytes: u64,
-    /// Where that record begins.
+    /// The start of that record.
     pub cut_at: Option<Place>,
     skipped: [u64; Skip::ALL.len()],
 }
 
 impl Counts {
-    /// Packets that gave no datagram, by reason; reasons that did not occur are left out.
+    /// Returns the packets without a datagram, by reason; omits reasons that did not occur.
     pub fn skipped(&self) -> impl Iterator<Item = (Skip, u64)> {
         Skip::ALL.into_iter().map(|skip| (skip, self.skipped[skip.index()])).filter(|(_, count)| *count > 0)
     }
@@ -263,7 +263,7 @@ pub struct Capture<'r> {
 }
 
 impl Capture<'_> {
-    /// The next datagram, or `None` at the end. Other packets are counted and passed over.
+    /// Returns the next datagram, or `None` at the end. Counts and skips other packets.
     ///
     /// # Errors
     ///
@@ -292,7 +292,7 @@ impl Capture<'_> {
         }
     }
 
-    /// The next TCP segment, or `None` at the end. Other packets are counted and passed over; not to be mixed with
+    /// Returns the next TCP segment, or `None` at the end. Counts and skips other packets. Do not mix with
     /// [`next`](Self::next).
     ///
     /// # Errors
@@ -339,13 +339,13 @@ impl Capture<'_> {
         }
     }
 
-    /// Counts so far.
+    /// Returns the counters so far.
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// The file's format in words.
+    /// Returns the name of the file's format.
     #[must_use]
     pub fn format(&self) -> &'static str {
         self.container.name()

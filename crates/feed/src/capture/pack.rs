@@ -5,21 +5,21 @@ use tapeline_nanos::Nanos;
 use super::{Error, ItchFile};
 use crate::moldudp64::{DEFAULT_PACKET_BYTES, HEADER_BYTES, MAX_MESSAGES, PacketBuilder, Session};
 
-/// What goes into one datagram.
+/// The limits of one datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packing {
-    /// At most so many messages; 0 counts as 1.
+    /// Maximum number of messages; 0 counts as 1.
     pub messages: u16,
-    /// At most so many bytes, headers included (a message that is longer alone still gets its datagram).
+    /// Maximum number of bytes, headers included (a longer message gets its own datagram).
     pub bytes: usize,
-    /// Only messages at most so much later than the first: an exchange does not hold a message back for long.
+    /// Maximum time of a message after the first one, in ns: an exchange does not delay a message for long.
     pub within_ns: u64,
 }
 
 impl Packing {
-    /// Every message in a datagram of its own.
+    /// One message per datagram.
     pub const ONE: Self = Self { messages: 1, bytes: DEFAULT_PACKET_BYTES, within_ns: u64::MAX };
-    /// As many messages as fit in [`DEFAULT_PACKET_BYTES`], however far apart they are.
+    /// As many messages as fit in [`DEFAULT_PACKET_BYTES`], at any distance in time.
     pub const FULL: Self = Self { messages: MAX_MESSAGES, bytes: DEFAULT_PACKET_BYTES, within_ns: u64::MAX };
 }
 
@@ -36,7 +36,7 @@ pub struct Packed<'a> {
     pub payload: &'a [u8],
 }
 
-/// Packs the messages of a file into numbered datagrams.
+/// A packer of a file's messages into numbered datagrams.
 #[derive(Debug)]
 pub struct Packer<'r> {
     file: ItchFile<'r>,
@@ -49,20 +49,20 @@ pub struct Packer<'r> {
 }
 
 impl<'r> Packer<'r> {
-    /// Takes the messages that `file` still has; the first gets sequence 1.
+    /// Creates a packer for the remaining messages of `file`; the first gets sequence 1.
     #[must_use]
     pub fn new(file: ItchFile<'r>, session: Session, packing: Packing) -> Self {
         Self::starting_at(1, file, session, packing)
     }
 
-    /// As [`new`](Self::new), going on with sequence `first` after another file.
+    /// Does the same as [`new`](Self::new), with `first` as the first sequence after another file.
     #[must_use]
     pub fn starting_at(first: u64, file: ItchFile<'r>, session: Session, packing: Packing) -> Self {
         let packet = vec![0; packing.bytes.max(HEADER_BYTES)];
         Self { file, session, packing, next_sequence: first, packet, held: None }
     }
 
-    /// The next datagram, or `None` when all messages were packed.
+    /// Returns the next datagram, or `None` when all messages are packed.
     ///
     /// # Errors
     ///
@@ -102,13 +102,13 @@ impl<'r> Packer<'r> {
         Ok(Some(Packed { time: Nanos(first_ns), sequence, messages, payload: &self.packet[..length] }))
     }
 
-    /// Sequence number of the message after the last one packed: what heartbeats and the end of the session carry.
+    /// Returns the sequence after the last packed message, for heartbeats and the end of the session.
     #[must_use]
     pub fn next_sequence(&self) -> u64 {
         self.next_sequence
     }
 
-    /// The file that is being packed.
+    /// Returns the file.
     #[must_use]
     pub fn file(&self) -> &ItchFile<'r> {
         &self.file

@@ -8,7 +8,7 @@ use tapeline_nanos::Nanos;
 /// Bytes of the Ethernet, IPv4 and UDP headers before the payload.
 const HEADERS: usize = 14 + 20 + 8;
 
-/// A pcap file in the making. Give it a buffered stream.
+/// A writer of a pcap file. Give it a buffered stream.
 #[derive(Debug)]
 pub struct PcapWriter<W> {
     stream: W,
@@ -82,13 +82,13 @@ impl<W: Write> PcapWriter<W> {
         self.stream.write_all(payload)
     }
 
-    /// Datagrams so far.
+    /// Returns the number of datagrams so far.
     #[must_use]
     pub fn packets(&self) -> u64 {
         self.packets
     }
 
-    /// Flushes the stream and gives it back.
+    /// Flushes and returns the stream.
     ///
     /// # Errors
     ///

@@ -11,14 +11,14 @@ use super::record::{Header, Level, Record};
 use super::symbols::Symbols;
 use crate::itch::Side;
 
-/// Bounds. Records beyond them are counted and change nothing.
+/// The limits of the books. Records beyond them are counted and have no effect.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// Instruments, each at each of its publishers. An instrument takes some 400 bytes.
+    /// Maximum number of instruments, each at each of its publishers. An instrument takes some 400 bytes.
     pub max_instruments: usize,
-    /// Orders of all books together. An order takes some 50 bytes, its table's room included.
+    /// Maximum number of orders of all books together. An order takes some 50 bytes, spare capacity of its table included.
     pub max_orders: usize,
-    /// Price levels of one side of one book.
+    /// Maximum number of price levels of one side of one book.
     pub max_levels: usize,
 }
 
@@ -29,31 +29,31 @@ impl Default for Settings {
     }
 }
 
-/// What was counted while books were kept.
+/// The counters of the books.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Cancels of orders that are not on the book.
     pub unknown_cancelled: u64,
-    /// Modifications of orders that are not on the book: they are there now.
+    /// Modifications of orders that are not on the book: they are added.
     pub unknown_modified: u64,
-    /// Orders that were added twice: the later one holds.
+    /// Orders that were added twice: the later one applies.
     pub duplicate_orders: u64,
-    /// Cancels of more than was left.
+    /// Cancels of more than the remaining size.
     pub excess_cancelled: u64,
     /// Orders without side or price.
     pub odd_orders: u64,
-    /// Orders and levels that had no room within the bounds.
+    /// Orders and levels beyond the limits.
     pub refused_orders: u64,
-    /// Records of instruments that had no room within the bounds.
+    /// Records of instruments beyond the limits.
     pub refused_instruments: u64,
-    /// The most orders on all books at any time.
+    /// Maximum number of orders on all books at any time.
     pub max_live_orders: usize,
 }
 
-/// The best of a side.
+/// The best level of a side.
 pub type Best = Resting;
 
-/// The best of both sides; `None` where a side is empty.
+/// The best level of both sides; `None` for an empty side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Top {
     /// Highest bid.
@@ -77,11 +77,11 @@ impl Top {
 /// The trades of an instrument so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Volume {
-    /// How many.
+    /// Number of trades.
     pub trades: u64,
-    /// What they add up to.
+    /// Total size of the trades.
     pub size: u64,
-    /// The last of them.
+    /// The last trade.
     pub last: Option<Trade>,
 }
 
@@ -121,84 +121,84 @@ pub struct Book {
 const MOST_STATISTICS: usize = 64;
 
 impl Book {
-    /// Its publisher's number.
+    /// Returns the publisher's number.
     #[must_use]
     pub const fn publisher(&self) -> u16 {
         self.publisher
     }
 
-    /// Its own number.
+    /// Returns the instrument's number.
     #[must_use]
     pub const fn instrument(&self) -> u32 {
         self.instrument
     }
 
-    /// Its symbol, or its number where none is known; with the venue behind it in datasets of several venues.
+    /// Returns the symbol, or the number if no symbol is known; with the venue as suffix in datasets of several venues.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What it is, where there was a definition.
+    /// Returns the definition, if one was received.
     #[must_use]
     pub fn definition(&self) -> Option<&Definition> {
         self.definition.as_deref()
     }
 
-    /// The top of book at the end of the last event.
+    /// Returns the top of book at the end of the last event.
     #[must_use]
     pub const fn top(&self) -> Top {
         self.top
     }
 
-    /// When the top of book last changed, ns since 1970 UTC.
+    /// Returns the time of the last change of the top of book, ns since 1970 UTC.
     #[must_use]
     pub const fn quoted_ns(&self) -> Option<u64> {
         self.quoted_ns
     }
 
-    /// The levels of a side of an order book, best first.
+    /// Returns the levels of a side of an order book, best first.
     pub fn levels(&self, side: Side) -> impl Iterator<Item = Best> + '_ {
         self.orders.iter().flat_map(move |orders| orders.ladder(side).iter())
     }
 
-    /// The ten best levels, where the publisher keeps them; in the middle of an event as they were told in it.
+    /// Returns the ten best levels, if the publisher keeps them; within an event in their intermediate state.
     #[must_use]
     pub fn depth(&self) -> Option<&[Level; 10]> {
         self.depth.as_deref()
     }
 
-    /// Orders on the book; `None` where records are not order by order.
+    /// Returns the number of orders on the book; `None` if records are not order by order.
     #[must_use]
     pub fn live_orders(&self) -> Option<usize> {
         self.orders.as_ref().map(|orders| orders.len())
     }
 
-    /// What was traded.
+    /// Returns the trades.
     #[must_use]
     pub const fn volume(&self) -> &Volume {
         &self.volume
     }
 
-    /// The trading state, where there was one.
+    /// Returns the trading state, if one was received.
     #[must_use]
     pub const fn status(&self) -> Option<TradingStatus> {
         self.status
     }
 
-    /// The last statistic of each kind, in the order in which they first came.
+    /// Returns the last statistic of each kind, in the order of first appearance.
     #[must_use]
     pub fn statistics(&self) -> &[Statistic] {
         &self.statistics
     }
 
-    /// Records that were about it.
+    /// Returns the number of records about the instrument.
     #[must_use]
     pub const fn records(&self) -> u64 {
         self.records
     }
 
-    /// Whether the last event was not told to its end.
+    /// Returns `true` if the last event is incomplete.
     #[must_use]
     pub const fn in_event(&self) -> bool {
         self.unsettled.is_some()
@@ -227,36 +227,36 @@ impl Book {
     }
 }
 
-/// The place of an instrument among the books, in the order in which they first came.
+/// The index of an instrument among the books, in the order of first appearance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place(pub u32);
 
-/// What a record changed.
+/// The changes by a record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[must_use]
 pub struct Change {
-    /// Whose book; `None` for a record of no instrument, or of one that had no room.
+    /// The book; `None` for a record without an instrument, or with one beyond the limits.
     pub place: Option<Place>,
-    /// The instrument has a name for the first time, or another one.
+    /// `true` if the instrument got its first name or another one.
     pub named: bool,
-    /// The best bid has another price, or there is none any more, or one again.
+    /// `true` if the best bid's price changed, or a best bid appeared or disappeared.
     pub bid: bool,
-    /// The best bid has another size.
+    /// `true` if the best bid's size changed.
     pub bid_size: bool,
-    /// The best ask has another price, or there is none any more, or one again.
+    /// `true` if the best ask's price changed, or a best ask appeared or disappeared.
     pub ask: bool,
-    /// The best ask has another size.
+    /// `true` if the best ask's size changed.
     pub ask_size: bool,
-    /// The trading state is another.
+    /// `true` if the trading state changed.
     pub status: bool,
-    /// There was a trade.
+    /// `true` if there was a trade.
     pub trade: bool,
-    /// An event is over, and the publisher keeps ten levels: any of them may be another.
+    /// `true` if an event is over and the publisher keeps ten levels: any of them may have changed.
     pub depth: bool,
 }
 
 impl Change {
-    /// Whether anything changed that is worth an update.
+    /// Returns `true` if any change requires an update.
     #[inline]
     #[must_use]
     pub const fn is_any(&self) -> bool {
@@ -278,7 +278,7 @@ pub struct Books {
 }
 
 impl Books {
-    /// No books yet; `symbols` are those of the file's metadata.
+    /// Creates empty books; `symbols` are those of the file's metadata.
     #[must_use]
     pub fn new(settings: Settings, symbols: Symbols) -> Self {
         Self {
@@ -292,7 +292,7 @@ impl Books {
         }
     }
 
-    /// Applies a record. Allocates only for a new instrument or symbol, and where a book gets deeper than it was.
+    /// Applies a record. Allocates only for a new instrument or symbol, and if a book gets deeper than before.
     #[inline]
     pub fn apply(&mut self, header: &Header, record: &Record<'_>) -> Change {
         if matches!(
@@ -411,12 +411,12 @@ impl Books {
         true
     }
 
-    /// Other symbols hold from now on, for instruments that are yet to come.
+    /// Sets other symbols for instruments that have not appeared yet.
     pub fn name_by(&mut self, symbols: Symbols) {
         self.symbols = symbols;
     }
 
-    /// Forgets all instruments; symbols and counters stay.
+    /// Drops all instruments; symbols and counters stay.
     pub fn clear(&mut self) {
         self.places.clear();
         self.last = None;
@@ -424,25 +424,25 @@ impl Books {
         self.live_orders = 0;
     }
 
-    /// The book at a place.
+    /// Returns the book at an index.
     #[inline]
     #[must_use]
     pub fn book(&self, place: Place) -> Option<&Book> {
         self.books.get(place.0 as usize)
     }
 
-    /// All books, in the order of their places.
+    /// Returns all books, in the order of their indexes.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (Place, &Book)> + '_ {
         self.books.iter().enumerate().map(|(at, book)| (Place(at as u32), book))
     }
 
-    /// Orders on all books.
+    /// Returns the number of orders on all books.
     #[must_use]
     pub const fn live_orders(&self) -> usize {
         self.live_orders
     }
 
-    /// What was counted.
+    /// Returns the counters.
     #[must_use]
     pub const fn counters(&self) -> &Counters {
         &self.counters

@@ -3,23 +3,23 @@
 use super::metadata::MOST_METADATA_BYTES;
 use super::record::{self, Kind};
 
-/// Why a file cannot be read, or not any further.
+/// The reason why a file cannot be read (any further).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Damage {
-    /// A version that is not read here.
+    /// The version is not supported.
     #[error("DBN version {version}; versions 1 to 3 are read")]
     Version {
         /// The version.
         version: u8,
     },
-    /// The metadata's length cannot be right, or is more than is taken.
+    /// The metadata's length is impossible, or exceeds the limit.
     #[error("metadata of {length} bytes; 100 to {MOST_METADATA_BYTES} are expected")]
     MetadataLength {
         /// The length.
         length: u32,
     },
-    /// Symbols that are too short to be any.
+    /// The length of symbols is too short.
     #[error("symbols of {said} bytes; at least 22 are expected")]
     SymbolLength {
         /// The length.
@@ -28,31 +28,31 @@ pub enum Damage {
     /// The metadata contradict themselves.
     #[error("metadata that cannot be read: {said}")]
     Metadata {
-        /// What the decoder said.
+        /// The message of the decoder.
         said: String,
     },
     /// The file ends within a record, or within its metadata.
     #[error("the file ends after {held} of {wanted} bytes")]
     Cut {
-        /// Bytes that are there.
+        /// Actual bytes.
         held: usize,
-        /// Bytes that should be there.
+        /// Required bytes.
         wanted: usize,
     },
-    /// A record shorter than its header: what follows cannot be found.
+    /// A record is shorter than its header: the next record cannot be found.
     #[error("a record of {length} bytes; every record has a header of 16")]
     Impossible {
-        /// The length it says it has.
+        /// The length in the record.
         length: usize,
     },
-    /// A record with another length than its kind has in the file's version: what follows need not be a record.
+    /// A record's length is not that of its kind in the file's version: the next bytes may not be a record.
     #[error("a record of kind {} ({:#04x}) with {length} bytes; {} are expected", .kind.name().unwrap_or("unknown"), .kind.0, expected(*.kind, *.wanted))]
     Length {
         /// The kind.
         kind: Kind,
-        /// The length it says it has.
+        /// The length in the record.
         length: usize,
-        /// The length in the file's version; `None` where the version is not known.
+        /// The length in the file's version; `None` for an unknown version.
         wanted: Option<usize>,
     },
 }

@@ -4,56 +4,56 @@ use super::field::{Flags, Letter, Price};
 use super::record::{Level, Mbp10, Record, Status};
 use crate::itch::Side;
 
-/// What a record means. Bars, imbalances and gateways' messages mean nothing here: they are only counted.
+/// The meaning of a record. Bars, imbalances and gateways' messages have none: they are only counted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Event<'a> {
-    /// An order book changes, order by order.
+    /// A change of an order book, order by order.
     Order(Order),
     /// A trade.
     Trade(Trade),
-    /// The top of book is now this; a trade may have come with it.
+    /// A new top of book, possibly with a trade.
     Quote(Quote<'a>),
-    /// What an instrument is.
+    /// A definition of an instrument.
     Definition(Definition),
-    /// The instrument's symbol is this.
+    /// A new symbol of the instrument.
     Symbol(Symbol),
     /// A trading state.
     Status(TradingStatus),
     /// A statistic of the session.
     Statistic(Statistic),
-    /// Nothing that changes an instrument.
+    /// No change of an instrument.
     Nothing,
 }
 
-/// What becomes of an order, or of a whole book.
+/// A change of an order, or of a whole book.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Order {
-    /// What becomes of it.
+    /// The change.
     pub action: Action,
     /// The venue's number of the order.
     pub id: u64,
-    /// Its side; `None` where the record names none.
+    /// Its side; `None` if the record names none.
     pub side: Option<Side>,
     /// Its price.
     pub price: Price,
-    /// Its size, or how much of it was cancelled.
+    /// Its size, or the cancelled size.
     pub size: u32,
-    /// Of the event.
+    /// The flags of the event.
     pub flags: Flags,
 }
 
-/// What becomes of an order.
+/// The kind of change to an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// It comes.
+    /// The order is added.
     Add,
-    /// It has another price or size, or both.
+    /// The order's price or size changes, or both.
     Modify,
-    /// A part of it goes, or all of it.
+    /// A part of the order is cancelled, or all of it.
     Cancel,
-    /// All orders of the instrument go.
+    /// All orders of the instrument are deleted.
     Clear,
-    /// Nothing: fills are told again as cancels.
+    /// No change: fills are repeated as cancels.
     None,
 }
 
@@ -64,35 +64,35 @@ pub struct Trade {
     pub price: Price,
     /// Size.
     pub size: u32,
-    /// When, ns since 1970 UTC.
+    /// Time of the trade, ns since 1970 UTC.
     pub ts_event: u64,
-    /// Of the event.
+    /// The flags of the event.
     pub flags: Flags,
-    /// The aggressor's side, where the venue tells it.
+    /// The aggressor's side, if the venue states it.
     pub aggressor: Option<Side>,
 }
 
-/// A top of book as the publisher keeps it.
+/// A top of book from the publisher.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Quote<'a> {
     /// The best level of each side.
     pub top: Level,
-    /// The record with the levels behind it, where there are any.
+    /// The record with the further levels, if there are any.
     pub depth: Option<Mbp10<'a>>,
-    /// The trade that came with it.
+    /// The trade in the same record.
     pub trade: Option<Trade>,
-    /// Whether the top is one that the venue showed: not in the middle of an event.
+    /// `true` if the venue showed this top: not in the middle of an event.
     pub settled: bool,
 }
 
-/// What an instrument is.
+/// A definition of an instrument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Definition {
     /// Its symbol.
     pub symbol: Symbol,
-    /// The smallest step of its price.
+    /// Its minimum price increment.
     pub tick: Price,
-    /// By what prices are multiplied for display.
+    /// The factor by which prices are multiplied for display.
     pub display_factor: Price,
 }
 
@@ -102,24 +102,24 @@ pub type Symbol = super::field::Text<71>;
 /// A trading state, in the format's own numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TradingStatus {
-    /// What was done: 7 trading, 8 halt, 9 pause, …
+    /// The action: 7 trading, 8 halt, 9 pause, …
     pub action: u16,
-    /// Why.
+    /// The reason.
     pub reason: u16,
-    /// Whether there is trading: `Y`, `N`, `~` unknown.
+    /// Trading: `Y` yes, `N` no, `~` unknown.
     pub is_trading: Letter,
-    /// Whether there is quoting.
+    /// Quoting, with the same letters.
     pub is_quoting: Letter,
 }
 
 /// A statistic of the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Statistic {
-    /// Which: 1 opening price, 3 settlement price, …
+    /// The kind: 1 opening price, 3 settlement price, …
     pub kind: u16,
-    /// Its price; undefined where it is a quantity.
+    /// Its price; undefined if it is a quantity.
     pub price: Price,
-    /// Its quantity; `None` where it is a price.
+    /// Its quantity; `None` if it is a price.
     pub quantity: Option<i64>,
 }
 
@@ -144,7 +144,7 @@ macro_rules! trade {
 }
 
 impl<'a> Event<'a> {
-    /// What a record means.
+    /// Returns the meaning of a record.
     #[inline]
     #[must_use]
     pub fn of(record: &Record<'a>) -> Self {

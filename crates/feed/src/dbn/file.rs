@@ -50,8 +50,8 @@ impl<'r> File<'r> {
         Ok(Self { window, metadata, words, behind: 0, unfinished: 0, records: 0, done: false })
     }
 
-    /// The next record's bytes, or `None` at the end, and after an error. They are as many as its header says, and as many
-    /// as its kind has, so that [`decode`](super::decode) reads them.
+    /// Returns the next record's bytes, or `None` at the end and after an error. Their number is that in the header and that
+    /// of the record's kind, so that [`decode`](super::decode) can read them.
     ///
     /// # Errors
     /// The stream fails, or a record is cut or has an impossible length; nothing can be read after that.
@@ -129,19 +129,19 @@ impl<'r> File<'r> {
         Err(error)
     }
 
-    /// What the file says before its records; a fragment says nothing.
+    /// Returns the metadata of the file; `None` for a fragment.
     #[must_use]
     pub fn metadata(&self) -> Option<&Metadata> {
         self.metadata.as_deref()
     }
 
-    /// Records so far.
+    /// Returns the number of records so far.
     #[must_use]
     pub fn records(&self) -> u64 {
         self.records
     }
 
-    /// Bytes up to the end of the last whole record, after decompression.
+    /// Returns the bytes up to the end of the last whole record, after decompression.
     #[must_use]
     pub fn bytes_consumed(&self) -> u64 {
         self.window.place().offset + self.behind as u64 - self.unfinished as u64

@@ -10,9 +10,9 @@ use crate::symbols::Symbols;
 /// Instruments of which it is remembered whether they are wanted; all of them are forgotten at the limit.
 const MOST_REMEMBERED: usize = 1 << 20;
 
-/// Decides for each record whether its instrument is wanted, before it is decoded.
+/// A filter that decides for each record whether its instrument is wanted, before the record is decoded.
 ///
-/// A number that the metadata do not name is wanted, and so is every record that gives an instrument a name.
+/// A number that the metadata do not name is wanted, and so is every record that names an instrument.
 #[derive(Clone, Debug)]
 pub struct Filter {
     wanted: Symbols,
@@ -23,7 +23,7 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// A filter that knows no names yet.
+    /// Creates a filter without names.
     #[must_use]
     pub fn new(wanted: Symbols) -> Self {
         Self {
@@ -34,13 +34,13 @@ impl Filter {
         }
     }
 
-    /// Numbers stand for these names from now on.
+    /// Sets the names of the numbers.
     pub fn name_by(&mut self, names: Names) {
         self.names = names;
         self.known.clear();
     }
 
-    /// Whether a record is wanted. One that is not is counted.
+    /// Returns `true` if a record is wanted; otherwise counts it.
     #[inline]
     pub fn wants(&mut self, record: &[u8]) -> bool {
         let Some(header) = Header::of(record) else { return true };
@@ -66,7 +66,7 @@ impl Filter {
         wanted
     }
 
-    /// Records that were passed over.
+    /// Returns the number of skipped records.
     #[must_use]
     pub const fn passed_over(&self) -> u64 {
         self.passed_over

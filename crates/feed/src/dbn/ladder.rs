@@ -11,9 +11,9 @@ const NEAR: usize = 8;
 pub struct Resting {
     /// Price.
     pub price: Price,
-    /// Size of all its orders.
+    /// Total size of the level's orders.
     pub size: u64,
-    /// How many there are.
+    /// Number of orders.
     pub orders: u32,
 }
 

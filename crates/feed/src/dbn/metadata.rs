@@ -14,24 +14,24 @@ pub(super) const MAGIC: &[u8] = b"DBN";
 const PRELUDE_BYTES: usize = 8;
 /// The part that every version has.
 const FIXED_BYTES: u32 = 100;
-/// The most that is read. A month of all SPY options has 6 MB.
+/// The maximum size of metadata in bytes. A month of all SPY options has 6 MB.
 pub const MOST_METADATA_BYTES: u32 = 64 << 20;
 /// Where versions 2 and 3 say how long a symbol is, and the shortest that they may say, version 1's: a shorter one would
 /// let a file make many times its own size of memory.
 const SYMBOL_LENGTH_AT: usize = PRELUDE_BYTES + 45;
 const SHORTEST_SYMBOL: u16 = ::dbn::v1::SYMBOL_CSTR_LEN as u16;
 
-/// A file's metadata, and how long they are.
+/// A file's metadata and their length.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Metadata {
-    /// Bytes behind the prelude, padding included.
+    /// Bytes after the prelude, padding included.
     pub length: u32,
-    /// What they say. The structure is the `dbn` crate's.
+    /// The contents. The structure is the `dbn` crate's.
     pub about: ::dbn::Metadata,
 }
 
 impl Metadata {
-    /// The kind of all records; `None` where they are mixed.
+    /// Returns the kind of all records; `None` for mixed kinds.
     #[must_use]
     pub fn kind(&self) -> Option<Kind> {
         self.about.schema.map(|schema| Kind(::dbn::RType::from(schema) as u8))

@@ -173,7 +173,7 @@ impl Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Malformed {
-    /// Fewer bytes than a header has.
+    /// The bytes are shorter than a header.
     #[error("a record of {length} bytes; every record has a header of 16")]
     Short {
         /// How many there are.

@@ -23,7 +23,7 @@ impl<T: Copy> Range<T> {
     }
 }
 
-/// Adds up records. Memory: that of [the books](Books), and one entry for each publisher.
+/// A summary that adds up records. Memory: that of [the books](Books), and one entry for each publisher.
 #[derive(Debug)]
 pub struct Summary {
     books: Books,
@@ -51,7 +51,7 @@ struct Common {
 }
 
 impl Summary {
-    /// Nothing so far; `symbols` are those of the file's metadata.
+    /// Creates an empty summary; `symbols` are those of the file's metadata.
     #[must_use]
     pub fn new(settings: Settings, symbols: Symbols) -> Self {
         Self {
@@ -97,74 +97,74 @@ impl Summary {
         let _ = self.books.apply(&header, &record);
     }
 
-    /// Records so far.
+    /// Returns the number of records.
     #[must_use]
     pub const fn records(&self) -> u64 {
         self.records
     }
 
-    /// Records that could not be read.
+    /// Returns the number of unreadable records.
     #[must_use]
     pub const fn malformed(&self) -> u64 {
         self.malformed
     }
 
-    /// Records by kind.
+    /// Returns the number of records by kind.
     pub fn by_kind(&self) -> impl Iterator<Item = (Kind, u64)> + '_ {
         counted(&self.by_kind).map(|(kind, count)| (Kind(kind), count))
     }
 
-    /// Records by their length in bytes.
+    /// Returns the number of records by their length in bytes.
     pub fn by_length(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
         counted(&self.by_words).map(|(words, count)| (usize::from(words) * 4, count))
     }
 
-    /// Records by publisher.
+    /// Returns the number of records by publisher.
     #[must_use]
     pub const fn by_publisher(&self) -> &BTreeMap<u16, u64> {
         &self.by_publisher
     }
 
-    /// Records with an action, by it.
+    /// Returns the number of records with an action, by action.
     pub fn by_action(&self) -> impl Iterator<Item = (Letter, u64)> + '_ {
         counted(&self.by_action).map(|(letter, count)| (Letter(letter), count))
     }
 
-    /// Records with an action, by side.
+    /// Returns the number of records with an action, by side.
     pub fn by_side(&self) -> impl Iterator<Item = (Letter, u64)> + '_ {
         counted(&self.by_side).map(|(letter, count)| (Letter(letter), count))
     }
 
-    /// Records with an action, by flags.
+    /// Returns the number of records with an action, by flags.
     pub fn by_flags(&self) -> impl Iterator<Item = (Flags, u64)> + '_ {
         counted(&self.by_flags).map(|(flags, count)| (Flags(flags), count))
     }
 
-    /// Times of events, ns since 1970 UTC, in the file's order.
+    /// Returns the first and last event time, ns since 1970 UTC, in the file's order.
     #[must_use]
     pub const fn ts_event(&self) -> Range<u64> {
         self.ts_event
     }
 
-    /// Times at which the publisher received market data, ns since 1970 UTC, in the file's order.
+    /// Returns the first and last receive time at the publisher, ns since 1970 UTC, in the file's order.
     #[must_use]
     pub const fn ts_recv(&self) -> Range<u64> {
         self.ts_recv
     }
 
-    /// The venue's sequences, in the file's order.
+    /// Returns the venue's first and last sequence, in the file's order.
     #[must_use]
     pub const fn sequence(&self) -> Range<u32> {
         self.sequence
     }
 
-    /// Records whose event is older than that of the record before.
+    /// Returns the number of records whose event is older than that of the previous record.
     #[must_use]
     pub const fn times_going_back(&self) -> u64 {
         self.times_going_back
     }
 
-    /// The books: names, tops, volumes, what was counted.
+    /// Returns the books: names, tops, volumes, counters.
     #[must_use]
     pub const fn books(&self) -> &Books {
         &self.books

@@ -36,7 +36,7 @@ pub(super) struct Named<'a> {
 }
 
 impl Symbols {
-    /// The symbols of a file's metadata. Mappings whose instrument is no number are left out.
+    /// Reads the symbols of a file's metadata. Mappings whose instrument is not a number are left out.
     #[must_use]
     pub fn of(metadata: &Metadata) -> Self {
         let about = &metadata.about;
@@ -90,18 +90,18 @@ impl Symbols {
         found
     }
 
-    /// The symbols; one of several instruments or days may come more than once.
+    /// Returns the symbols; one of several instruments or days may appear more than once.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.names.iter().map(|name| &**name)
     }
 
-    /// How many spans of days are told of.
+    /// Returns the number of mapped spans of days.
     #[must_use]
     pub fn len(&self) -> usize {
         self.spans.len()
     }
 
-    /// Whether nothing is told of.
+    /// Returns `true` if there are no mappings.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.spans.is_empty()

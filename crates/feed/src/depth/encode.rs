@@ -11,22 +11,22 @@ use crate::digits::Digits;
 use crate::draft::{Reason, TradingStatus};
 use crate::itch::Side;
 
-/// The head of a market by order map, without summary or hint.
+/// Returns the head of a market by order map, without summary or hint.
 #[must_use]
 pub const fn head() -> MapHead<'static> {
     MapHead { key_fid: Some(fid::ORDER_ID), ..MapHead::new(DataType::BUFFER, DataType::FIELD_LIST) }
 }
 
-/// What all orders of an instrument share.
+/// The common data of an instrument's orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Summary {
     /// Number of the currency in ISO 4217, such as 840 for dollars of the United States.
     pub currency: u16,
     /// Decimals of the prices, 0 to 7.
     pub decimals: u8,
-    /// Whether it trades.
+    /// The trading status.
     pub status: TradingStatus,
-    /// Why it does not.
+    /// The reason of a halt.
     pub reason: Reason,
 }
 

@@ -5,7 +5,7 @@ use tapeline_omm::{FieldListEncoder, Full, fid, rwf::Time};
 use super::{Price, price, size, time};
 use crate::digits::Digits;
 
-/// What one message tells beside the fields that last. An image has it only where it stands in for that message's update.
+/// The part of one message that is not in lasting fields. An image has it only if the image replaces that message's update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
     /// A trade was broken.
@@ -19,35 +19,35 @@ pub enum Detail {
 pub struct Broken {
     /// The trade's number at its exchange.
     pub id: u64,
-    /// Its price and size; `None` where neither the message nor a trade that is remembered tells them.
+    /// Its price and size; `None` if neither the message nor a remembered trade contains them.
     pub traded: Option<(Price, u64)>,
-    /// When it was broken: ns since midnight, GMT.
+    /// The time at which the trade was broken: ns since midnight, GMT.
     pub at_ns: u64,
 }
 
-/// The side of the shares that an auction would leave. Source: the standard enumeration of field 4340.
+/// The side of the shares that an auction would leave unmatched. Source: the standard enumeration of field 4340.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ImbalanceSide(pub u16);
 
 impl ImbalanceSide {
-    /// Nothing is said.
+    /// No side is stated.
     pub const UNDEFINED: Self = Self(0);
-    /// Nothing would be left.
+    /// No shares would be left.
     pub const NONE: Self = Self(1);
     /// Shares to buy.
     pub const BUY: Self = Self(2);
     /// Shares to sell.
     pub const SELL: Self = Self(3);
-    /// There are too few orders to say.
+    /// There are too few orders to determine the side.
     pub const INSUFFICIENT: Self = Self(4);
 }
 
-/// How far an auction's near price is from the nearest best bid or ask. Source: the standard enumeration of field 4342.
+/// The distance of an auction's near price from the nearest best bid or ask. Source: the standard enumeration of field 4342.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Variation(pub u16);
 
 impl Variation {
-    /// That of a letter of ITCH 5.0 (`I`, price variation indicator): `L`, `1` to `9`, `A`, `B`, `C`; any other says nothing.
+    /// Returns the variation of a letter of ITCH 5.0 (`I`, price variation indicator): `L`, `1` to `9`, `A`, `B`, `C`; undefined for any other.
     #[must_use]
     pub const fn of(letter: u8) -> Self {
         Self(match letter {
@@ -62,13 +62,13 @@ impl Variation {
 /// The state of an auction before it takes place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Auction {
-    /// Which auction, as the exchange's own letter; 0 where nothing is said.
+    /// The kind of auction, as the exchange's own letter; 0 if not stated.
     pub kind: u8,
     /// Shares that would match at the reference price.
     pub paired: u64,
-    /// Shares that would not.
+    /// Shares that would not match.
     pub imbalance: u64,
-    /// The side of those.
+    /// The side of the shares that would not match.
     pub side: ImbalanceSide,
     /// Price at which paired and imbalance shares are counted.
     pub reference: Option<Price>,
@@ -76,13 +76,13 @@ pub struct Auction {
     pub near: Option<Price>,
     /// Price at which the orders for the auction alone would clear.
     pub far: Option<Price>,
-    /// How far the near price is from the nearest best bid or ask.
+    /// Distance of the near price from the nearest best bid or ask.
     pub variation: Variation,
-    /// When the auction is due: ns since midnight, GMT.
+    /// Time of the auction: ns since midnight, GMT.
     pub due_ns: Option<u64>,
-    /// How often it was extended.
+    /// Number of extensions.
     pub extensions: Option<u8>,
-    /// When this was said: ns since midnight, GMT.
+    /// Time of this state: ns since midnight, GMT.
     pub at_ns: u64,
 }
 

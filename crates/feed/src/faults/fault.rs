@@ -13,7 +13,7 @@ const MOST_BYTES: u32 = 64;
 /// The longest delay: ten seconds.
 const LONGEST_DELAY_NS: u64 = 10_000_000_000;
 
-/// How likely something is, in parts of 2³².
+/// A probability, in parts of 2³².
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Chance(u64);
 
@@ -21,7 +21,7 @@ impl Chance {
     /// Each time.
     pub const ALWAYS: Self = Self(1 << 32);
 
-    /// A share from 0 to 1; `None` for anything else.
+    /// Returns the probability of a share from 0 to 1; `None` for anything else.
     #[must_use]
     pub fn of(share: f64) -> Option<Self> {
         // Cannot cut: at most 2³².
@@ -44,18 +44,18 @@ impl FromStr for Chance {
     }
 }
 
-/// Which bytes of a datagram are changed.
+/// The part of a datagram whose bytes are changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// Any.
     Any,
     /// Those of the packet's header.
     Header,
-    /// Those behind the header, the messages' lengths among them.
+    /// The bytes after the header, the messages' lengths included.
     Payload,
 }
 
-/// What happens.
+/// The kind of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// The exchange numbers from 1 again with message `at`, in the same session.
@@ -68,51 +68,51 @@ pub enum Kind {
         /// The first message of the new session, in the old numbering.
         at: u64,
     },
-    /// Nothing that begins with the messages `from` to before `to` leaves.
+    /// No datagram that begins with a message from `from` to before `to` is sent.
     Silence {
         /// The first message.
         from: u64,
         /// The first message that leaves again; `u64::MAX` for a line that is dead.
         to: u64,
     },
-    /// Lost, so many in a row.
+    /// Datagrams are lost.
     Loss {
-        /// By how often.
+        /// The probability.
         chance: Chance,
         /// Datagrams in a row.
         burst: u32,
     },
-    /// A second copy.
+    /// A datagram is sent twice.
     Duplicate {
-        /// By how often.
+        /// The probability.
         chance: Chance,
-        /// Datagrams between the first copy and the second.
+        /// Datagrams between both.
         after: u32,
     },
-    /// Bytes changed.
+    /// Bytes are changed.
     Corrupt {
-        /// By how often.
+        /// The probability.
         chance: Chance,
-        /// How many of them.
+        /// The number of bytes.
         bytes: u32,
-        /// Which of them.
+        /// The part of the datagram.
         part: Part,
     },
-    /// The end cut off.
+    /// The end of a datagram is cut off.
     Truncate {
-        /// By how often.
+        /// The probability.
         chance: Chance,
     },
-    /// Overtaken by others.
+    /// A datagram is overtaken by others.
     Reorder {
-        /// By how often.
+        /// The probability.
         chance: Chance,
-        /// By how many others.
+        /// The number of overtaking datagrams.
         by: u32,
     },
-    /// Everything comes so much later.
+    /// All datagrams are delayed.
     Delay {
-        /// How much, ns.
+        /// The delay in ns.
         by_ns: u64,
     },
 }
@@ -132,7 +132,7 @@ impl Kind {
         }
     }
 
-    /// Whether it is the exchange's doing, and so the same on every line.
+    /// Returns `true` for a fault of the exchange, which is the same on every line.
     #[must_use]
     pub const fn is_of_the_exchange(self) -> bool {
         matches!(self, Self::Reset { .. } | Self::Roll { .. })
@@ -142,13 +142,13 @@ impl Kind {
 /// One fault of a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// What happens.
+    /// The kind of fault.
     pub kind: Kind,
-    /// On which line; `None` for all.
+    /// The line; `None` for all.
     pub line: Option<Line>,
 }
 
-/// A text that is no fault; it says what was expected instead.
+/// The error for a text that is not a fault; states what was expected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{fault}': {wrong}")]
 pub struct NotAFault {
@@ -280,7 +280,7 @@ impl<'t> Options<'t> {
     }
 }
 
-/// As it would be written in a script.
+/// Writes the fault as in a script.
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let percent = |chance: Chance| chance.0 as f64 / Chance::ALWAYS.0 as f64 * 100.0;

@@ -15,10 +15,10 @@ const MOST_DELAYED: usize = 1 << 16;
 /// How often the end of a session is said before another one begins.
 const ENDS: usize = 3;
 
-/// Does to a line's datagrams what a [`Script`] says.
+/// A line that applies the faults of a [`Script`] to its datagrams.
 ///
-/// For senders, not for the hot path of a receiver: a datagram that is held back is copied into memory of its own. What
-/// can wait is bounded: see [`Fault`](super::Fault)'s limits, and 65,536 datagrams that are delayed.
+/// For senders, not for the hot path of a receiver: a datagram that is held back is copied into its own memory. The
+/// number of held datagrams is bounded: see [`Fault`](super::Fault)'s limits, and 65,536 delayed datagrams.
 #[derive(Debug)]
 pub struct FaultyLine {
     line: Line,
@@ -47,7 +47,7 @@ struct Rule {
 }
 
 impl FaultyLine {
-    /// A line that has carried nothing yet.
+    /// Creates a line without traffic.
     #[must_use]
     pub fn new(script: &Script, seed: u64, line: Line) -> Self {
         let here = script.faults().iter().filter(|fault| fault.line.is_none_or(|only| only == line));
@@ -69,7 +69,7 @@ impl FaultyLine {
         }
     }
 
-    /// Takes a datagram that would leave now.
+    /// Takes a datagram that would be sent now.
     pub fn datagram(&mut self, datagram: &[u8], now: Nanos, to: &mut impl Outlet) {
         self.release(now, to);
         let mut bytes = std::mem::take(&mut self.bytes);
@@ -96,7 +96,7 @@ impl FaultyLine {
         self.bytes = bytes;
     }
 
-    /// Lets go what has waited long enough; [`datagram`](Self::datagram) does that too.
+    /// Sends datagrams whose delay is over; [`datagram`](Self::datagram) does that too.
     pub fn release(&mut self, now: Nanos, to: &mut impl Outlet) {
         while self.next_release().is_some_and(|at| at <= now)
             && let Some((_, bytes)) = self.delayed.pop_front()
@@ -105,13 +105,13 @@ impl FaultyLine {
         }
     }
 
-    /// When [`release`](Self::release) has something to do.
+    /// Returns the time at which [`release`](Self::release) has something to do.
     #[must_use]
     pub fn next_release(&self) -> Option<Nanos> {
         self.delayed.front().map(|(at, _)| *at)
     }
 
-    /// Nothing more will come: what waits to be overtaken leaves now, and what is delayed at its time.
+    /// Ends the input: datagrams that wait to be overtaken are sent now, and delayed ones at their time.
     pub fn finish(&mut self, now: Nanos, to: &mut impl Outlet) {
         self.release(now, to);
         while let Some((_, bytes)) = self.overtaken.pop_first() {

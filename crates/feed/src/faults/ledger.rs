@@ -4,14 +4,14 @@ use crate::framing::{Framing, Packet, Session};
 use crate::iex::tp;
 use crate::line::Line;
 
-/// What a packet says of itself.
+/// The session and sequences of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Numbers {
-    /// Its session.
+    /// The session.
     pub session: Session,
-    /// Sequence of its first message; of the next one for a packet without any.
+    /// Sequence of the first message; of the next one for a packet without messages.
     pub sequence: u64,
-    /// How many messages it has: 0 for heartbeats and ends of session.
+    /// Number of messages: 0 for heartbeats and ends of session.
     pub messages: u16,
 }
 
@@ -39,61 +39,61 @@ pub(super) fn packet(datagram: &[u8]) -> Option<Packet<'_>> {
 /// One fault that happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// On which line.
+    /// The line.
     pub line: Line,
-    /// To which of the line's datagrams, from 1.
+    /// The number of the datagram on the line, from 1.
     pub datagram: u64,
-    /// What the packet said of itself before, in the numbers that the exchange gave it; `None` where it was none, or of no
-    /// protocol that is known here.
+    /// The original session and sequences of the packet, as the exchange numbered it; `None` if it was not a packet, or of an unknown
+    /// protocol.
     pub numbers: Option<Numbers>,
-    /// What happened.
+    /// The action.
     pub did: Did,
 }
 
-/// What happened to a datagram.
+/// The action on a datagram.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Did {
-    /// It was lost.
+    /// The datagram was lost.
     Lost,
-    /// It was lost because the line was silent.
+    /// The datagram was lost because the line was silent.
     Silenced,
-    /// It comes again, after so many others.
+    /// The datagram is sent again, after a number of others.
     Duplicated {
         /// Datagrams between.
         after: u32,
     },
-    /// So many others overtake it.
+    /// A number of other datagrams overtake this one.
     Reordered {
-        /// Datagrams that leave before it.
+        /// The number of datagrams that are sent before it.
         by: u32,
     },
-    /// It was cut.
+    /// The datagram was cut.
     Truncated {
-        /// Bytes that are left.
+        /// Remaining bytes.
         to: usize,
     },
     /// Bytes were changed.
     Corrupted {
-        /// Where, and with what they were combined by exclusive or.
+        /// Offset of each byte, and its exclusive-or mask.
         bytes: Vec<(usize, u8)>,
     },
-    /// With this datagram, the numbers begin again.
+    /// The datagram begins a sequence reset.
     Reset {
-        /// What the message with the sequence 1 would have been.
+        /// The sequence that the message with sequence 1 would have had.
         from: u64,
     },
-    /// With this datagram, a session begins.
+    /// The datagram begins a session.
     Rolled {
-        /// What the message with the sequence 1 would have been.
+        /// The sequence that the message with sequence 1 would have had.
         from: u64,
     },
-    /// It left before its delay was over, as too much was waiting.
+    /// The datagram was sent before its delay was over, because too many were waiting.
     Hurried,
 }
 
 impl Did {
-    /// A stable label for ledgers and counts.
+    /// Returns a stable label for ledgers and counts.
     #[must_use]
     pub const fn label(&self) -> &'static str {
         match self {

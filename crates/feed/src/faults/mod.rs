@@ -1,9 +1,9 @@
-//! Faults from a script and a seed: what networks, switches and exchanges do to a feed on a bad day, as often as asked.
+//! Faults from a script and a seed: the faults of networks, switches and exchanges on a feed, at any rate.
 //!
-//! A [`FaultyLine`] stands between the sender of a feed and one of its lines: datagrams go in, and what is left of them
-//! comes out through an [`Outlet`], together with an [`Entry`] for everything that was done, so that a checker can
+//! A [`FaultyLine`] stands between the sender of a feed and one of its lines: datagrams go in, and the resulting
+//! datagrams come out through an [`Outlet`], with an [`Entry`] for every fault, so that a checker can
 //! account for every message. The same script, seed and datagrams give the same faults, at any speed: each datagram's
-//! fate is drawn from its number on the line, and heartbeats, whose number depends on time, have numbers of their own.
+//! fate is drawn from its number on the line, and heartbeats, whose number depends on time, have separate numbers.
 //!
 //! A [`Script`] is a list of faults, one a line of a file or one an option; `#` begins a comment:
 //!
@@ -69,11 +69,11 @@ pub use faulty_line::FaultyLine;
 pub use ledger::{Did, Entry, Numbers};
 pub use script::{NotAScript, Problem, Script};
 
-/// Where a line's datagrams go, and what is written down about them.
+/// The destination of a line's datagrams and of the ledger entries.
 pub trait Outlet {
-    /// This is sent now.
+    /// Sends a datagram now.
     fn leave(&mut self, datagram: &[u8]);
 
-    /// This was done.
+    /// Records a fault.
     fn note(&mut self, entry: &Entry);
 }

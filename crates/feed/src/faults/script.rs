@@ -7,36 +7,36 @@ use super::{Fault, NotAFault};
 /// The most faults of a script: each is looked at for each datagram.
 const MOST_FAULTS: usize = 64;
 
-/// Faults that act together; none of them in an empty one.
+/// A list of faults that act together; empty for no faults.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Script {
     faults: Vec<Fault>,
 }
 
-/// A line of a script that cannot be understood.
+/// The error for a line of a script.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {problem}")]
 pub struct NotAScript {
     /// The line, from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// The problem.
     pub problem: Problem,
 }
 
-/// What can be wrong with a line of a script.
+/// The problem of a line of a script.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
-    /// It is no fault.
+    /// The line is not a fault.
     #[error(transparent)]
     NotAFault(#[from] NotAFault),
-    /// There are more faults than a script may have.
+    /// The script exceeds the maximum number of faults.
     #[error("more than {MOST_FAULTS} faults")]
     TooMany,
 }
 
 impl Script {
-    /// Adds a fault; `false` where there are as many as there may be (64).
+    /// Adds a fault. Returns `false` if the script already has the maximum of 64.
     pub fn push(&mut self, fault: Fault) -> bool {
         let room = self.faults.len() < MOST_FAULTS;
         if room {
@@ -45,13 +45,13 @@ impl Script {
         room
     }
 
-    /// The faults, in the order in which they were written.
+    /// Returns the faults, in the order of the script.
     #[must_use]
     pub fn faults(&self) -> &[Fault] {
         &self.faults
     }
 
-    /// Whether nothing happens.
+    /// Returns `true` if there are no faults.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.faults.is_empty()

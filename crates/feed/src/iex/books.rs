@@ -15,9 +15,9 @@ use crate::itch::{Side, Symbol};
 /// busy one has a hundred on a side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Symbols that are kept. Messages about further ones are counted and left out.
+    /// Maximum number of symbols. Messages about further ones are counted and left out.
     pub max_symbols: usize,
-    /// Price levels of one side of one symbol. At the limit the worst level gives way to a better one, a worse one is left out; both
+    /// Maximum number of price levels of one side of one symbol. At the limit a better level replaces the worst one, a worse one is left out; both
     /// are counted.
     pub max_levels: usize,
 }
@@ -46,7 +46,7 @@ impl Quote {
     /// No quote.
     pub const NONE: Self = Self { price: Price(0), size: 0 };
 
-    /// Whether there is one.
+    /// Returns `true` if there is a quote.
     #[inline]
     #[must_use]
     pub const fn is_some(self) -> bool {
@@ -60,7 +60,7 @@ impl Quote {
     }
 }
 
-/// The best of both sides.
+/// The best quote of both sides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Top {
     /// Highest bid.
@@ -69,41 +69,41 @@ pub struct Top {
     pub ask: Quote,
 }
 
-/// What a message changed.
+/// The changes by a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[must_use]
 pub struct Change {
-    /// Whose book; `None` where the message is about no symbol, or about one that there is no room for.
+    /// The book; `None` for a message without a symbol, or with one beyond the limit.
     pub instrument: Option<Instrument>,
-    /// The symbol appears for the first time.
+    /// `true` if the symbol is new.
     pub new: bool,
-    /// The best bid has another price, or there is none any more, or one again.
+    /// `true` if the best bid's price changed, or a best bid appeared or disappeared.
     pub bid: bool,
-    /// The best bid has another size.
+    /// `true` if the best bid's size changed.
     pub bid_size: bool,
-    /// The best ask has another price, or there is none any more, or one again.
+    /// `true` if the best ask's price changed, or a best ask appeared or disappeared.
     pub ask: bool,
-    /// The best ask has another size.
+    /// `true` if the best ask's size changed.
     pub ask_size: bool,
-    /// Trading status, its reason or the operational halt is another.
+    /// `true` if the trading status, its reason or the operational halt changed.
     pub status: bool,
     /// There was a trade: [`Volume::last`].
     pub trade: bool,
     /// A trade was broken, and is no longer in the volume.
     pub correction: bool,
-    /// An auction has another state: [`Listing::auction`].
+    /// `true` if the state of an auction changed: [`Listing::auction`].
     pub auction: bool,
 }
 
 impl Change {
-    /// Whether the best of a side changed in any way.
+    /// Returns `true` if the best bid or ask changed in any way.
     #[inline]
     #[must_use]
     pub const fn is_quote(&self) -> bool {
         self.bid | self.bid_size | self.ask | self.ask_size
     }
 
-    /// Whether anything changed that is worth an update.
+    /// Returns `true` if any change requires an update.
     #[inline]
     #[must_use]
     pub const fn is_any(&self) -> bool {
@@ -111,12 +111,12 @@ impl Change {
     }
 }
 
-/// What could not be applied.
+/// The counters of messages that could not be applied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Updates to no shares of a price that had none.
     pub no_level: u64,
-    /// Levels that were left out or gave way: [`Settings::max_levels`].
+    /// Levels that were left out or replaced: [`Settings::max_levels`].
     pub full_side: u64,
     /// Messages about a symbol beyond [`Settings::max_symbols`].
     pub refused: u64,
@@ -149,7 +149,7 @@ pub struct Book {
 }
 
 impl Books {
-    /// Empty books.
+    /// Creates empty books.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
         Self {
@@ -267,38 +267,38 @@ impl Books {
         Some(at)
     }
 
-    /// The number of a symbol.
+    /// Returns the number of a symbol.
     #[must_use]
     pub fn find(&self, symbol: Symbol) -> Option<Instrument> {
         self.index.get(&u64::from_le_bytes(symbol.0)).map(|at| Instrument(*at))
     }
 
-    /// The book of an instrument.
+    /// Returns the book of an instrument.
     #[must_use]
     pub fn book(&self, instrument: Instrument) -> Option<&Book> {
         self.books.get(instrument.0 as usize)
     }
 
-    /// What is known of an instrument beside its book.
+    /// Returns the data of an instrument that is not in its book.
     #[must_use]
     pub fn listing(&self, instrument: Instrument) -> Option<&Listing> {
         self.listings.get(instrument.0 as usize)
     }
 
-    /// Every instrument that a message has been about, in the order of appearance.
+    /// Returns every instrument with messages, in the order of appearance.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (Instrument, &Book, &Listing)> {
         let both = self.books.iter().zip(&self.listings).enumerate();
         // Cannot cut: there are fewer than 2³².
         both.map(|(at, (book, listing))| (Instrument(at as u32), book, listing))
     }
 
-    /// What could not be applied.
+    /// Returns the counters.
     #[must_use]
     pub const fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// Forgets everything, the symbols and their numbers too: a session begins. The counters stay.
+    /// Clears all data, the symbols and their numbers too, at the start of a session. The counters stay.
     pub fn clear(&mut self) {
         self.index.clear();
         self.books.clear();
@@ -342,27 +342,27 @@ impl Book {
         }
     }
 
-    /// The symbol as text.
+    /// Returns the symbol as text.
     #[inline]
     #[must_use]
     pub fn name(&self) -> &str {
         self.symbol.as_str()
     }
 
-    /// The symbol.
+    /// Returns the symbol.
     #[must_use]
     pub const fn symbol(&self) -> Symbol {
         self.symbol
     }
 
-    /// The best of both sides, as it was when the last event was complete; as last sent, in TOPS.
+    /// Returns the best quote of both sides at the end of the last complete event; as last sent, in TOPS.
     #[inline]
     #[must_use]
     pub const fn top(&self) -> Top {
         self.top
     }
 
-    /// The levels of a side, best first; `take(n)` gives the best `n`. Within an event they are ahead of [`top`](Self::top).
+    /// Returns the levels of a side, best first; `take(n)` gives the best `n`. Within an event they are ahead of [`top`](Self::top).
     pub fn levels(&self, side: Side) -> impl ExactSizeIterator<Item = Level> + '_ {
         match side {
             Side::Bid => &self.bids,
@@ -371,19 +371,19 @@ impl Book {
         .iter()
     }
 
-    /// Whether the last event about its levels is complete.
+    /// Returns `true` if the last event about the book's levels is complete.
     #[must_use]
     pub const fn is_settled(&self) -> bool {
         !self.unsettled
     }
 
-    /// When the best bid or ask last changed, ns since 1970 in UTC.
+    /// Returns the time of the last change of the best bid or ask, ns since 1970 in UTC.
     #[must_use]
     pub const fn quoted_ts_ns(&self) -> Option<u64> {
         self.quoted_ts_ns
     }
 
-    /// What was traded.
+    /// Returns the traded volume.
     #[must_use]
     pub const fn volume(&self) -> &Volume {
         &self.volume

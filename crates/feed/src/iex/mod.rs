@@ -51,7 +51,7 @@ impl Malformed {
     /// The labels of all reasons, in the order of [`index`](Self::index).
     pub const REASONS: [&str; 2] = ["empty-message", "short-message"];
 
-    /// A dense number for an array of counters.
+    /// Returns a dense number for an array of counters.
     #[must_use]
     pub const fn index(self) -> usize {
         match self {
@@ -60,7 +60,7 @@ impl Malformed {
         }
     }
 
-    /// A stable label for reports and counters.
+    /// Returns a stable label for reports and counters.
     #[must_use]
     pub const fn reason(self) -> &'static str {
         Self::REASONS[self.index()]

@@ -32,13 +32,13 @@ use crate::blocks::Cut;
 pub use crate::blocks::Messages;
 pub use builder::{DEFAULT_SEGMENT_BYTES, Refused, SegmentBuilder, heartbeat};
 
-/// Bytes of a segment's header.
+/// The size of a segment's header in bytes.
 pub const HEADER_BYTES: usize = 40;
 
-/// The only version that there is.
+/// The only existing version.
 pub const VERSION: u8 = 1;
 
-/// What the messages of a session are: the number of a message protocol.
+/// The number of a session's message protocol.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Protocol(pub u16);
@@ -53,7 +53,7 @@ impl Protocol {
     /// DEEP+, order by order.
     pub const DEEP_PLUS: Self = Self(0x8005);
 
-    /// Its name, where it is known.
+    /// Returns the name, if it is known.
     #[must_use]
     pub const fn name(self) -> Option<&'static str> {
         match self {
@@ -65,7 +65,7 @@ impl Protocol {
         }
     }
 
-    /// Whether [`iex::decode`](super::decode) reads its messages.
+    /// Returns `true` if [`iex::decode`](super::decode) reads its messages.
     #[must_use]
     pub const fn is_read(self) -> bool {
         matches!(self, Self::TOPS_1_6 | Self::DEEP_1_0)
@@ -98,14 +98,14 @@ impl fmt::Display for Session {
     }
 }
 
-/// Why a datagram is not a segment. Whoever sent it is at fault, or the way it came.
+/// The reason why a datagram is not a segment. The fault is at the sender or on the way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum Malformed {
-    /// Fewer bytes than a header has.
+    /// The bytes are shorter than a header.
     #[error("shorter than the header of 40 bytes")]
     ShortHeader,
-    /// Another version than 1.
+    /// The version is not 1.
     #[error("another version than 1")]
     Version,
     /// The datagram ends before the payload that the header announces.
@@ -114,19 +114,19 @@ pub enum Malformed {
     /// The payload ends before or within a block's length.
     #[error("the length of an announced message is missing")]
     MissingLength,
-    /// A block announces more bytes than the payload has.
+    /// A block announces more bytes than the payload contains.
     #[error("a message runs past the end of the payload")]
     BlockPastEnd,
-    /// The payload goes on behind the announced messages.
+    /// The payload continues after the announced messages.
     #[error("bytes of the payload belong to no message")]
     Uncounted,
-    /// Sequence or stream offset is negative, or exceeds 63 bits behind the segment.
+    /// The sequence or stream offset is negative, or exceeds 63 bits after the segment.
     #[error("sequence or stream offset exceed 63 bits")]
     SequenceOverflow,
 }
 
 impl Malformed {
-    /// Every reason, in the order of [`index`](Self::index).
+    /// All reasons, in the order of [`index`](Self::index).
     pub const ALL: [Self; 7] = [
         Self::ShortHeader,
         Self::Version,
@@ -137,13 +137,13 @@ impl Malformed {
         Self::SequenceOverflow,
     ];
 
-    /// A dense number for an array of counters.
+    /// Returns a dense number for an array of counters.
     #[must_use]
     pub const fn index(self) -> usize {
         self as usize
     }
 
-    /// A stable label for reports and counters.
+    /// Returns a stable label for reports and counters.
     #[must_use]
     pub const fn reason(self) -> &'static str {
         match self {
@@ -180,80 +180,80 @@ pub struct Segment<'a> {
 }
 
 impl<'a> Segment<'a> {
-    /// The session.
+    /// Returns the session.
     #[must_use]
     pub const fn session(&self) -> Session {
         self.session
     }
 
-    /// Where the payload stands in the session's stream, in bytes.
+    /// Returns the position of the payload in the session's stream, in bytes.
     #[must_use]
     pub const fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Where the next segment's payload will stand. Does not overflow: [`parse`] has checked it.
+    /// Returns the position of the next segment's payload. Does not overflow: [`parse`] has checked it.
     #[must_use]
     pub const fn next_offset(&self) -> u64 {
         self.offset + self.blocks.len() as u64
     }
 
-    /// Sequence of the first message; of the next one, in a heartbeat.
+    /// Returns the sequence of the first message; of the next one, in a heartbeat.
     #[must_use]
     pub const fn first(&self) -> u64 {
         self.first
     }
 
-    /// The sequence after the last message's. Does not overflow: [`parse`] has checked it.
+    /// Returns the sequence after the last message. Does not overflow: [`parse`] has checked it.
     #[must_use]
     pub const fn next(&self) -> u64 {
         self.messages.end()
     }
 
-    /// When it was sent, by IEX's clock.
+    /// Returns the send time, by IEX's clock.
     #[must_use]
     pub const fn sent(&self) -> Nanos {
         self.sent
     }
 
-    /// How many messages there are.
+    /// Returns the number of messages.
     #[must_use]
     pub const fn count(&self) -> u16 {
         self.messages.left()
     }
 
-    /// Whether there is no message: the sender is alive, and has sent everything before [`first`](Self::first).
+    /// Returns `true` if there is no message: the sender is alive, and has sent everything before [`first`](Self::first).
     #[must_use]
     pub const fn is_heartbeat(&self) -> bool {
         self.count() == 0
     }
 
-    /// Whether it stands at the very beginning of a session: sequence 1 and stream offset 0. Where more was there already, the
+    /// Returns `true` at the very beginning of a session: sequence 1 and stream offset 0. If the session had more before, the
     /// sender has been restarted.
     #[must_use]
     pub const fn is_start(&self) -> bool {
         self.first == 1 && self.offset == 0
     }
 
-    /// Bytes of the payload.
+    /// Returns the number of bytes of the payload.
     #[must_use]
     pub const fn payload_bytes(&self) -> usize {
         self.blocks.len()
     }
 
-    /// Bytes behind the payload: ignored, but to be counted.
+    /// Returns the number of bytes after the payload: ignored, but counted.
     #[must_use]
     pub const fn trailing(&self) -> usize {
         self.trailing
     }
 
-    /// The messages with their sequences.
+    /// Returns the messages with their sequences.
     #[must_use]
     pub const fn messages(&self) -> Messages<'a> {
         self.messages
     }
 
-    /// The blocks as they lie in the datagram, one behind the other: each a length of two bytes and the message.
+    /// Returns the blocks in datagram order: each a length of two bytes and the message.
     #[must_use]
     pub const fn blocks(&self) -> &'a [u8] {
         self.blocks
@@ -266,7 +266,7 @@ fn field<const AT: usize, const N: usize>(header: &[u8; HEADER_BYTES]) -> [u8; N
     crate::itch::field::chunk::<AT, N, HEADER_BYTES>(header)
 }
 
-/// Reads a datagram as a segment and checks that its messages add up to its payload.
+/// Parses a datagram as a segment and checks that its messages add up to its payload.
 ///
 /// # Errors
 /// [`Malformed`], with nothing delivered. Bytes behind the payload are no error; they are counted in the segment.
@@ -299,7 +299,7 @@ pub fn parse(datagram: &[u8]) -> Result<Segment<'_>, Malformed> {
     Ok(Segment { session, offset, first, sent, trailing: behind.len(), blocks, messages })
 }
 
-/// Whether a datagram looks like a segment of a protocol that IEX has, and nothing else: for telling protocols apart in captures.
+/// Returns `true` if a datagram looks like a segment of an IEX protocol, and nothing else: for telling protocols apart in captures.
 #[must_use]
 pub fn is_likely(datagram: &[u8]) -> bool {
     datagram.get(1) == Some(&0)

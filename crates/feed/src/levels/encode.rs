@@ -11,7 +11,7 @@ use crate::depth::Action;
 use crate::draft::Price;
 use crate::itch::Side;
 
-/// The head of a market by price map, without summary or hint.
+/// Returns the head of a market by price map, without summary or hint.
 #[must_use]
 pub const fn head() -> MapHead<'static> {
     MapHead::new(DataType::BUFFER, DataType::FIELD_LIST)

@@ -17,9 +17,9 @@ use super::seen::Seen;
 use super::{Jump, LANES, LARGEST_GAP, Line, LineStatistics, Restart, Settings, Sink, Statistics};
 use crate::framing::{Kind, Malformed, Messages, Packet, Session};
 
-/// Makes one stream of messages of a channel's lines. See [the module](super) for what it does when.
+/// An arbiter that makes one stream of messages from the lines of a channel. See [the module](super) for its actions.
 ///
-/// Takes all of its memory when it is made. In order, a message costs a comparison and the call of the sink, a packet
+/// Allocates all memory at creation. A message in order costs a comparison and the call of the sink, a packet
 /// a few words of book-keeping (`benches/itch`); only a message ahead of its sequence is copied.
 #[derive(Debug)]
 pub struct Arbiter {
@@ -67,7 +67,7 @@ pub struct Arbiter {
 const SESSIONS: usize = 8;
 
 impl Arbiter {
-    /// An arbiter that has seen nothing.
+    /// Creates an arbiter in its initial state.
     #[must_use]
     pub fn new(mut settings: Settings) -> Self {
         settings.window_messages = settings.window_messages.min(MAX_WINDOW);
@@ -98,7 +98,7 @@ impl Arbiter {
         }
     }
 
-    /// Takes a datagram that came on `line`.
+    /// Handles a datagram that arrived on `line`.
     ///
     /// # Errors
     /// [`Malformed`]: it was counted, and nothing else has changed.
@@ -126,7 +126,7 @@ impl Arbiter {
         }
     }
 
-    /// Takes a packet that has been read already.
+    /// Handles a packet that is already parsed.
     pub fn packet(&mut self, line: Line, packet: &Packet<'_>, received: Nanos, sink: &mut impl Sink) {
         let statistics = &mut self.lines[line.number()].statistics;
         statistics.datagrams += 1;
@@ -199,8 +199,8 @@ impl Arbiter {
         }
     }
 
-    /// Declares the gaps that are older than [`Settings::window_age_ns`] and what recovery is given. Every packet does that too, unless
-    /// [`Settings::expire_on_packet`] is off; call it when none comes, at [`next_expiry`](Self::next_expiry) or regularly.
+    /// Declares the gaps older than [`Settings::window_age_ns`] plus the time for recovery. Every packet does so too, unless
+    /// [`Settings::expire_on_packet`] is off. Call it at [`next_expiry`](Self::next_expiry) or regularly while no packet arrives.
     pub fn expire(&mut self, now: Nanos, sink: &mut impl Sink) {
         // Each round moves `next` on.
         while let Some(expiry) = self.next_expiry()
@@ -217,7 +217,7 @@ impl Arbiter {
         self.finish(sink);
     }
 
-    /// Declares every gap and delivers everything that is held: nothing more will come.
+    /// Declares every gap and delivers all held messages, at the end of the input.
     pub fn flush(&mut self, sink: &mut impl Sink) {
         self.settle_aside(sink);
         self.flush_window(sink);
@@ -232,63 +232,63 @@ impl Arbiter {
         self.finish(sink);
     }
 
-    /// When the oldest open gap will be too old; `None` without an open gap.
+    /// Returns the time at which the oldest open gap expires; `None` without an open gap.
     #[inline]
     #[must_use]
     pub fn next_expiry(&self) -> Option<Nanos> {
         self.overdue_at().map(|at| at + self.settings.recovery_age_ns)
     }
 
-    /// When the lines have had their time to fill the oldest open gap: from then on it is for recovery to do.
+    /// Returns the time from which the oldest open gap is left to recovery, because the lines have had their time to fill it.
     #[inline]
     #[must_use]
     pub fn overdue_at(&self) -> Option<Nanos> {
         self.gap_since.map(|since| since + self.settings.window_age_ns)
     }
 
-    /// When the present session began, or began again.
+    /// Returns the start time of the present session, or of its last reset.
     #[must_use]
     pub const fn begun(&self) -> Nanos {
         self.begun
     }
 
-    /// When a line was last heard of; `None` before the first packet.
+    /// Returns the time of the last packet on any line; `None` before the first packet.
     #[must_use]
     pub fn heard(&self) -> Option<Nanos> {
         self.session.map(|_| self.heard)
     }
 
-    /// The present session.
+    /// Returns the present session.
     #[must_use]
     pub const fn session(&self) -> Option<Session> {
         self.session
     }
 
-    /// The sequence that will be delivered next; `None` before the first packet.
+    /// Returns the sequence that will be delivered next; `None` before the first packet.
     #[must_use]
     pub fn next_sequence(&self) -> Option<u64> {
         self.session.map(|_| self.next)
     }
 
-    /// Messages that are held now.
+    /// Returns the number of messages held now.
     #[must_use]
     pub const fn held(&self) -> usize {
         self.held.count()
     }
 
-    /// Whether the present session has come to its announced end.
+    /// Returns `true` if the present session has reached its announced end.
     #[must_use]
     pub fn is_ended(&self) -> bool {
         self.end == End::Reached
     }
 
-    /// What the channel did.
+    /// Returns the statistics of the channel.
     #[must_use]
     pub const fn statistics(&self) -> &Statistics {
         &self.statistics
     }
 
-    /// What one line did.
+    /// Returns the statistics of one line.
     #[must_use]
     pub const fn line(&self, line: Line) -> &LineStatistics {
         &self.lines[line.number()].statistics

@@ -2,72 +2,72 @@
 
 use crate::framing::Framing;
 
-/// Where delivery starts in the first session that a channel meets. Later sessions start at 1.
+/// The start of delivery in the first session of a channel. Later sessions start at 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Start {
-    /// With the first message that arrives: for one who joins while the feed runs.
+    /// Start with the first message that arrives: for receivers that join a running feed.
     #[default]
     First,
-    /// With message 1; what came before the first arrival is a gap.
+    /// Start with message 1; messages before the first arrival are a gap.
     FromOne,
 }
 
-/// What becomes of a packet that is more than [`Settings::max_jump`] ahead.
+/// The handling of a packet more than [`Settings::max_jump`] ahead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Jump {
-    /// It is ignored unless the next packet so far ahead agrees with it: one stray packet does no harm, and after a
-    /// long outage the second packet is believed. What was ignored is part of the gap.
+    /// Ignore it unless the next packet so far ahead agrees with it: one stray packet does no harm, and after a
+    /// long outage the second packet is accepted. Ignored messages are part of the gap.
     #[default]
     Confirm,
-    /// It is believed at once.
+    /// Accept it at once.
     Believe,
-    /// It is always ignored.
+    /// Always ignore it.
     Ignore,
 }
 
-/// What it means when a line goes back within a session.
+/// The handling of a line whose sequences go back within a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Restart {
-    /// Nothing: what comes again is a duplicate, whatever is in it.
+    /// Ignore it: repeated sequences are duplicates, whatever they contain.
     Ignore,
-    /// Numbers have begun again where what comes is not what had come under them: a reset, once a second packet in a row
-    /// agrees; or where nothing is known of what had come, and the line goes on from there for eight packets, or for as long as
-    /// a session is held for alive while nobody goes on in the old numbering. Copies are duplicates.
+    /// A sequence reset if the messages differ from the earlier ones with the same sequences, once a second packet in a row confirms it. If the
+    /// earlier messages are unknown: once the line has continued for eight packets, or for as long as a session counts as alive without any line
+    /// in the old numbering. Equal messages are duplicates.
     #[default]
     Changed,
-    /// As above; also where a line begins with sequence 1 again and goes on from there, as IEX's senders have been seen to do.
+    /// As [`Self::Changed`]; also if a line starts at sequence 1 again and continues from there, as IEX's senders have done.
     Reset,
 }
 
-/// The bounds and policies of an arbiter.
+/// The limits and policies of an arbiter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// The transport of the datagrams.
     pub framing: Framing,
-    /// How far ahead of the next message one can be and be held, in messages (at most 2²⁴). 40 bytes are taken for
-    /// each at the start. With 0 nothing is held: whatever is missing is declared at once.
+    /// Maximum distance of a held message from the next one, in messages (at most 2²⁴). 40 bytes are allocated for
+    /// each at the start. With 0 nothing is held: a missing message is declared at once.
     pub window_messages: usize,
-    /// Bytes of messages that can be held; four times as many are taken at the start.
+    /// Maximum bytes of held messages; four times as many are allocated at the start.
     pub window_bytes: usize,
-    /// How long to wait for a missing message before it is declared missing, ns.
+    /// Time before a missing message is declared missing, in ns.
     pub window_age_ns: u64,
-    /// How long recovery may take to bring what is still missing after [`window_age_ns`](Self::window_age_ns), ns. 0 where
-    /// nobody asks for it again. Everything behind the hole waits meanwhile, so the window must hold what comes in that time.
+    /// Additional time for recovery of messages that are still missing after [`window_age_ns`](Self::window_age_ns), in ns; 0 without
+    /// recovery. All messages after the hole wait meanwhile, so the window must hold the messages of that time.
     pub recovery_age_ns: u64,
-    /// What it means when sequences go back.
+    /// The handling of sequences that go back.
     pub restart: Restart,
-    /// Where the first session starts.
+    /// The start of the first session.
     pub start: Start,
-    /// Messages ahead of what is known beyond which a packet is not simply believed.
+    /// Maximum number of messages by which a packet may be ahead without confirmation.
     pub max_jump: u64,
-    /// What becomes of such a packet.
+    /// The handling of a packet beyond that.
     pub on_jump: Jump,
-    /// For how long after its last packet the present session is thought to be alive, ns: so long, another one has to be
-    /// confirmed and the one before it is over. Heartbeats come every second, so three seconds of silence mean that it is gone.
+    /// Time in ns after its last packet for which the present session counts as alive. During that time another session must be confirmed, and
+    /// the previous one counts as over. Heartbeats come every second, so three seconds of silence mean that the session is gone.
     pub session_hold_ns: u64,
-    /// Whether each packet's time of receipt makes old gaps expire. For one who reads all lines in the order of their
-    /// times, such as from captures. A plant reads one socket after the other, many datagrams each: what is missing on one
-    /// line may lie unread on the next, so it calls `expire` itself when all of them are empty.
+    /// `true` to expire old gaps by each packet's receive time, for readers of all lines in the order of time, such as of captures. A plant reads
+    /// one socket after the other, many datagrams each: a message that is missing on one line may still be unread on the next, so the plant calls
+    /// `expire` itself when all sockets are empty.
     pub expire_on_packet: bool,
 }
 

@@ -6,16 +6,16 @@ use tapeline_nanos::Nanos;
 
 use crate::framing::Malformed;
 
-/// The most messages that a gap is believed to have: several times what any exchange sends in a day. What is beyond comes of wrong
-/// or forged sequences, and is counted apart: it would bury every real loss in the same count.
+/// The maximum number of messages in a plausible gap: several times what any exchange sends in a day. Larger gaps come from wrong or forged
+/// sequences, and have a separate counter, because they would hide every real loss.
 pub const LARGEST_GAP: u64 = 1 << 40;
 
-/// What one line did.
+/// The statistics of one line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LineStatistics {
     /// Datagrams received, malformed ones included.
     pub datagrams: u64,
-    /// Bytes of them.
+    /// Bytes of those datagrams.
     pub bytes: u64,
     /// Well-formed packets with messages.
     pub data_packets: u64,
@@ -23,43 +23,43 @@ pub struct LineStatistics {
     pub heartbeats: u64,
     /// End-of-session packets.
     pub ends_of_session: u64,
-    /// Messages in well-formed packets of the present session, all copies.
+    /// Messages in well-formed packets of the present session, duplicates included.
     pub messages: u64,
-    /// Messages whose first copy came on this line.
+    /// Messages that arrived first on this line.
     pub first: u64,
-    /// Messages that had come before, on this line or another.
+    /// Messages that had arrived before, on this line or another.
     pub duplicates: u64,
-    /// Messages that had been declared missing before they came.
+    /// Messages that had been declared missing before they arrived.
     pub late: u64,
     /// Messages from before the point where delivery started.
     pub before_start: u64,
-    /// Messages from behind the session's announced end, unless that was taken back; not among [`messages`](Self::messages).
+    /// Messages after the session's announced end, unless the end was revoked; not included in [`messages`](Self::messages).
     pub after_end: u64,
-    /// How often a packet, a heartbeat or an end came later in sequence than the line's next message. A packet that was
-    /// only overtaken counts too; what is really lost is [`missing`](Self::missing).
+    /// Number of packets, heartbeats and ends later in sequence than the line's next message. Includes packets that
+    /// were only reordered; real loss is [`missing`](Self::missing).
     pub jumps: u64,
-    /// Packets of a session or a numbering that is over, or of a session that recovery did not ask for. Of recovery's own,
-    /// those too that may be of the numbering before, as nothing shows that the server has the present one.
+    /// Packets of a session or a numbering that is over, or of a session that recovery did not ask for. For recovery also packets that may have
+    /// the previous numbering, because nothing shows that the server has the present one.
     pub stale_session: u64,
-    /// Packets of another session, of the present one's beginning, or from behind its end, that no second packet confirmed; and
-    /// those that were thrown away with them.
+    /// Packets of another session, of the present one's beginning, or from after its end, that no second packet confirmed; and packets
+    /// dropped with them.
     pub strays: u64,
-    /// Packets with sequence 0, or with a jump that was not believed.
+    /// Packets with sequence 0, or with a jump that was not accepted.
     pub absurd: u64,
-    /// Bytes behind the last announced message.
+    /// Bytes after the last announced message.
     pub trailing_bytes: u64,
     /// Malformed datagrams, by [`Malformed::index`].
     pub malformed: [u64; Malformed::ALL.len()],
-    /// When the line's latest packet of the present session came.
+    /// Receive time of the line's latest packet of the present session.
     pub last: Option<Nanos>,
-    /// How much later than another line's first copy this line's second copies come.
+    /// The delay of duplicates on this line after the first arrival on another line.
     pub skew: Skew,
     pub(super) lost: u64,
 }
 
 impl LineStatistics {
-    /// Messages that never came on this line, up to the latest sequence that it has named: its own loss, whether
-    /// another line made up for it or not; gaps of more than [`LARGEST_GAP`] left out. Exact while packets are overtaken by less than
+    /// Returns the number of messages that never arrived on this line, up to its latest sequence: the line's own loss, even if another line filled
+    /// it. Excludes gaps of more than [`LARGEST_GAP`]. Exact while packets are reordered by fewer than
     /// 65,536 messages.
     #[must_use]
     pub const fn missing(&self) -> u64 {
@@ -79,7 +79,7 @@ impl LineStatistics {
         self.before_start -= behind.before_start;
     }
 
-    /// Malformed datagrams with the reason's label.
+    /// Returns the counts of malformed datagrams with the reasons' labels.
     pub fn malformed_by_reason(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         Malformed::ALL.iter().map(|reason| (reason.reason(), self.malformed[reason.index()]))
     }
@@ -113,13 +113,13 @@ impl AddAssign for Behind {
     }
 }
 
-/// How much later second copies come, in ns. One sample for each packet whose first message also began, or was the
-/// first new one of, the packet that brought the first copy.
+/// The delay of duplicates in ns. One sample for each packet whose first message also began, or was the
+/// first new one of, the packet with the first arrival.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Skew {
-    /// Samples.
+    /// Number of samples.
     pub samples: u64,
-    /// Smallest, ns; negative where the receive times of the lines are not in the order of delivery.
+    /// Smallest, ns; negative if the receive times of the lines are not in the order of delivery.
     pub min_ns: i64,
     /// Largest, ns.
     pub max_ns: i64,
@@ -128,7 +128,7 @@ pub struct Skew {
 }
 
 impl Skew {
-    /// Mean, ns; `None` without samples.
+    /// Returns the mean, ns; `None` without samples.
     #[must_use]
     pub fn mean_ns(&self) -> Option<f64> {
         (self.samples > 0).then(|| self.sum_ns as f64 / self.samples as f64)
@@ -145,35 +145,35 @@ impl Skew {
     }
 }
 
-/// What a channel did, all lines together.
+/// The statistics of a channel, all lines together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
     /// Messages delivered.
     pub delivered: u64,
-    /// Messages that were copied and held because they came ahead of sequence.
+    /// Messages copied and held because they were ahead of sequence.
     pub held: u64,
-    /// The most messages that were held at once.
+    /// Maximum number of messages held at once.
     pub max_held: u64,
     /// Gaps declared.
     pub gaps: u64,
-    /// Messages in them, but for those of [`absurd_gaps`](Self::absurd_gaps).
+    /// Messages in those gaps, except for those of [`absurd_gaps`](Self::absurd_gaps).
     pub missing: u64,
     /// Gaps of more than [`LARGEST_GAP`] messages.
     pub absurd_gaps: u64,
-    /// Messages that came after they had been declared missing.
+    /// Messages that arrived after they had been declared missing.
     pub late: u64,
     /// Gaps declared because the window was full, in messages or in bytes.
     pub window_full: u64,
     /// Gaps declared because they had been open for too long.
     pub expired: u64,
-    /// Messages that recovery brought in time.
+    /// Messages recovered in time.
     pub recovered: u64,
-    /// Sessions that began, restarts among them.
+    /// Sessions that began, sequence resets included.
     pub sessions: u64,
-    /// Times that sequences went back to 1 within a session.
+    /// Sequence resets within a session.
     pub restarts: u64,
     /// Sessions that ended as announced.
     pub ends: u64,
-    /// Announced ends that were taken back, as the session went on.
+    /// Announced ends that were revoked because the session continued.
     pub false_ends: u64,
 }

@@ -2,21 +2,21 @@
 
 use super::{END_OF_SESSION, HEADER_BYTES, HEARTBEAT, MAX_MESSAGES, Session, header};
 
-/// How long a packet gets at most unless the caller says otherwise: it fits, with the headers of IPv4 and UDP, in an
-/// Ethernet frame of 1,500 bytes, and leaves room for tunnels.
+/// The default maximum size of a packet in bytes: with the headers of IPv4 and UDP it fits in an
+/// Ethernet frame of 1,500 bytes, with room for tunnels.
 pub const DEFAULT_PACKET_BYTES: usize = 1_400;
 
-/// Why a packet did not take a message, or a buffer a packet.
+/// The reason why a packet did not take a message, or a buffer a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refused {
-    /// The packet has no room for it now: send it and begin the next one.
+    /// The packet has no capacity for the message now: send it and begin the next one.
     #[error("the packet is full")]
     Full,
-    /// Not even an empty packet of this size can hold it.
+    /// The message does not fit in an empty packet of this size.
     #[error("the message is longer than a packet of this size can hold")]
     TooLong,
-    /// The buffer cannot hold a header.
+    /// The buffer is shorter than a header.
     #[error("the buffer is shorter than the header of 20 bytes")]
     ShortBuffer,
     /// The sequence after the last message would not fit in 64 bits.
@@ -24,7 +24,7 @@ pub enum Refused {
     SequenceOverflow,
 }
 
-/// Packs messages into one packet, written in place in the caller's buffer.
+/// A builder that packs messages into one packet in the caller's buffer.
 #[derive(Debug)]
 pub struct PacketBuilder<'b> {
     buffer: &'b mut [u8],
@@ -35,7 +35,7 @@ pub struct PacketBuilder<'b> {
 }
 
 impl<'b> PacketBuilder<'b> {
-    /// Begins a packet whose first message will be number `sequence`, of at most [`DEFAULT_PACKET_BYTES`] or the
+    /// Begins a packet whose first message has number `sequence`, of at most [`DEFAULT_PACKET_BYTES`] or the
     /// length of the buffer, whichever is less.
     ///
     /// # Errors
@@ -44,7 +44,7 @@ impl<'b> PacketBuilder<'b> {
         Self::with_limit(buffer, session, sequence, DEFAULT_PACKET_BYTES)
     }
 
-    /// As [`new`](Self::new), with another limit in bytes for the whole packet.
+    /// Does the same as [`new`](Self::new), with another limit in bytes for the whole packet.
     ///
     /// # Errors
     /// [`Refused::ShortBuffer`], also where the limit is below the header's 20 bytes.
@@ -87,25 +87,25 @@ impl<'b> PacketBuilder<'b> {
         Ok(())
     }
 
-    /// How many messages are in the packet.
+    /// Returns the number of messages in the packet.
     #[must_use]
     pub const fn count(&self) -> u16 {
         self.count
     }
 
-    /// Bytes of the packet so far.
+    /// Returns the bytes of the packet so far.
     #[must_use]
     pub const fn bytes(&self) -> usize {
         self.used
     }
 
-    /// The sequence that the next message will have, in this packet or the following one.
+    /// Returns the sequence of the next message, in this packet or the following one.
     #[must_use]
     pub const fn next_sequence(&self) -> u64 {
         self.sequence + self.count as u64
     }
 
-    /// Writes the header and gives the packet's length. A packet without a message is a heartbeat.
+    /// Writes the header and returns the packet's length. A packet without a message is a heartbeat.
     #[must_use]
     pub fn finish(self) -> usize {
         self.buffer[..HEADER_BYTES].copy_from_slice(&header(self.session, self.sequence, self.count));
@@ -113,13 +113,13 @@ impl<'b> PacketBuilder<'b> {
     }
 }
 
-/// A heartbeat; `next` is the sequence of the message that will come next.
+/// Returns a heartbeat; `next` is the sequence of the next message.
 #[must_use]
 pub fn heartbeat(session: Session, next: u64) -> [u8; HEADER_BYTES] {
     header(session, next, HEARTBEAT)
 }
 
-/// An end-of-session packet; `next` is one more than the sequence of the last message.
+/// Returns an end-of-session packet; `next` is one more than the sequence of the last message.
 #[must_use]
 pub fn end_of_session(session: Session, next: u64) -> [u8; HEADER_BYTES] {
     header(session, next, END_OF_SESSION)

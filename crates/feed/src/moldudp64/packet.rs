@@ -3,17 +3,17 @@
 use super::{END_OF_SESSION, HEADER_BYTES, HEARTBEAT, Session, fields};
 use crate::blocks::{Cut, Messages};
 
-/// Why a datagram is not a MoldUDP64 packet. Whoever sent it is at fault, or the way it came.
+/// The reason why a datagram is not a MoldUDP64 packet. The fault is at the sender or on the way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum Malformed {
-    /// Fewer bytes than a header has.
+    /// The datagram is shorter than a header.
     #[error("shorter than the header of 20 bytes")]
     ShortHeader,
     /// The datagram ends before or within a block's length.
     #[error("the length of an announced message is missing")]
     MissingLength,
-    /// A block announces more bytes than the datagram has.
+    /// A block announces more bytes than the datagram contains.
     #[error("a message runs past the end of the datagram")]
     BlockPastEnd,
     /// The sequences of the packet's messages do not fit in 64 bits.
@@ -39,24 +39,24 @@ pub enum Packet<'a> {
     Heartbeat {
         /// The session.
         session: Session,
-        /// Sequence of the message that will come next.
+        /// Sequence of the next message.
         next: u64,
-        /// Bytes behind the header, which should not be there.
+        /// Bytes after the header, which should not be there.
         trailing: usize,
     },
-    /// Nothing more comes in this session.
+    /// The session has no more messages.
     EndOfSession {
         /// The session.
         session: Session,
         /// One more than the sequence of the session's last message.
         next: u64,
-        /// Bytes behind the header, which should not be there.
+        /// Bytes after the header, which should not be there.
         trailing: usize,
     },
 }
 
 impl Packet<'_> {
-    /// The session that the packet belongs to.
+    /// Returns the session of the packet.
     #[must_use]
     pub const fn session(&self) -> Session {
         match *self {
@@ -66,7 +66,7 @@ impl Packet<'_> {
         }
     }
 
-    /// Bytes behind what the packet announces: ignored, but to be counted.
+    /// Returns the bytes after the announced contents: ignored, but counted.
     #[must_use]
     pub const fn trailing(&self) -> usize {
         match *self {
@@ -86,45 +86,45 @@ pub struct Data<'a> {
 }
 
 impl<'a> Data<'a> {
-    /// The session.
+    /// Returns the session.
     #[must_use]
     pub const fn session(&self) -> Session {
         self.session
     }
 
-    /// Sequence of the first message.
+    /// Returns the sequence of the first message.
     #[must_use]
     pub const fn sequence(&self) -> u64 {
         self.messages.sequence()
     }
 
-    /// How many messages there are, at least 1.
+    /// Returns the number of messages, at least 1.
     #[must_use]
     pub fn count(&self) -> u16 {
         // Cannot cut: as many as the header's 16 bits announce.
         self.messages.len() as u16
     }
 
-    /// The sequence after the last message's. Does not overflow: [`parse`] has checked it.
+    /// Returns the sequence after the last message. Does not overflow: [`parse`] has checked it.
     #[must_use]
     pub const fn end(&self) -> u64 {
         self.messages.end()
     }
 
-    /// Bytes behind the last message.
+    /// Returns the bytes after the last message.
     #[must_use]
     pub const fn trailing(&self) -> usize {
         self.trailing
     }
 
-    /// The messages with their sequences.
+    /// Returns the messages with their sequences.
     #[must_use]
     pub const fn messages(&self) -> Messages<'a> {
         self.messages
     }
 }
 
-/// Reads a datagram as a packet and checks that every announced message is there.
+/// Parses a datagram as a packet and checks that every announced message is present.
 ///
 /// # Errors
 /// [`Malformed`], with nothing delivered. Trailing bytes are no error; they are counted in the packet.

@@ -1,19 +1,19 @@
-//! Asking for what is missing: a re-request client without sockets or clock.
+//! Requests for retransmission: a client without sockets or clock.
 //!
-//! [`Client`] is told what is missing ([`update`](Client::update)), says which request goes to which server and when
-//! ([`poll`](Client::poll)), and judges what they answer ([`answer`](Client::answer)). What no server gave is given up,
-//! and said once ([`given_up`](Client::given_up)).
+//! [`Client`] takes the missing ranges ([`update`](Client::update)), decides which request goes to which server and when
+//! ([`poll`](Client::poll)), and checks the answers ([`answer`](Client::answer)). Messages that no server delivers are given up,
+//! and reported once ([`given_up`](Client::given_up)).
 //!
-//! | situation | what happens |
+//! | situation | action |
 //! |---|---|
-//! | something is missing for [`Settings::delay_ns`] | asked for in pieces of at most [`PIECE`] messages, oldest first |
-//! | an answer holds less than was asked for | the rest is asked for at once |
+//! | messages are missing for [`Settings::delay_ns`] | requested in pieces of at most [`PIECE`] messages, oldest first |
+//! | an answer is shorter than the request | the rest is requested at once |
 //! | silence for [`Settings::timeout_ns`] | the next server is asked, round robin |
-//! | [`Settings::max_tries`] requests in a row brought nothing | given up |
+//! | [`Settings::max_tries`] requests in a row without a result | given up |
 //! | a hole of more than [`Settings::max_hole`] messages | given up at once |
-//! | numbers begin again ([`begin_again`](Client::begin_again)) | all is forgotten; what is missing then is asked for when no old answer can come any more |
-//! | it came another way | forgotten; an answer that comes later is counted as not wanted |
-//! | an answer with nonsense in it | counted by reason and dropped; the server's time goes on running |
+//! | sequence reset ([`begin_again`](Client::begin_again)) | all ranges are dropped; new ones are requested when no old answer can arrive any more |
+//! | messages arrived another way | dropped; a later answer is counted as not wanted |
+//! | a malformed answer | counted by reason and dropped; the server's time-out continues |
 //! | more requests than the rate or [`Settings::max_outstanding`] allow | they wait |
 
 use std::mem;
@@ -24,30 +24,30 @@ use tapeline_nanos::Nanos;
 use super::{Data, Malformed, Packet, Request, Session, parse};
 use crate::token_bucket::TokenBucket;
 
-/// The most messages of one request. One packet holds some forty; several pieces of a large hole are asked for at once.
+/// The maximum number of messages of one request. One packet holds some forty; several pieces of a large hole are requested at once.
 pub const PIECE: u64 = 512;
 
-/// The most pieces that are kept; what is missing beyond them waits until some are settled.
+/// The maximum number of stored pieces; further missing ranges wait until some are settled.
 pub const MAX_PIECES: usize = 1_024;
 
-/// How to ask.
+/// The settings of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// How many servers there are; they are known by their numbers, from 0.
+    /// Number of servers; their numbers start at 0.
     pub servers: usize,
-    /// How long what is missing is left to the lines before it is asked for, ns: one of them may just be late.
+    /// Time in ns for which missing messages are left to the lines before they are requested: one line may just be late.
     pub delay_ns: u64,
-    /// How long an answer may take, ns.
+    /// Time-out of an answer, in ns.
     pub timeout_ns: u64,
-    /// Requests in a row for the same messages that may bring none of them.
+    /// Maximum number of requests in a row for the same messages without a result.
     pub max_tries: u32,
-    /// The most messages of one hole that are asked for.
+    /// Maximum number of messages of one hole that are requested.
     pub max_hole: u64,
-    /// Requests that may wait for an answer at the same time.
+    /// Maximum number of outstanding requests.
     pub max_outstanding: usize,
-    /// Requests a second in the long run.
+    /// Long-term rate of requests per second.
     pub requests_per_second: u64,
-    /// Requests that may go at once after a silence.
+    /// Number of requests that may be sent at once after a silence.
     pub burst: u64,
 }
 
@@ -67,38 +67,38 @@ impl Default for Settings {
     }
 }
 
-/// A request and where it goes.
+/// A request and its server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ask {
     /// The server's number.
     pub server: usize,
-    /// What to send.
+    /// The request to send.
     pub request: Request,
 }
 
-/// Why an answer was not taken.
+/// The reason why an answer was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum Rejected {
-    /// It is no packet.
+    /// The answer is not a packet.
     #[error("the answer is malformed: {0}")]
     Malformed(#[from] Malformed),
-    /// It belongs to another session than the one asked for.
+    /// The answer belongs to another session than the request.
     #[error("the answer is of another session")]
     OtherSession,
-    /// It is a heartbeat or an end of session.
+    /// The answer is a heartbeat or an end of session.
     #[error("the answer holds no messages")]
     NoMessages,
-    /// Some of its messages are outside every range that is being asked for: never asked for, or here by now.
+    /// Some messages are outside every requested range: never requested, or already received.
     #[error("the answer holds messages that nobody waits for")]
     NotWanted,
 }
 
 impl Rejected {
-    /// Labels of all reasons, in the order of [`index`](Self::index).
+    /// The labels of all reasons, in the order of [`index`](Self::index).
     pub const REASONS: [&'static str; 4] = ["malformed", "other-session", "no-messages", "not-wanted"];
 
-    /// A dense number for an array of counters.
+    /// Returns a dense number for an array of counters.
     #[must_use]
     pub const fn index(self) -> usize {
         match self {
@@ -110,25 +110,25 @@ impl Rejected {
     }
 }
 
-/// What a client did.
+/// The statistics of a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
     /// Requests sent.
     pub requests: u64,
-    /// Those of them that no answer came to in time.
+    /// Requests without an answer in time.
     pub timeouts: u64,
-    /// Answers taken.
+    /// Accepted answers.
     pub answers: u64,
-    /// Messages in them.
+    /// Messages in accepted answers.
     pub messages: u64,
     /// Messages that were given up, in holes of any size.
     pub given_up: u64,
-    /// Answers not taken, by [`Rejected::index`].
+    /// Answers not accepted, by [`Rejected::index`].
     pub rejected: [u64; Rejected::REASONS.len()],
 }
 
 impl Statistics {
-    /// Answers not taken, with the reason's label.
+    /// Returns the counts of answers not accepted, with the reasons' labels.
     pub fn rejected_by_reason(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         Rejected::REASONS.into_iter().zip(self.rejected)
     }
@@ -162,7 +162,7 @@ enum State {
     },
 }
 
-/// The re-request client of one channel. See [the module](self).
+/// The retransmission client of one channel. See [the module](self).
 #[derive(Debug)]
 pub struct Client {
     settings: Settings,
@@ -180,7 +180,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client that misses nothing yet. Takes all of its memory.
+    /// Creates a client without missing messages. Allocates all its memory.
     #[must_use]
     pub fn new(mut settings: Settings) -> Self {
         settings.servers = settings.servers.max(1);
@@ -198,8 +198,8 @@ impl Client {
         }
     }
 
-    /// What is missing of `session` now, in ascending order: new holes are asked for, and what is not among them any
-    /// more is forgotten. To be called after every answer and before the next [`poll`](Self::poll). Costs a comparison
+    /// Sets the ranges that are missing in `session` now, in ascending order: new ones are requested, and ranges not among them are
+    /// dropped. Call it after every answer and before the next [`poll`](Self::poll). Costs a comparison
     /// for each hole and each piece.
     pub fn update(
         &mut self,
@@ -238,9 +238,9 @@ impl Client {
         mem::swap(&mut self.pieces, &mut self.spare);
     }
 
-    /// The session's numbers begin again: what was asked for or given up was something else under the same numbers. Nothing tells an
-    /// old answer from a new one, so while one may still come ([`Settings::timeout_ns`] after the request) nothing is asked for, and
-    /// what comes is not wanted.
+    /// Handles a sequence reset: earlier requests were for other messages with the same sequences. An old answer looks like a new one, so while
+    /// one may still arrive ([`Settings::timeout_ns`] after the request) nothing is requested, and answers are not
+    /// accepted.
     pub fn begin_again(&mut self) {
         let asked = self.pieces.iter().filter_map(|piece| match piece.state {
             State::Asked { at, .. } => Some(at + self.settings.timeout_ns),
@@ -250,14 +250,14 @@ impl Client {
         self.pieces.clear();
     }
 
-    /// The lines will bring nothing more: what is missing now is asked for without [`Settings::delay_ns`].
+    /// Requests the messages that are missing now without [`Settings::delay_ns`], because the lines deliver nothing more.
     pub fn hurry(&mut self) {
         for piece in &mut self.pieces {
             piece.since = Nanos(0);
         }
     }
 
-    /// The next request that is due, or `None` for now. Call it until it gives none.
+    /// Returns the next request that is due. Call it until it returns `None`.
     pub fn poll(&mut self, now: Nanos) -> Option<Ask> {
         let session = self.session.filter(|_| now >= self.hold_until)?;
         let mut outstanding = 0;
@@ -295,7 +295,7 @@ impl Client {
         Some(Ask { server, request })
     }
 
-    /// When [`poll`](Self::poll) has to be called again unless something else happens; `None` when nothing is missing.
+    /// Returns the time of the next call of [`poll`](Self::poll) unless something else happens; `None` if nothing is missing.
     #[must_use]
     pub fn next_due(&self, now: Nanos) -> Option<Nanos> {
         let is_asked = |piece: &&Piece| matches!(piece.state, State::Asked { .. });
@@ -310,7 +310,7 @@ impl Client {
         due.min().map(|due| due.max(self.hold_until))
     }
 
-    /// Judges a datagram that `server` sent. What it gives has been asked for and is well-formed.
+    /// Checks a datagram from `server`. The returned data was requested and is well-formed.
     ///
     /// # Errors
     /// [`Rejected`], counted; nothing else has changed.
@@ -333,8 +333,8 @@ impl Client {
         }
     }
 
-    /// The oldest stretch that will not be filled and has not been said yet: the caller declares it lost. Call it until
-    /// it gives none.
+    /// Returns the oldest range that was given up and not reported yet: the caller declares it lost. Call it until
+    /// it returns `None`.
     pub fn given_up(&mut self) -> Option<RangeInclusive<u64>> {
         let unsaid = |piece: &&mut Piece| piece.state == State::GivenUp { said: false };
         let mut unsaid = self.pieces.iter_mut().filter(unsaid);
@@ -352,13 +352,13 @@ impl Client {
         Some(first..=last)
     }
 
-    /// Whether something is being asked for.
+    /// Returns `true` if requests are in progress.
     #[must_use]
     pub fn is_busy(&self) -> bool {
         self.pieces.iter().any(|piece| !matches!(piece.state, State::GivenUp { .. }))
     }
 
-    /// What the client did.
+    /// Returns the statistics.
     #[must_use]
     pub const fn statistics(&self) -> &Statistics {
         &self.statistics

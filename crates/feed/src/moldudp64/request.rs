@@ -2,19 +2,19 @@
 
 use super::{HEADER_BYTES, MAX_MESSAGES, Malformed, Session, fields, header};
 
-/// What a receiver sends to a re-request server, which answers with one packet to the sender's address.
+/// A request to a retransmission server, which answers with one packet to the sender's address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Request {
     /// The session.
     pub session: Session,
-    /// The first sequence wanted.
+    /// The first requested sequence.
     pub sequence: u64,
-    /// How many messages are wanted.
+    /// The number of requested messages.
     pub count: u16,
 }
 
 impl Request {
-    /// The request for the messages `first` to `last`, or for as many of them from the front as one request can name.
+    /// Creates the request for the messages `first` to `last`, or for as many of the first ones as one request can name.
     #[must_use]
     pub fn for_gap(session: Session, first: u64, last: u64) -> Self {
         let wanted = last.saturating_sub(first).saturating_add(1).min(u64::from(MAX_MESSAGES));
@@ -22,13 +22,13 @@ impl Request {
         Self { session, sequence: first, count: wanted as u16 }
     }
 
-    /// The request as a datagram.
+    /// Returns the request as a datagram.
     #[must_use]
     pub fn encode(&self) -> [u8; HEADER_BYTES] {
         header(self.session, self.sequence, self.count)
     }
 
-    /// Reads a datagram as a request. Whatever follows the 20 bytes is ignored.
+    /// Parses a datagram as a request. Ignores all bytes after the first 20.
     ///
     /// # Errors
     /// [`Malformed::ShortHeader`].
@@ -38,7 +38,7 @@ impl Request {
         Ok(Self { session, sequence, count })
     }
 
-    /// Whether a server should answer: there is a sequence (they begin at 1) and at least one message is wanted.
+    /// Returns `true` if a server should answer: the sequence is at least 1 and at least one message is requested.
     #[must_use]
     pub const fn is_answerable(&self) -> bool {
         self.sequence >= 1 && self.count >= 1 && self.count <= MAX_MESSAGES

@@ -1,8 +1,8 @@
 //! Answering requests for messages: a retransmission server without sockets or clock.
 //!
-//! A request of 20 bytes is answered by one packet of as many of the messages as fit; whoever wants more asks again. Since
-//! anybody can put somebody else's address on a request, each address is sent so many bytes a second at most, and all
-//! together so many: what is above that is not answered. Nor is what cannot be answered: there is no refusal in the protocol.
+//! The answer to a request of 20 bytes is one packet with as many of the messages as fit; the requester asks again for more. Because anyone can
+//! forge the sender's address of a request, the bytes per second are limited for each address and in total. Requests beyond the limits get no
+//! answer, nor do requests that cannot be answered: the protocol has no refusal.
 
 use std::net::Ipv4Addr;
 
@@ -14,19 +14,19 @@ use super::{DEFAULT_PACKET_BYTES, HEADER_BYTES, MAX_MESSAGES, PacketBuilder, Req
 use crate::history::History;
 use crate::token_bucket::TokenBucket;
 
-/// The longest datagram of UDP over IPv4, and so the most that an answer can take.
+/// The maximum size of a datagram of UDP over IPv4 in bytes, and so of an answer.
 pub const LONGEST_ANSWER: usize = 65_507;
 
-/// What a server gives, and to how many.
+/// The limits of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Bytes of a packet. A message that is longer alone gets a packet of its own.
+    /// Maximum bytes of a packet. A longer message gets its own packet.
     pub packet_bytes: usize,
-    /// Bytes a second for one address in the long run.
+    /// Long-term bytes per second for one address.
     pub requester_bytes_per_second: u64,
-    /// Bytes a second for all.
+    /// Bytes per second for all addresses together.
     pub bytes_per_second: u64,
-    /// Addresses that are told apart; requests of others wait until one of them has been silent.
+    /// Maximum number of separate addresses; requests of others wait until one of them has been silent.
     pub max_requesters: usize,
 }
 
@@ -43,36 +43,36 @@ impl Default for Settings {
     }
 }
 
-/// Why a request was not answered.
+/// The reason why a request was not answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Unanswered {
-    /// Shorter than a request.
+    /// The datagram is shorter than a request.
     Malformed,
-    /// Of a session that is not here.
+    /// The session is unknown.
     OtherSession,
-    /// For sequence 0, for no message, or for more than a request can name.
+    /// The request is for sequence 0, for no message, or for more than a request can name.
     Absurd,
-    /// The first message is older than what is kept, or newer, or was never received.
+    /// The first message is older than the history, or newer, or was never received.
     NotHere,
-    /// The address has had its share for now.
+    /// The address has used its share for now.
     TooMuch,
-    /// All together have had their share for now, or there are too many addresses.
+    /// The total limit is used up for now, or there are too many addresses.
     Busy,
 }
 
 impl Unanswered {
-    /// Every reason, in the order of [`index`](Self::index).
+    /// All reasons, in the order of [`index`](Self::index).
     pub const ALL: [Self; 6] =
         [Self::Malformed, Self::OtherSession, Self::Absurd, Self::NotHere, Self::TooMuch, Self::Busy];
 
-    /// A dense number for an array of counters.
+    /// Returns a dense number for an array of counters.
     #[must_use]
     pub const fn index(self) -> usize {
         self as usize
     }
 
-    /// A stable label for reports and counters.
+    /// Returns a stable label for reports and counters.
     #[must_use]
     pub const fn reason(self) -> &'static str {
         match self {
@@ -86,23 +86,23 @@ impl Unanswered {
     }
 }
 
-/// What a server did.
+/// The statistics of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
-    /// Datagrams that came.
+    /// Datagrams received.
     pub requests: u64,
-    /// Packets that went out.
+    /// Packets sent.
     pub answers: u64,
-    /// Messages in them.
+    /// Messages in those packets.
     pub messages: u64,
-    /// Bytes of them.
+    /// Bytes of those packets.
     pub bytes: u64,
     /// Requests without an answer, by [`Unanswered::index`].
     pub unanswered: [u64; Unanswered::ALL.len()],
 }
 
 impl Statistics {
-    /// Requests without an answer, with the reason's label.
+    /// Returns the counts of requests without an answer, with the reasons' labels.
     pub fn unanswered_by_reason(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         Unanswered::ALL.iter().map(|reason| (reason.reason(), self.unanswered[reason.index()]))
     }
@@ -123,7 +123,7 @@ pub struct Server {
 const SAVED_UP: u64 = 4;
 
 impl Server {
-    /// A server that nobody has asked yet.
+    /// Creates a server without requests.
     #[must_use]
     pub fn new(mut settings: Settings) -> Self {
         settings.packet_bytes = settings.packet_bytes.clamp(HEADER_BYTES + 2, LONGEST_ANSWER);
@@ -132,7 +132,7 @@ impl Server {
         Self { settings, requesters, all, swept: None, statistics: Statistics::default() }
     }
 
-    /// Answers a datagram of `requester`, written to the front of `buffer`, which should have [`LONGEST_ANSWER`] bytes.
+    /// Answers a datagram of `requester` at the front of `buffer`, which should have [`LONGEST_ANSWER`] bytes.
     ///
     /// # Errors
     /// Why there is none, counted.
@@ -160,7 +160,7 @@ impl Server {
         }
     }
 
-    /// What the server did.
+    /// Returns the statistics.
     #[must_use]
     pub const fn statistics(&self) -> &Statistics {
         &self.statistics

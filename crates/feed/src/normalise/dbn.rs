@@ -23,7 +23,7 @@ use crate::levels::{Level, Levels};
 /// Nanoseconds of a day.
 const DAY_NS: u64 = 86_400_000_000_000;
 
-/// Keeps the books of a stream of records, and drafts an update whenever a published field changes.
+/// A normaliser that maintains the books of a stream of records, and drafts an update whenever a published field changes.
 #[derive(Debug)]
 pub struct Dbn {
     books: Books,
@@ -35,7 +35,7 @@ pub struct Dbn {
 }
 
 impl Dbn {
-    /// A normaliser that has seen nothing.
+    /// Creates a normaliser in its initial state.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
         Self {
@@ -47,12 +47,12 @@ impl Dbn {
         }
     }
 
-    /// Numbers stand for these symbols from now on: those of a file's metadata.
+    /// Sets the symbols of the instrument numbers: those of a file's metadata.
     pub fn name_by(&mut self, symbols: Symbols) {
         self.books.name_by(symbols);
     }
 
-    /// Applies one record. Allocates only where a book gets deeper, or an instrument or a name appears.
+    /// Applies one record. Allocates only if a book gets deeper, or an instrument or a name is new.
     ///
     /// # Errors
     /// [`Malformed`]: it was counted, and nothing else has changed.
@@ -107,20 +107,20 @@ impl Dbn {
         malformed
     }
 
-    /// Everything that is known of an instrument, all fields marked as changed; `None` for one that does not exist.
+    /// Returns all values of an instrument, all fields marked as changed; `None` for one that does not exist.
     #[must_use]
     pub fn image(&self, instrument: Instrument) -> Option<Draft> {
         Some(draft_of(self.books.book(place(instrument)?)?, Changed::ALL))
     }
 
-    /// An instrument's symbol, or its number where none is known.
+    /// Returns an instrument's symbol, or its number if no symbol is known.
     #[inline]
     #[must_use]
     pub fn name(&self, instrument: Instrument) -> Option<&str> {
         self.books.book(place(instrument)?).map(Book::name)
     }
 
-    /// Every instrument, in the order of appearance.
+    /// Returns all instruments, in the order of appearance.
     pub fn instruments(&self) -> impl Iterator<Item = Instrument> {
         self.books.iter().map(|(place, _)| place.into())
     }
@@ -140,39 +140,39 @@ impl Dbn {
         Some(draft_of(self.books.book(change.place?)?, changed))
     }
 
-    /// What the last record told of which a [change](Changed::has_detail) has a detail.
+    /// Returns the detail of the last record, if its [change](Changed::has_detail) has one.
     #[must_use]
     pub const fn detail(&self) -> Option<&Detail> {
         self.detail.as_ref()
     }
 
-    /// The books.
+    /// Returns the books.
     #[must_use]
     pub const fn books(&self) -> &Books {
         &self.books
     }
 
-    /// The levels of each instrument whose publisher keeps ten of them, as at the end of the last event, and what the last record
-    /// that was applied did to them.
+    /// Returns the levels of each instrument whose publisher keeps ten, at the end of the last event, and the changes by the last applied
+    /// record.
     #[inline]
     #[must_use]
     pub const fn levels(&self) -> &Levels {
         &self.levels
     }
 
-    /// Records by kind, malformed ones not among them.
+    /// Returns the records by kind, malformed ones excluded.
     #[must_use]
     pub const fn records(&self) -> &ByType {
         &self.records
     }
 
-    /// Records that could not be read.
+    /// Returns the number of unreadable records.
     #[must_use]
     pub const fn malformed_records(&self) -> u64 {
         self.malformed
     }
 
-    /// Forgets the books: a session begins. The counters stay.
+    /// Clears the books at the start of a session. The counters stay.
     pub fn reset(&mut self) {
         self.books.clear();
         self.levels.clear();

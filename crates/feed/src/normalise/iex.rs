@@ -30,7 +30,7 @@ const DECIMALS: u8 = 4;
 /// The reason of an operational halt.
 const IEX_ALONE: &str = "IEX";
 
-/// Keeps the books of a feed of IEX, and drafts an update whenever a published field changes.
+/// A normaliser that maintains the books of an IEX feed, and drafts an update whenever a published field changes.
 #[derive(Debug)]
 pub struct Iex {
     books: Books,
@@ -40,13 +40,13 @@ pub struct Iex {
 }
 
 impl Iex {
-    /// A normaliser that has seen nothing.
+    /// Creates a normaliser in its initial state.
     #[must_use]
     pub fn new(settings: iex::Settings) -> Self {
         Self { books: Books::new(settings), detail: None, counters: super::Counters::default() }
     }
 
-    /// Applies one message. Allocates only where a book gets deeper, or a symbol appears.
+    /// Applies one message. Allocates only if a book gets deeper, or a symbol is new.
     ///
     /// # Errors
     /// [`Malformed`]: it was counted, and nothing else has changed.
@@ -84,20 +84,20 @@ impl Iex {
         malformed
     }
 
-    /// Everything that is known of an instrument, all fields marked as changed; `None` for one that does not exist.
+    /// Returns all values of an instrument, all fields marked as changed; `None` for one that does not exist.
     #[must_use]
     pub fn image(&self, instrument: Instrument) -> Option<Draft> {
         self.draft_of(number(instrument)?, Changed::ALL)
     }
 
-    /// An instrument's symbol.
+    /// Returns an instrument's symbol.
     #[inline]
     #[must_use]
     pub fn name(&self, instrument: Instrument) -> Option<&str> {
         self.books.book(number(instrument)?).map(Book::name).filter(|name| !name.is_empty())
     }
 
-    /// Every instrument with a symbol, in the order of appearance.
+    /// Returns all instruments with a symbol, in the order of appearance.
     pub fn instruments(&self) -> impl Iterator<Item = Instrument> {
         let named = self.books.iter().filter(|(_, book, _)| !book.name().is_empty());
         named.map(|(instrument, ..)| instrument.into())
@@ -144,31 +144,31 @@ impl Iex {
         })
     }
 
-    /// The books.
+    /// Returns the books.
     #[must_use]
     pub const fn books(&self) -> &Books {
         &self.books
     }
 
-    /// What the last message told of which a [change](Changed::has_detail) has a detail.
+    /// Returns the detail of the last message, if its [change](Changed::has_detail) has one.
     #[must_use]
     pub const fn detail(&self) -> Option<&Detail> {
         self.detail.as_ref()
     }
 
-    /// What was counted.
+    /// Returns the counters.
     #[must_use]
     pub const fn counters(&self) -> &super::Counters {
         &self.counters
     }
 
-    /// Messages by type, malformed ones left out.
+    /// Returns the messages by type, malformed ones excluded.
     #[must_use]
     pub const fn by_type(&self) -> &ByType {
         &self.counters.messages
     }
 
-    /// Forgets the books: a session begins. The counters stay.
+    /// Clears the books at the start of a session. The counters stay.
     pub fn reset(&mut self) {
         self.books.clear();
     }

@@ -31,22 +31,22 @@ const DECIMALS: u8 = 4;
 /// The number of their currency in ISO 4217.
 const US_DOLLAR: u16 = 840;
 
-/// What a normaliser counts, beside what [the books](book::Counters) do.
+/// The counters of a normaliser, in addition to those of [the books](book::Counters).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Messages by type, unknown types included, malformed ones not.
     pub messages: ByType,
     /// Messages shorter than their type, by type.
     pub short: ByType,
-    /// Messages of no byte.
+    /// Messages of zero bytes.
     pub empty: u64,
-    /// Messages with bytes behind their known fields, by type.
+    /// Messages with bytes after their known fields, by type.
     pub longer: ByType,
-    /// Trades that were broken; [`book::Counters::unknown_match`] says how many of them could not be taken back.
+    /// Trades that were broken; [`book::Counters::unknown_match`] counts those that could not be reversed.
     pub broken_trades: u64,
 }
 
-/// Keeps the books of an ITCH feed, and drafts an update whenever a published field changes.
+/// A normaliser that maintains the books of an ITCH feed, and drafts an update whenever a published field changes.
 #[derive(Debug)]
 pub struct Itch {
     books: Books,
@@ -62,7 +62,7 @@ pub struct Itch {
 }
 
 impl Itch {
-    /// A normaliser for the day that begins at `midnight`, the instant at which it is midnight in New York.
+    /// Creates a normaliser for the day that begins at `midnight`, the instant of midnight in New York.
     #[must_use]
     pub fn new(settings: book::Settings, midnight: Nanos) -> Self {
         Self {
@@ -76,7 +76,7 @@ impl Itch {
         }
     }
 
-    /// Applies one message. Allocates only where a book gets deeper, or a stock or more orders than ever appear.
+    /// Applies one message. Allocates only if a book gets deeper, a stock is new, or there are more orders than ever before.
     ///
     /// # Errors
     /// [`Malformed`]: it was counted, and nothing else has changed.
@@ -108,8 +108,8 @@ impl Itch {
         Ok(Applied { instrument: change.locate.into(), letter, event, change: draft, image })
     }
 
-    /// Says which messages will be applied next, so that what they are about can be brought near: worth it for two and
-    /// more. Only the first 32 are looked at.
+    /// Announces the messages that will be applied next, so that their data can be prefetched: useful for two and
+    /// more. Only the first 32 are read.
     #[inline]
     pub fn expect<'a>(&mut self, messages: impl Iterator<Item = &'a [u8]>) {
         let count = self.decoder.fill(messages, &mut self.coming[..]);
@@ -127,28 +127,28 @@ impl Itch {
         malformed
     }
 
-    /// The instant of an event of the day.
+    /// Returns the instant of an event of the day.
     #[inline]
     #[must_use]
     pub fn instant(&self, ns_of_day: u64) -> Nanos {
         self.midnight + ns_of_day
     }
 
-    /// Everything that is known of a stock, all fields marked as changed; `None` for one without a name.
+    /// Returns all values of a stock, all fields marked as changed; `None` for one without a name.
     #[must_use]
     pub fn image(&self, instrument: Instrument) -> Option<Draft> {
         let book = self.books.book(locate(instrument)?).filter(|book| !book.symbol().is_blank())?;
         Some(self.draft_of(book, Changed::ALL))
     }
 
-    /// A stock's symbol; `None` while no message has told it.
+    /// Returns a stock's symbol; `None` until a message contains it.
     #[inline]
     #[must_use]
     pub fn name(&self, instrument: Instrument) -> Option<&str> {
         self.books.book(locate(instrument)?).map(Book::name).filter(|name| !name.is_empty())
     }
 
-    /// Every stock with a symbol, by locate.
+    /// Returns all stocks with a symbol, by locate.
     pub fn instruments(&self) -> impl Iterator<Item = Instrument> {
         let named = self.books.iter().filter(|(_, book)| !book.name().is_empty());
         named.map(|(locate, _)| locate.into())
@@ -231,7 +231,7 @@ impl Itch {
         })
     }
 
-    /// What the last message told of which a [change](Changed::has_detail) has a detail.
+    /// Returns the detail of the last message, if its [change](Changed::has_detail) has one.
     #[must_use]
     pub const fn detail(&self) -> Option<&Detail> {
         self.detail.as_ref()
@@ -243,24 +243,24 @@ impl Itch {
         self.instant(ns_of_day).0 % DAY_NS
     }
 
-    /// The books.
+    /// Returns the books.
     #[must_use]
     pub const fn books(&self) -> &Books {
         &self.books
     }
 
-    /// Keeps the orders themselves from now on, at most `max_orders` at once.
+    /// Starts storing the orders themselves, at most `max_orders` at once.
     pub fn keep_orders(&mut self, max_orders: usize) {
         self.depth = Some(Depth::new(max_orders));
     }
 
-    /// The orders themselves, where they are kept.
+    /// Returns the orders themselves, if they are stored.
     #[must_use]
     pub const fn depth(&self) -> Option<&Depth> {
         self.depth.as_ref()
     }
 
-    /// What the orders of a stock share: its prices are dollars of the United States with four decimals (ITCH 5.0, data
+    /// Returns the common data of a stock's orders: its prices are dollars of the United States with four decimals (ITCH 5.0, data
     /// types).
     #[must_use]
     pub fn order_summary(&self, instrument: Instrument) -> Option<depth::Summary> {
@@ -268,13 +268,13 @@ impl Itch {
         Some(depth::Summary { currency: US_DOLLAR, decimals: DECIMALS, status, reason })
     }
 
-    /// What was counted.
+    /// Returns the counters.
     #[must_use]
     pub const fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// Forgets the books: a session begins. The counters stay.
+    /// Clears the books at the start of a session. The counters stay.
     pub fn reset(&mut self) {
         self.books.clear();
         if let Some(depth) = &mut self.depth {
@@ -282,7 +282,7 @@ impl Itch {
         }
     }
 
-    /// Events count from `midnight` on: another trading day begins.
+    /// Sets `midnight`, the start of another trading day, from which events count.
     pub fn begin_day(&mut self, midnight: Nanos) {
         self.midnight = midnight;
     }

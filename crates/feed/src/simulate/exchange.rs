@@ -55,7 +55,7 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// An exchange before its first message.
+    /// Creates an exchange before its first message.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
         let symbols = settings.symbols.clamp(1, 65_000);
@@ -76,7 +76,7 @@ impl Exchange {
         }
     }
 
-    /// Writes the next message into `out` and gives its length; `None` once the day is over.
+    /// Writes the next message into `out` and returns its length; `None` once the day is over.
     ///
     /// `event_ns` is the message's time, nanoseconds since midnight in New York. About 70 ns a message on a current
     /// core at 500 symbols; no allocation once the books have reached their size.
@@ -109,7 +109,7 @@ impl Exchange {
         length
     }
 
-    /// As [`next`](Self::next), but once trading has started every message adds an order, whatever the bound on them: so
+    /// Does the same as [`next`](Self::next), but once trading has started every message adds an order, beyond any limit, so
     /// that books can be filled quickly.
     pub fn next_addition(&mut self, event_ns: u64, out: &mut [u8; LONGEST]) -> Option<usize> {
         if !matches!(self.phase, Phase::Trading) {
@@ -121,50 +121,50 @@ impl Exchange {
         length
     }
 
-    /// Ends the day: [`CLOSING_MESSAGES`] more will come.
+    /// Ends the day: [`CLOSING_MESSAGES`] more messages follow.
     pub fn end_day(&mut self) {
         if !matches!(self.phase, Phase::Closing(_) | Phase::Over) {
             self.phase = Phase::Closing(0);
         }
     }
 
-    /// How many messages come before trading starts.
+    /// Returns the number of messages before trading starts.
     #[must_use]
     pub fn opening_messages(&self) -> u64 {
         listing::prologue_length(self.stocks.len() as u16)
     }
 
-    /// Counters so far.
+    /// Returns the counters so far.
     #[must_use]
     pub fn totals(&self) -> Totals {
         self.totals
     }
 
-    /// Orders on all books.
+    /// Returns the number of orders on all books.
     #[must_use]
     pub fn live_orders(&self) -> usize {
         self.books.live_orders()
     }
 
-    /// Price levels on all books, both sides.
+    /// Returns the number of price levels on all books, both sides.
     #[must_use]
     pub fn levels(&self) -> usize {
         self.books.levels()
     }
 
-    /// How many stocks there are; their locates are 1..=this.
+    /// Returns the number of stocks; their locates are 1..=this.
     #[must_use]
     pub fn symbols(&self) -> u16 {
         self.stocks.len() as u16
     }
 
-    /// The padded symbol of a locate.
+    /// Returns the padded symbol of a locate.
     #[must_use]
     pub fn symbol(&self, locate: u16) -> Option<[u8; 8]> {
         Some(self.stocks.get(usize::from(locate.checked_sub(1)?))?.name)
     }
 
-    /// Best bid and ask of a locate; `None` on a side without orders, or for a locate that is not listed.
+    /// Returns best bid and ask of a locate; `None` on a side without orders, or for a locate that is not listed.
     #[must_use]
     pub fn top(&self, locate: u16) -> (Best, Best) {
         match locate.checked_sub(1).filter(|stock| usize::from(*stock) < self.stocks.len()) {
@@ -173,7 +173,7 @@ impl Exchange {
         }
     }
 
-    /// The [`checksum`] over the best bid and ask of every stock, in the order of the locates.
+    /// Returns the [`checksum`] over the best bid and ask of every stock, in the order of the locates.
     #[must_use]
     pub fn checksum(&self) -> u64 {
         checksum((1..=self.symbols()).map(|locate| self.top(locate)))

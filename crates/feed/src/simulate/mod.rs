@@ -33,15 +33,15 @@ pub use schedule::{Burst, FASTEST_HZ, NotABurst, Schedule};
 /// A tick of one cent in prices with four decimals.
 const TICK: u32 = 100;
 
-/// How many messages end the day: system events `M`, `E` and `C`.
+/// The number of messages that end the day: system events `M`, `E` and `C`.
 pub const CLOSING_MESSAGES: u64 = 3;
 
-/// What kind of day to simulate.
+/// The settings of a simulated day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// The same seed and settings give the same messages, byte for byte, for the same event times.
     pub seed: u64,
-    /// Stocks, 1..=65,000 (values outside are brought to the nearest bound).
+    /// Number of stocks, 1..=65,000 (other values are set to the nearest limit).
     pub symbols: u16,
     /// Live orders over all symbols at which the books stop growing (every symbol may have 32 in any case); it
     /// bounds memory at about 50 bytes an order.

@@ -6,21 +6,21 @@ use std::str::FromStr;
 /// Nanoseconds in a second.
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// The fastest rate, per second, that the arithmetic takes: one message a nanosecond.
+/// The maximum rate in messages per second: one message a nanosecond.
 pub const FASTEST_HZ: u64 = SECOND_NS;
 
 /// For `length_ns` at the start of every `every_ns`, the rate is multiplied by `factor`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Burst {
-    /// How many times the base rate.
+    /// The factor of the base rate.
     pub factor: u32,
-    /// How long a burst lasts.
+    /// The duration of a burst, ns.
     pub length_ns: u64,
-    /// From the start of one burst to the start of the next.
+    /// The time from the start of one burst to the start of the next, ns.
     pub every_ns: u64,
 }
 
-/// A text that is no burst; [`Display`](fmt::Display) says what was expected.
+/// The error for a text that is not a burst; [`Display`](fmt::Display) states what was expected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is not a burst: expected FACTORx:LENGTH:EVERY with LENGTH below EVERY, for example 10x:50ms:1s"
@@ -68,8 +68,8 @@ impl fmt::Display for Burst {
     }
 }
 
-/// Due times from the start, in whole numbers: message k is due at the same nanosecond however long the run has
-/// been going on, so that a late sender catches up and nothing drifts.
+/// Due times from the start, in whole nanoseconds: message k is due at the same time in a run of any
+/// length, so that a late sender catches up and nothing drifts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Schedule {
     rate_hz: u64,
@@ -87,8 +87,8 @@ struct Period {
 }
 
 impl Schedule {
-    /// `rate_hz` messages a second, within 1..=[`FASTEST_HZ`] (values outside are brought to the nearest bound); a
-    /// burst that would be faster than that is brought down too.
+    /// Creates a schedule of `rate_hz` messages a second, within 1..=[`FASTEST_HZ`] (other values are set to the nearest limit); the
+    /// rate of a burst is limited in the same way.
     #[must_use]
     pub fn new(rate_hz: u64, burst: Option<Burst>) -> Self {
         let rate_hz = rate_hz.clamp(1, FASTEST_HZ);
@@ -108,7 +108,7 @@ impl Schedule {
         Self { rate_hz, burst }
     }
 
-    /// When message `k`, counted from 0, is due: nanoseconds from the start.
+    /// Returns the due time of message `k`, counted from 0: nanoseconds from the start.
     #[must_use]
     #[inline]
     pub fn due_ns(&self, k: u64) -> u64 {
@@ -124,7 +124,7 @@ impl Schedule {
         (k / period.in_all).saturating_mul(period.every_ns).saturating_add(offset)
     }
 
-    /// Messages a second over a long time, bursts included.
+    /// Returns the long-term rate in messages per second, bursts included.
     #[must_use]
     pub fn mean_hz(&self) -> u64 {
         match &self.burst {
@@ -136,7 +136,7 @@ impl Schedule {
         }
     }
 
-    /// How many messages are due before `duration_ns` has passed.
+    /// Returns the number of messages that are due before `duration_ns` has passed.
     #[must_use]
     pub fn messages_in(&self, duration_ns: u64) -> u64 {
         // due_ns grows with k, so halving finds the first that is due too late.

@@ -7,41 +7,41 @@ use super::{
     split,
 };
 
-/// Why a connection is of no more use: the server broke the protocol.
+/// The protocol error of a server after which the connection is unusable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Violation {
-    /// Not a packet, or none that this end sends.
+    /// The bytes are not a packet, or not one that a server sends.
     #[error(transparent)]
     Malformed(#[from] Malformed),
-    /// Something else than an answer to the login came first.
+    /// The first packet is not an answer to the login.
     #[error("something came before the login was settled")]
     BeforeLogin,
     /// A second login, or a second answer to it.
     #[error("the login came twice")]
     SecondLogin,
-    /// Another session than the one asked for.
+    /// The session is not the requested one.
     #[error("the login was accepted into another session")]
     OtherSession,
-    /// Messages begin with sequence 0, or would go beyond 2⁶⁴ − 1.
+    /// Messages begin with sequence 0, or would exceed 2⁶⁴ − 1.
     #[error("a sequence that cannot be")]
     Sequence,
-    /// Something came after the end.
+    /// A packet follows the end of the session.
     #[error("something came after the end")]
     AfterEnd,
 }
 
-/// Something that a server said.
+/// A packet of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientEvent<'a> {
-    /// The login is accepted. Where `sequence` is later than asked for, what is before it cannot be had here.
+    /// The login is accepted. If `sequence` is later than requested, the earlier messages are not available here.
     Accepted {
         /// The session.
         session: Session,
-        /// Sequence of the first message that will come.
+        /// Sequence of the first message.
         sequence: u64,
     },
-    /// The login is refused; the server will close.
+    /// The login is refused; the server will close the connection.
     Rejected(Reject),
     /// A message in sequence.
     Message {
@@ -50,9 +50,9 @@ pub enum ClientEvent<'a> {
         /// The message.
         bytes: &'a [u8],
     },
-    /// A message without a number.
+    /// A message without a sequence.
     Unsequenced(&'a [u8]),
-    /// Text for people.
+    /// Readable text.
     Debug(&'a [u8]),
     /// The server is alive.
     Heartbeat,
@@ -63,15 +63,15 @@ pub enum ClientEvent<'a> {
     },
 }
 
-/// What was at the front of the stream.
+/// The result for the front of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum ClientStep<'a> {
-    /// A packet, and the bytes that it took.
+    /// A packet, and its number of bytes.
     Event(ClientEvent<'a>, usize),
-    /// Part of a packet, which has at least so many bytes.
+    /// A part of a packet.
     Incomplete {
-        /// How many there must be.
+        /// The minimum size of the packet in bytes.
         needed: usize,
     },
 }
@@ -83,7 +83,7 @@ enum State {
     Over,
 }
 
-/// One connection, from the login on. Bytes and time come in as arguments; what it wants sent comes out.
+/// One connection, from the login on. Bytes and time are arguments; output is returned.
 #[derive(Debug)]
 pub struct Client {
     login: Login,
@@ -92,19 +92,19 @@ pub struct Client {
 }
 
 impl Client {
-    /// A connection that has just been made. [`hello`](Self::hello) is to be sent first.
+    /// Creates the state of a new connection. Send [`hello`](Self::hello) first.
     #[must_use]
     pub const fn new(login: Login, now: Nanos) -> Self {
         Self { login, state: State::LoggingIn, silence: Silence::new(now) }
     }
 
-    /// The login.
+    /// Returns the login packet.
     #[must_use]
     pub fn hello(&self) -> [u8; LOGIN_BYTES] {
         login(&self.login)
     }
 
-    /// Takes one packet off the front of what has been received and not taken yet.
+    /// Takes one packet from the front of the received bytes.
     ///
     /// # Errors
     /// [`Violation`]; nothing has changed, and the connection should be closed.
@@ -120,7 +120,7 @@ impl Client {
         Ok(ClientStep::Event(event, frame.bytes))
     }
 
-    /// What is to be sent now so that the server knows that this end is alive.
+    /// Returns a heartbeat if one is due.
     pub fn heartbeat(&mut self, now: Nanos) -> Option<&'static [u8]> {
         if !self.silence.is_heartbeat_due(now) {
             return None;
@@ -129,19 +129,19 @@ impl Client {
         Some(&CLIENT_HEARTBEAT)
     }
 
-    /// Whether the server has been silent for too long.
+    /// Returns `true` if the server has been silent for too long.
     #[must_use]
     pub fn is_dead(&self, now: Nanos) -> bool {
         self.silence.is_dead(now)
     }
 
-    /// When to look at [`heartbeat`](Self::heartbeat) and [`is_dead`](Self::is_dead) again.
+    /// Returns the time of the next check of [`heartbeat`](Self::heartbeat) and [`is_dead`](Self::is_dead).
     #[must_use]
     pub fn next_due(&self) -> Nanos {
         self.silence.next_due()
     }
 
-    /// The sequence of the next message; `None` before the login is accepted and after the end.
+    /// Returns the sequence of the next message; `None` before the login is accepted and after the end.
     #[must_use]
     pub const fn next_sequence(&self) -> Option<u64> {
         match self.state {
@@ -150,7 +150,7 @@ impl Client {
         }
     }
 
-    /// Whether nothing more will come.
+    /// Returns `true` if no more messages follow.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.state == State::Over

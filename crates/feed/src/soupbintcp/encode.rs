@@ -2,28 +2,28 @@
 
 use super::{Login, Reject, Session};
 
-/// Bytes of a login.
+/// The size of a login in bytes.
 pub const LOGIN_BYTES: usize = 3 + Login::BYTES;
 
-/// Bytes of an accepted login.
+/// The size of an accepted login in bytes.
 pub const ACCEPTED_BYTES: usize = 3 + 10 + 20;
 
-/// What a client says when it has nothing to say.
+/// A client's heartbeat.
 pub const CLIENT_HEARTBEAT: [u8; 3] = [0, 1, b'R'];
 
-/// What a client says when it leaves.
+/// A client's logout.
 pub const LOGOUT: [u8; 3] = [0, 1, b'O'];
 
-/// What a server says when it has nothing to say.
+/// A server's heartbeat.
 pub const SERVER_HEARTBEAT: [u8; 3] = [0, 1, b'H'];
 
-/// What a server says when no message follows in the session.
+/// A server's end of session: no more messages follow.
 pub const END_OF_SESSION: [u8; 3] = [0, 1, b'Z'];
 
 /// The longest message of a packet.
 const LONGEST_MESSAGE: usize = u16::MAX as usize - 1;
 
-/// A login.
+/// Encodes a login.
 #[must_use]
 pub fn login(login: &Login) -> [u8; LOGIN_BYTES] {
     let mut bytes = [0; LOGIN_BYTES];
@@ -35,7 +35,7 @@ pub fn login(login: &Login) -> [u8; LOGIN_BYTES] {
     bytes
 }
 
-/// The answer to a login that is accepted; `sequence` is that of the next message. The session is padded on the left, as
+/// Encodes the answer to an accepted login; `sequence` is that of the next message. The session is padded on the left, as
 /// servers do.
 #[must_use]
 pub fn accepted(session: Session, sequence: u64) -> [u8; ACCEPTED_BYTES] {
@@ -47,26 +47,26 @@ pub fn accepted(session: Session, sequence: u64) -> [u8; ACCEPTED_BYTES] {
     bytes
 }
 
-/// The answer to a login that is refused.
+/// Encodes the answer to a refused login.
 #[must_use]
 pub const fn rejected(reject: Reject) -> [u8; 4] {
     [0, 2, b'J', reject.letter()]
 }
 
-/// What stands in front of the next message in sequence, of so many bytes; `None` where it is too long for a packet.
+/// Returns the header of the next message in sequence with this number of bytes; `None` if it is too long for a packet.
 #[inline]
 #[must_use]
 pub fn sequenced_header(message_bytes: usize) -> Option<[u8; 3]> {
     header(b'S', message_bytes)
 }
 
-/// What stands in front of a message without a number, from either end.
+/// Returns the header of a message without a sequence, from either end.
 #[must_use]
 pub fn unsequenced_header(message_bytes: usize) -> Option<[u8; 3]> {
     header(b'U', message_bytes)
 }
 
-/// What stands in front of text for people, from either end.
+/// Returns the header of readable text, from either end.
 #[must_use]
 pub fn debug_header(text_bytes: usize) -> Option<[u8; 3]> {
     header(b'+', text_bytes)

@@ -2,33 +2,33 @@
 
 use super::Malformed;
 
-/// Bytes of the longest packet with its length: a length of 16 bits counts the type and what follows it.
+/// The maximum size of a packet with its length, in bytes: a length of 16 bits counts the type and the bytes after it.
 pub const LONGEST_PACKET: usize = 2 + u16::MAX as usize;
 
-/// A packet, not yet looked into.
+/// A packet, not yet decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// The letter of its type.
+    /// The letter of the packet type.
     pub kind: u8,
-    /// What follows the letter.
+    /// The bytes after the letter.
     pub payload: &'a [u8],
-    /// Bytes of the whole, with the length in front.
+    /// The total number of bytes, with the length in front.
     pub bytes: usize,
 }
 
-/// What stands at the front of a stream.
+/// The front of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Split<'a> {
-    /// A whole packet.
+    /// A complete packet.
     Packet(Frame<'a>),
-    /// A part of one, or nothing. The packet has at least so many bytes in all, at most [`LONGEST_PACKET`].
+    /// A part of a packet, or nothing.
     Incomplete {
-        /// How many bytes there must be before it is worth looking again.
+        /// The minimum total number of bytes before the next attempt, at most [`LONGEST_PACKET`].
         needed: usize,
     },
 }
 
-/// Takes one packet off the front of `bytes`.
+/// Takes one packet from the front of `bytes`.
 ///
 /// # Errors
 /// [`Malformed::NoType`] for a length of 0, which leaves no room for a type: where the next packet would begin is

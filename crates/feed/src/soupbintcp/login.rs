@@ -9,22 +9,22 @@ use super::Malformed;
 pub struct Session(pub [u8; 10]);
 
 impl Session {
-    /// The current session, whatever its name.
+    /// The current session, with any name.
     pub const CURRENT: Self = Self([b' '; 10]);
 
-    /// A session's name, padded on the right; what does not fit is cut.
+    /// Creates a session's name, padded on the right; a longer name is cut.
     #[must_use]
     pub fn new(name: &str) -> Self {
         Self(field(name.as_bytes()))
     }
 
-    /// The name without its padding.
+    /// Returns the name without its padding.
     #[must_use]
     pub fn name(&self) -> &[u8] {
         self.0.trim_ascii()
     }
 
-    /// Whether it names no session in particular.
+    /// Returns `true` if the name is blank: the current session.
     #[must_use]
     pub fn is_current(&self) -> bool {
         self.name().is_empty()
@@ -39,7 +39,7 @@ impl PartialEq for Session {
 
 impl Eq for Session {}
 
-/// The name without its padding; bytes that cannot be printed appear as `\x00`.
+/// Writes the name without its padding; unprintable bytes appear as `\x00`.
 impl fmt::Display for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.name().escape_ascii(), f)
@@ -51,7 +51,7 @@ impl fmt::Display for Session {
 pub struct Username(pub [u8; 6]);
 
 impl Username {
-    /// A name; what does not fit is cut.
+    /// Creates a name; a longer one is cut.
     #[must_use]
     pub fn new(name: &str) -> Self {
         Self(field(name.as_bytes()))
@@ -72,12 +72,12 @@ impl fmt::Display for Username {
     }
 }
 
-/// A password: ten characters, padded on the right. It never prints itself.
+/// A password: ten characters, padded on the right. `Debug` does not show it.
 #[derive(Clone, Copy)]
 pub struct Password([u8; 10]);
 
 impl Password {
-    /// A password; what does not fit is cut.
+    /// Creates a password; a longer one is cut.
     #[must_use]
     pub fn new(password: &str) -> Self {
         Self(field(password.as_bytes()))
@@ -88,8 +88,8 @@ impl Password {
         &self.0
     }
 
-    /// Whether they are the same but for case, as the protocol has it. Looks at every character whatever the first ones
-    /// are, so that the time it takes tells nothing.
+    /// Returns `true` if both are equal except for case, as the protocol requires. Always compares every character, so that the time reveals
+    /// nothing.
     #[must_use]
     pub fn matches(&self, other: &Self) -> bool {
         let different = self.0.iter().zip(other.0).fold(0, |different, (one, other)| {
@@ -105,16 +105,16 @@ impl fmt::Debug for Password {
     }
 }
 
-/// What a client asks for.
+/// A client's login request.
 #[derive(Clone, Copy, Debug)]
 pub struct Login {
-    /// Who it is.
+    /// The user name.
     pub username: Username,
-    /// Its password.
+    /// The password.
     pub password: Password,
-    /// The session; [`Session::CURRENT`] for whichever there is.
+    /// The session; [`Session::CURRENT`] for the current one.
     pub session: Session,
-    /// The sequence of the first message wanted: 1 for all, 0 for the most recent one.
+    /// The first requested sequence: 1 for all messages, 0 for the most recent one.
     pub sequence: u64,
 }
 
@@ -154,19 +154,19 @@ pub(super) fn number(field: &[u8]) -> Result<u64, Malformed> {
     })
 }
 
-/// Why a login was refused.
+/// The reason why a login was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reject {
-    /// Name or password are wrong.
+    /// The name or password is wrong.
     NotAuthorized,
-    /// The session is not there.
+    /// The session is not available.
     SessionNotAvailable,
-    /// A letter that the specification does not have.
+    /// A letter that is not in the specification.
     Other(u8),
 }
 
 impl Reject {
-    /// Its letter.
+    /// Returns the letter of the reason.
     #[must_use]
     pub const fn letter(self) -> u8 {
         match self {

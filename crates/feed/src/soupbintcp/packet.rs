@@ -3,37 +3,37 @@
 use super::login::number;
 use super::{Frame, Login, Reject, Session};
 
-/// Why bytes are no packet. Whoever sent them is at fault.
+/// The reason why bytes are not a packet. The fault is at the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum Malformed {
-    /// A length of 0: there is no type.
+    /// The length is 0: there is no type.
     #[error("a packet of length 0 has no type")]
     NoType,
-    /// A type that this end of the connection does not send.
+    /// This end of the connection does not send this type.
     #[error("a packet of type '{}' does not belong here", .0.escape_ascii())]
     UnknownType(u8),
-    /// The type has a fixed length, and this is not it.
+    /// The length does not match the fixed length of the type.
     #[error("a packet of type '{}' has {length} bytes", .kind.escape_ascii())]
     Length {
         /// The type.
         kind: u8,
-        /// Bytes behind the length.
+        /// Bytes after the length.
         length: usize,
     },
-    /// A field that should hold a decimal number up to 2⁶⁴ − 1 does not.
+    /// A field does not contain a decimal number up to 2⁶⁴ − 1.
     #[error("a sequence in a login is no decimal number")]
     Number,
 }
 
-/// What a server says.
+/// A packet of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerPacket<'a> {
-    /// Text for people.
+    /// Readable text.
     Debug(&'a [u8]),
     /// The login is accepted.
     Accepted {
-        /// The session that was entered.
+        /// The session of the login.
         session: Session,
         /// The sequence of the next sequenced message.
         sequence: u64,
@@ -42,16 +42,16 @@ pub enum ServerPacket<'a> {
     Rejected(Reject),
     /// The next message in sequence.
     Sequenced(&'a [u8]),
-    /// A message without a number.
+    /// A message without a sequence.
     Unsequenced(&'a [u8]),
     /// The server is alive.
     Heartbeat,
-    /// No more messages will come in this session.
+    /// The session has no more messages.
     EndOfSession,
 }
 
 impl<'a> ServerPacket<'a> {
-    /// Looks into a packet.
+    /// Decodes a packet.
     ///
     /// # Errors
     /// [`Malformed`].
@@ -76,23 +76,23 @@ impl<'a> ServerPacket<'a> {
     }
 }
 
-/// What a client says.
+/// A packet of a client.
 #[derive(Clone, Copy, Debug)]
 pub enum ClientPacket<'a> {
-    /// Text for people.
+    /// Readable text.
     Debug(&'a [u8]),
-    /// The first thing a client says.
+    /// The login, a client's first packet.
     Login(Login),
-    /// A message without a number: orders, where this is an order entry port.
+    /// A message without a sequence: orders, on an order entry port.
     Unsequenced(&'a [u8]),
     /// The client is alive.
     Heartbeat,
-    /// The client leaves.
+    /// The client logs out.
     Logout,
 }
 
 impl<'a> ClientPacket<'a> {
-    /// Looks into a packet.
+    /// Decodes a packet.
     ///
     /// # Errors
     /// [`Malformed`].

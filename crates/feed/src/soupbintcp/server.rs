@@ -9,17 +9,17 @@ use super::{
 use crate::history::History;
 use crate::line;
 
-/// Who may log in. Without an account everybody may.
+/// The accounts that may log in. Without accounts every login is accepted.
 #[derive(Clone, Debug, Default)]
 pub struct Accounts(Vec<(Username, Password)>);
 
 impl Accounts {
-    /// Lets one more in.
+    /// Adds an account.
     pub fn add(&mut self, username: Username, password: Password) {
         self.0.push((username, password));
     }
 
-    /// Whether anybody may.
+    /// Returns `true` if every login is accepted.
     #[must_use]
     pub fn are_open(&self) -> bool {
         self.0.is_empty()
@@ -34,21 +34,21 @@ impl Accounts {
     }
 }
 
-/// How far a connection has got.
+/// The state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerState {
-    /// The client has not said who it is.
+    /// The client has not logged in yet.
     AwaitingLogin,
-    /// Messages go out.
+    /// Messages are sent.
     Live {
-        /// The sequence of the next one.
+        /// The sequence of the next message.
         next: u64,
     },
-    /// Nothing more goes out: to be closed when what has been written is sent.
+    /// Nothing more is sent: close the connection when the output has been sent.
     Over(Over),
 }
 
-/// Why a connection is over.
+/// The reason for the end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Over {
@@ -56,21 +56,21 @@ pub enum Over {
     Rejected(Reject),
     /// The client logged out.
     Logout,
-    /// The session is over, the client has all of it, and was told.
+    /// The session is over, and the client has all its messages and the end.
     EndOfSession,
-    /// The next message is not here any more, or never was: messages went for newer ones, or their session for the next.
-    /// Nothing is said, since the end of the session would be taken for the end of its messages; whoever logs in again is told
-    /// where it goes on, or that the session is not available.
+    /// The next message is no longer in the history, or never was: messages were dropped for newer ones, or their session for the next. The client
+    /// gets no packet about it, because an end of session would mean the end of its messages. A new login gets the sequence from which the session
+    /// is available, or the answer that the session is not available.
     NotHere {
-        /// Its sequence.
+        /// The sequence of that message.
         sequence: u64,
     },
-    /// Nothing was heard for too long, or no login came.
+    /// The client was silent for too long, or sent no login.
     Silent,
 }
 
-/// One connection, from its acceptance on. Bytes and time come in as arguments; what is to be sent is appended to a
-/// buffer of the caller's.
+/// One connection, from its acceptance on. Bytes and time are arguments; output is appended to a buffer of the
+/// caller.
 #[derive(Debug)]
 pub struct Server {
     state: ServerState,
@@ -82,7 +82,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// A connection that has just been accepted.
+    /// Creates the state of a connection that has just been accepted.
     #[must_use]
     pub const fn new(now: Nanos) -> Self {
         let state = ServerState::AwaitingLogin;
@@ -96,8 +96,8 @@ impl Server {
         }
     }
 
-    /// Takes one packet off the front of what has been received and not taken yet: how many bytes it had, or 0 where
-    /// it is not whole. An answer to a login is appended to `out`.
+    /// Takes one packet from the front of the received bytes. Returns its number of bytes, or 0 if it is not
+    /// complete. Appends an answer to a login to `out`.
     ///
     /// # Errors
     /// [`Violation`]; nothing has changed, and the connection should be closed.
@@ -134,7 +134,7 @@ impl Server {
         Ok(frame.bytes)
     }
 
-    /// Appends what is to be sent now, until `out` has `room` bytes or nothing is left: messages, a heartbeat, the end of
+    /// Appends the output that is due, until `out` has `room` bytes or nothing is left: messages, a heartbeat, the end of
     /// the session.
     pub fn serve(&mut self, history: &History, now: Nanos, out: &mut Vec<u8>, room: usize) {
         let login_is_late = self.state == ServerState::AwaitingLogin && now >= self.began + LOGIN_NS;
@@ -181,25 +181,25 @@ impl Server {
         }
     }
 
-    /// How far the connection has got.
+    /// Returns the state of the connection.
     #[must_use]
     pub const fn state(&self) -> ServerState {
         self.state
     }
 
-    /// Messages sent.
+    /// Returns the number of sent messages.
     #[must_use]
     pub const fn sent(&self) -> u64 {
         self.sent
     }
 
-    /// Bytes of them, without what stands in front of each.
+    /// Returns the bytes of those messages, without their headers.
     #[must_use]
     pub const fn sent_bytes(&self) -> u64 {
         self.sent_bytes
     }
 
-    /// When [`serve`](Self::serve) has to be called again unless something else happens.
+    /// Returns the time of the next call of [`serve`](Self::serve) unless something else happens.
     #[must_use]
     pub fn next_due(&self) -> Nanos {
         match self.state {

@@ -2,16 +2,16 @@
 
 use tapeline_nanos::Nanos;
 
-/// How long an end says nothing before it sends a heartbeat, ns.
+/// Time in ns without output after which an end sends a heartbeat.
 pub const HEARTBEAT_NS: u64 = 1_000_000_000;
 
-/// How long an end hears nothing before it takes the other for dead, ns.
+/// Time in ns without input after which an end considers the other dead.
 pub const SILENCE_NS: u64 = 15_000_000_000;
 
-/// How long a server waits for the login, ns.
+/// Time in ns for which a server waits for the login.
 pub const LOGIN_NS: u64 = 30_000_000_000;
 
-/// When one end last said and last heard something.
+/// The times of the last output and the last input of one end.
 #[derive(Clone, Copy, Debug)]
 pub struct Silence {
     said: Nanos,
@@ -19,35 +19,35 @@ pub struct Silence {
 }
 
 impl Silence {
-    /// A connection that begins now.
+    /// Creates the times of a connection that begins now.
     #[must_use]
     pub const fn new(now: Nanos) -> Self {
         Self { said: now, heard: now }
     }
 
-    /// Something was sent.
+    /// Records output.
     pub const fn said(&mut self, now: Nanos) {
         self.said = now;
     }
 
-    /// Something was received.
+    /// Records input.
     pub const fn heard(&mut self, now: Nanos) {
         self.heard = now;
     }
 
-    /// Whether it is time for a heartbeat.
+    /// Returns `true` if a heartbeat is due.
     #[must_use]
     pub fn is_heartbeat_due(&self, now: Nanos) -> bool {
         now >= self.said + HEARTBEAT_NS
     }
 
-    /// Whether the other end has been silent for too long.
+    /// Returns `true` if the other end has been silent for too long.
     #[must_use]
     pub fn is_dead(&self, now: Nanos) -> bool {
         now >= self.heard + SILENCE_NS
     }
 
-    /// When one of the two will be next.
+    /// Returns the earlier time of both.
     #[must_use]
     pub fn next_due(&self) -> Nanos {
         (self.said + HEARTBEAT_NS).min(self.heard + SILENCE_NS)

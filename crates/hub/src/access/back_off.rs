@@ -46,8 +46,8 @@ impl Record {
     }
 }
 
-/// Who is to wait before the next login, by user and by address: after three failures for a second, then twice as long each time, up to a
-/// minute. Remembers 10,000 users and addresses at most.
+/// The delays after failed logins, by user and by address: three failures cost nothing, the fourth 1 s, each further one twice the time
+/// before, up to 60 s. Remembers at most 10,000 users and addresses.
 #[derive(Debug, Default)]
 pub struct BackOff {
     records: HashMap<Who, Record, RandomState>,
@@ -62,7 +62,7 @@ fn network(address: Option<IpAddr>) -> Option<IpAddr> {
 }
 
 impl BackOff {
-    /// Whether who wants to log in as this user from there has to wait.
+    /// Returns `true` if a login as this user from this address must wait.
     #[must_use]
     pub fn holds(&self, now: Nanos, user: &str, address: Option<IpAddr>) -> bool {
         let address = network(address);
@@ -74,7 +74,7 @@ impl BackOff {
                 .is_some_and(|record| waits(record) && (record.good.is_none() || record.good != address))
     }
 
-    /// A login failed. `user` is nobody's name where a token was wrong.
+    /// Records a failed login. `user` is empty if a token was wrong.
     pub fn failed(&mut self, now: Nanos, user: &str, address: Option<IpAddr>) {
         let address = network(address);
         let user = (!user.is_empty()).then(|| Who::User(user.into()));
@@ -85,7 +85,7 @@ impl BackOff {
         }
     }
 
-    /// A user was let in. The address is forgiven nothing: who has one account could guess at others for ever.
+    /// Records a successful login. The failures of the address remain: otherwise the owner of one account could guess at others without limit.
     pub fn succeeded(&mut self, now: Nanos, user: &str, address: Option<IpAddr>) {
         let record = self.record(now, Who::User(user.into()));
         *record = Record { failures: 0, last: now, good: network(address) };

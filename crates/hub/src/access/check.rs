@@ -5,17 +5,17 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// Bytes of a password or a token: shown nowhere, and overwritten when they are not needed any more.
+/// The bytes of a password or a token: never displayed, and overwritten when they are no longer needed.
 pub struct Secret(zeroize::Zeroizing<Box<[u8]>>);
 
 impl Secret {
-    /// A copy of these.
+    /// Copies the bytes.
     #[must_use]
     pub fn new(bytes: &[u8]) -> Self {
         Self(zeroize::Zeroizing::new(bytes.into()))
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.0
@@ -28,69 +28,68 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// A token's SHA-256.
+/// The SHA-256 hash of a token.
 pub type TokenHash = [u8; 32];
 
-/// What a client brings, and what it is to be held against.
+/// The credentials of a client, with the hashes to compare.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Proof {
     /// A password.
     Password {
-        /// As it was sent.
+        /// The password as the client sent it.
         password: Secret,
-        /// The user's hash in PHC's format, or that of somebody else where there is no such user: so that it takes as long.
+        /// The user's hash in PHC format; for an unknown user the hash of another, so that the check takes the same time.
         hash: Arc<str>,
     },
     /// A token.
     Token {
-        /// As it was sent.
+        /// The token as the client sent it.
         token: Secret,
-        /// All that there are. To be compared in constant time.
+        /// The hashes of all tokens. Compare in constant time.
         hashes: Arc<[TokenHash]>,
     },
 }
 
-/// A proof to be looked at: see [`Hub::next_check`](crate::Hub::next_check).
+/// A password or token to check: see [`Hub::next_check`](crate::Hub::next_check).
 #[derive(Debug)]
 pub struct Check {
-    /// What the answer is known by.
+    /// The number that identifies the answer.
     pub number: CheckNumber,
-    /// The proof.
+    /// The credentials.
     pub proof: Proof,
 }
 
-/// What a [`Check`]'s answer is known by; none is used twice.
+/// The number of a [`Check`], which identifies its answer; never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CheckNumber(pub u64);
 
-/// What came out.
+/// The result of a [`Check`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is wrong.
+    /// The credentials are wrong.
     Wrong,
-    /// It is right: the hash of this place, 0 for a password.
+    /// The credentials are right: the index of the matching hash, 0 for a password.
     Right(usize),
 }
 
 /// What waits of one address.
 type Round = VecDeque<Check>;
 
-/// Checks that wait for their turn. Each address has its turn in one round, so that one which sends many keeps the others
-/// waiting for one check alone.
+/// A queue of checks. The addresses take turns, so that an address with many checks delays the others by one check only.
 #[derive(Debug, Default)]
 pub struct Checks {
     rounds: VecDeque<(Option<IpAddr>, Round)>,
 }
 
 impl Checks {
-    /// How many are of one address.
+    /// Returns the number of queued checks of one address.
     #[must_use]
     pub fn of(&self, address: Option<IpAddr>) -> usize {
         self.rounds.iter().find(|(other, _)| *other == address).map_or(0, |(_, checks)| checks.len())
     }
 
-    /// One more of an address.
+    /// Queues a check of an address.
     pub fn push(&mut self, address: Option<IpAddr>, check: Check) {
         match self.rounds.iter_mut().find(|(other, _)| *other == address) {
             Some((_, checks)) => checks.push_back(check),
@@ -98,7 +97,7 @@ impl Checks {
         }
     }
 
-    /// The next one, of the address whose turn it is.
+    /// Returns the next check, of the address whose turn it is.
     #[expect(clippy::should_implement_trait, reason = "there may be more after there was none")]
     pub fn next(&mut self) -> Option<Check> {
         let (address, mut checks) = self.rounds.pop_front()?;
@@ -109,7 +108,7 @@ impl Checks {
         Some(check)
     }
 
-    /// Nobody waits for a check any more: whether it was here.
+    /// Removes a check that is no longer needed. Returns `true` if it was queued.
     pub fn forget(&mut self, number: CheckNumber) -> bool {
         for (round, (_, checks)) in self.rounds.iter_mut().enumerate() {
             let Some(at) = checks.iter().position(|check| check.number == number) else { continue };

@@ -2,25 +2,25 @@
 
 use std::fmt;
 
-/// A pattern: `*` stands for any run of characters, none included, `?` for one character, everything else for itself.
-/// Capital and small letters differ.
+/// A pattern of names: `*` matches any run of characters, also an empty one, `?` matches one character, every other character itself.
+/// Case-sensitive.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Pattern(Box<str>);
 
 impl Pattern {
-    /// Of this text: any text is a pattern.
+    /// Creates a pattern from a text. Every text is a valid pattern.
     #[must_use]
     pub fn new(text: &str) -> Self {
         Self(text.into())
     }
 
-    /// The text.
+    /// Returns the text of the pattern.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether a name is one of those that are meant. Takes at most as many steps as both have bytes, multiplied.
+    /// Returns `true` if the pattern matches a name. Takes at most as many steps as the product of both lengths in bytes.
     #[must_use]
     pub fn matches(&self, name: &[u8]) -> bool {
         let pattern = self.0.as_bytes();

@@ -4,31 +4,31 @@ use tapeline_omm::rwf::Domain;
 
 use super::Pattern;
 
-/// What a rule says of those whom it fits.
+/// The decision of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// They may open these items.
+    /// Permits the user to open the items.
     Allow {
-        /// And post to them.
+        /// `true` to permit posts as well.
         post: bool,
     },
-    /// They may not.
+    /// Denies the items.
     Deny,
 }
 
-/// A permission code, as a rule names it.
+/// A permission code in a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Code {
-    /// A number: of the configuration, or in permission data that is a list of numbers as text, such as `12,340`.
+    /// A number: from the configuration, or from permission data that is a list of numbers as text, such as `12,340`.
     Number(u64),
-    /// Permission data that is these bytes and no others.
+    /// Permission data that is exactly these bytes.
     Bytes(Box<[u8]>),
 }
 
-/// One rule. An empty list means all; what is in a list fits if one of it does, and all lists have to fit.
+/// One rule. An empty list matches everything; a list matches if one of its entries does. The rule matches if all its lists match.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
-    /// Users; those of `groups` besides. All only if both are empty.
+    /// Users, in addition to the members of `groups`. Matches all users only if both lists are empty.
     pub users: Vec<Pattern>,
     /// Groups of users.
     pub groups: Vec<Box<str>>,
@@ -38,21 +38,21 @@ pub struct Rule {
     pub items: Vec<Pattern>,
     /// Domains.
     pub domains: Vec<Domain>,
-    /// Permission codes. A rule that allows fits if all codes of the item are among them, one that denies if one is; neither
-    /// fits an item without codes.
+    /// Permission codes. An allow rule matches if all codes of the item are in the list, a deny rule if one is. Neither matches an item without
+    /// codes.
     pub codes: Vec<Code>,
-    /// What is so then.
+    /// The decision if the rule matches.
     pub action: Action,
 }
 
-/// The codes that are given to a feed's items, which have no permission data.
+/// Permission codes for items of feeds, which have no permission data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Coded {
-    /// Of these services; all if empty.
+    /// Services; empty means all.
     pub services: Vec<Pattern>,
-    /// These items; all if empty.
+    /// Items; empty means all.
     pub items: Vec<Pattern>,
-    /// What they have.
+    /// The codes of these items.
     pub codes: Vec<u64>,
 }
 

@@ -65,8 +65,8 @@ impl Line {
     }
 }
 
-/// How the ticks of this host become UTC: where the line starts, its rate, and its error. Fits into four words, so that a
-/// process can publish the time base of its stamps.
+/// The conversion from ticks of this host to UTC: the start of the line, its rate, and its error. It fits into four
+/// words, so that a process can publish the time base of its stamps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Calibration {
     anchor_ticks: u64,
@@ -100,7 +100,7 @@ impl Calibration {
         Self { anchor_ns: self.anchor_ns.saturating_add_signed(by_ns), ..self }
     }
 
-    /// The time of a tick reading; any reading gives some time, never a panic.
+    /// Returns the time of a tick reading. Any reading gives a time, never a panic.
     #[inline]
     #[must_use]
     pub fn at(&self, ticks: Ticks) -> Nanos {
@@ -112,7 +112,7 @@ impl Calibration {
         }
     }
 
-    /// Nanoseconds from one reading to another, negative when `to` was read first.
+    /// Returns the nanoseconds from one reading to another, negative when `to` was read first.
     #[inline]
     #[must_use]
     pub fn ns_between(&self, from: Ticks, to: Ticks) -> i64 {
@@ -124,7 +124,8 @@ impl Calibration {
         }
     }
 
-    /// The bound on the error at a tick reading, in nanoseconds; see [`Clock::error_ns`](crate::Clock::error_ns).
+    /// Returns the bound on the error at a tick reading, in nanoseconds; see
+    /// [`Clock::error_ns`](crate::Clock::error_ns).
     #[must_use]
     pub fn error_ns_at(&self, ticks: Ticks) -> u64 {
         let elapsed_ns = self.ns_between(Ticks(self.anchor_ticks), ticks).unsigned_abs();
@@ -132,13 +133,14 @@ impl Calibration {
         self.error_ns.saturating_add(u64::try_from(drift).unwrap_or(u64::MAX))
     }
 
-    /// Ticks per second in kHz.
+    /// Returns the tick rate in kHz.
     #[must_use]
     pub fn ticks_khz(&self) -> u64 {
         self.line.ticks_in(1_000_000)
     }
 
-    /// Four words that [`from_words`](Self::from_words) understands in any process on this host.
+    /// Encodes the calibration in four words, which [`from_words`](Self::from_words) decodes in any process on this
+    /// host.
     #[must_use]
     pub fn to_words(&self) -> [u64; 4] {
         let ppb = self.line.error_ppb.min((1 << PPB_BITS) - 1);
@@ -152,8 +154,8 @@ impl Calibration {
         ]
     }
 
-    /// The calibration in four words. `None` where they are not one, or were made from another source of ticks than this
-    /// process uses. Words that were tampered with can give wrong times, and nothing worse.
+    /// Decodes a calibration from four words. `None` if the words are no calibration, or come from another tick source
+    /// than this process uses. Altered words can give wrong times, but have no other effect.
     #[must_use]
     pub fn from_words(words: [u64; 4]) -> Option<Self> {
         let [anchor_ticks, anchor_ns, rate, rest] = words;

@@ -8,7 +8,7 @@ use std::time::Instant;
 use crate::tsc::{Ticks, ticks_ordered};
 use tapeline_nanos::Nanos;
 
-/// CLOCK_MONOTONIC in nanoseconds: never set, not counting time spent suspended. What RSSL time trackers use.
+/// Returns CLOCK_MONOTONIC in nanoseconds: never set, without time spent suspended. RSSL time trackers use it.
 #[inline]
 #[must_use]
 pub fn monotonic_ns() -> u64 {
@@ -16,13 +16,13 @@ pub fn monotonic_ns() -> u64 {
     u64::try_from(ns).unwrap_or(0)
 }
 
-/// CLOCK_REALTIME: UTC as the system has it, which may be set. For file names and lines that people read.
+/// Returns CLOCK_REALTIME: UTC according to the system, which can be set. For file names and messages to people.
 #[must_use]
 pub fn utc_now() -> Nanos {
     Nanos(u64::try_from(nanoseconds(ClockId::Realtime)).unwrap_or(0))
 }
 
-/// The moment, for time-outs.
+/// Returns the current instant, for time-outs.
 #[must_use]
 pub fn instant() -> Instant {
     Instant::now()

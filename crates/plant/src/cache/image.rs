@@ -12,23 +12,23 @@ use super::record::Record;
 use super::rows::Rows;
 use crate::Seq;
 
-/// The image of an item: what the cache knows of it.
+/// The image of an item in the cache.
 #[derive(Clone, Copy, Debug)]
 pub struct Image<'c> {
     item: &'c Item,
 }
 
-/// Which part of the data is wanted: what the view of a request says. It holds for the lists of a payload and for those in
+/// The requested part of the data: the view of a request. Applies to the lists of a payload and to those in
 /// entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum View<'v> {
-    /// All.
+    /// All data.
     #[default]
     All,
-    /// These fields, of those that are there.
+    /// These fields, if they exist.
     Fields(&'v [Fid]),
-    /// The elements of these names, of those that are there.
+    /// The elements of these names, if they exist.
     Elements(&'v [&'v [u8]]),
 }
 
@@ -74,23 +74,23 @@ impl View<'_> {
     }
 }
 
-/// How an image is given out: to whom, and what is not the image's own.
+/// The parameters of an answer that are not part of the image.
 #[derive(Clone, Copy, Debug)]
 pub struct Answer<'v> {
     /// The receiver's stream.
     pub stream_id: i32,
-    /// Whether it answers a request.
+    /// `true` if the message answers a request.
     pub is_solicited: bool,
-    /// The key to be written, if any.
+    /// The key to write; `None` for no key.
     pub key: Option<Key<'v>>,
-    /// The state, where it is not to be [that of the image](Image::state).
+    /// The state; `None` for [that of the image](Image::state).
     pub state: Option<State<'v>>,
-    /// What is wanted.
+    /// The requested part of the data.
     pub view: View<'v>,
 }
 
 impl Answer<'_> {
-    /// All of an image in answer to a request, without a key.
+    /// Returns the parameters for a complete image in answer to a request, without a key.
     #[must_use]
     pub const fn to(stream_id: i32) -> Self {
         Self { stream_id, is_solicited: true, key: None, state: None, view: View::All }
@@ -102,19 +102,19 @@ impl<'c> Image<'c> {
         Self { item }
     }
 
-    /// Which item.
+    /// Returns the key of the item.
     #[must_use]
     pub fn key(&self) -> ItemKey<'c> {
         self.item.key()
     }
 
-    /// Whether the image is what its source has said: all parts of it have come, and nothing was refused since.
+    /// Returns `true` if the image is complete: all parts have arrived, and no message was refused since.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.item.progress == Progress::Complete && !self.item.is_broken
     }
 
-    /// The state that its clients are to see: that of the source, but suspect where the image [is not
+    /// Returns the state for clients: that of the source, but suspect if the image [is not
     /// complete](Self::is_complete).
     #[must_use]
     pub fn state(&self) -> State<'c> {
@@ -122,38 +122,38 @@ impl<'c> Image<'c> {
         if self.is_complete() { state } else { State { data: DataState::SUSPECT, ..state } }
     }
 
-    /// Quality of service, if a refresh has said it.
+    /// Returns the quality of service, if a refresh has set it.
     #[must_use]
     pub const fn qos(&self) -> Option<Qos> {
         self.item.qos
     }
 
-    /// Item group.
+    /// Returns the item group.
     #[must_use]
     pub fn group(&self) -> &'c [u8] {
         self.item.group()
     }
 
-    /// Permission data, if a refresh or a status has said it.
+    /// Returns the permission data, if a refresh or a status has set it.
     #[must_use]
     pub fn permission_data(&self) -> Option<&'c [u8]> {
         self.item.permission_data()
     }
 
-    /// The place in the plant's sequence of the last message that was applied: what comes later is to be applied to what
-    /// this gives out, and nothing else.
+    /// Returns the place of the last applied message in the plant's sequence: apply exactly the later messages to this
+    /// image.
     #[must_use]
     pub const fn seq(&self) -> Seq {
         self.item.seq
     }
 
-    /// The source's own sequence number of the last refresh or update that had one.
+    /// Returns the source's own sequence number in the last refresh or update that had one.
     #[must_use]
     pub const fn sequence(&self) -> Option<u32> {
         self.item.sequence
     }
 
-    /// Type of the data; NO_DATA if there is none.
+    /// Returns the type of the data; NO_DATA if there is none.
     #[must_use]
     pub const fn container(&self) -> DataType {
         match self.item.body {
@@ -162,15 +162,15 @@ impl<'c> Image<'c> {
         }
     }
 
-    /// Whether it is a list or bytes, which always go out in one message: see [`whole`](Self::whole).
+    /// Returns `true` for a list or bytes, which always go out in one message: see [`whole`](Self::whole).
     #[must_use]
     pub const fn is_whole(&self) -> bool {
         !matches!(self.item.body, Body::Rows(_))
     }
 
-    /// The head of the one refresh that brings all of an image that [is a whole](Self::is_whole), in answer to a request and without a
-    /// key. Whoever has room for such a message writes the [data](Self::write) there at once, where [`parts`](Self::parts) would
-    /// make a message to be copied.
+    /// Returns the header of the single refresh with all of an image that [is a whole](Self::is_whole), in answer to a request and without a key.
+    /// A caller with a buffer for such a message writes the [data](Self::write) directly into it, without the copy that
+    /// [`parts`](Self::parts) needs.
     #[must_use]
     pub fn whole(&self) -> RefreshHeader<'c> {
         let mut header = RefreshHeader::new(self.item.domain, 0, self.state(), self.container());
@@ -183,8 +183,8 @@ impl<'c> Image<'c> {
         header
     }
 
-    /// Writes the data of an image that [is a whole](Self::is_whole), or what is wanted of it; returns its length. What is in `out`
-    /// behind it may be written over.
+    /// Writes the data of an image that [is a whole](Self::is_whole), or the requested part; returns its length. May overwrite the bytes of
+    /// `out` after it.
     ///
     /// # Errors
     ///
@@ -197,14 +197,14 @@ impl<'c> Image<'c> {
         }
     }
 
-    /// The image as refreshes: as many as the room of the caller makes it.
+    /// Returns the image as refreshes: as many as the caller's buffers require.
     #[must_use]
     pub const fn parts<'v>(&self, answer: Answer<'v>) -> Parts<'c, 'v> {
         Parts { item: self.item, answer, next: 0, part: 0, is_done: false }
     }
 }
 
-/// Writes an image, message by message.
+/// A writer of an image, message by message.
 #[derive(Debug)]
 pub struct Parts<'c, 'v> {
     item: &'c Item,

@@ -9,14 +9,14 @@ use tapeline_omm::rwf::{
 use super::body::Body;
 use crate::Seq;
 
-/// Which image: there is one for each service, domain and name.
+/// The key of an image: one for each service, domain and name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ItemKey<'k> {
     /// Number of the service.
     pub service: u16,
-    /// What kind of item.
+    /// The domain of the item.
     pub domain: Domain,
-    /// Its name, as the bytes of a message key: at most 255.
+    /// The name of the item, as the bytes of a message key: at most 255.
     pub name: &'k [u8],
 }
 

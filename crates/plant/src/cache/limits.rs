@@ -3,19 +3,19 @@
 use tapeline_omm::Malformed;
 use tapeline_omm::rwf::DataType;
 
-/// What a cache may hold. Beyond a limit an item's image is let go and marked as not complete, which its clients see as
-/// suspect; nothing of another item is given up for it.
+/// The limits of a cache. When an item exceeds one, its image is dropped and marked incomplete, and its clients see suspect data; other items
+/// are not affected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Items; a new one beyond them is refused.
+    /// Maximum number of items; new ones beyond it are refused.
     pub items: usize,
-    /// Bytes of all items with their names, indexes and spare room, as [`Memory::bytes`] counts them. One image may go
-    /// beyond it, by at most `image_bytes`, for the time of the call that finds it out.
+    /// Maximum bytes of all items with their names, indexes and spare capacity, as [`Memory::bytes`] counts them. One image may exceed it, by at
+    /// most `image_bytes`, until the call that detects this returns.
     pub bytes: usize,
-    /// Bytes of one image. Field lists, wherever they are, end at 65,535 bytes: so the wire has it for all but payloads,
-    /// and no record comes near it.
+    /// Maximum bytes of one image. Field lists end at 65,535 bytes anywhere: the wire format has this limit for all but payloads, and no record
+    /// comes near it.
     pub image_bytes: usize,
-    /// Entries of one map, vector or series.
+    /// Maximum entries of one map, vector or series.
     pub entries: usize,
 }
 
@@ -26,12 +26,12 @@ impl Default for Limits {
     }
 }
 
-/// Why a message was not applied. Unless it says otherwise the image is as it was before; as it lacks what the message
-/// said, it is not complete any more until a refresh begins it anew.
+/// The reason why a message was not applied. Unless stated otherwise the image is unchanged. Because it lacks the contents of the message, the
+/// image is incomplete until a refresh starts a new one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refused {
-    /// The peer's fault: bytes that are no message or container. Everything is checked before anything is applied.
+    /// The peer's fault: bytes that are not a message or container. Everything is checked before anything is applied.
     #[error("a message for the cache: {0}")]
     Malformed(#[from] Malformed),
     /// The peer's fault: a list with set data that no definition explains.
@@ -43,45 +43,45 @@ pub enum Refused {
     /// The peer's fault: an update of another shape than its image.
     #[error("an update of {update} for an image of {image}")]
     Mismatch {
-        /// What the image is: its container, the container of its entries, or the type of its keys.
+        /// The type in the image: its container, the container of its entries, or the type of its keys.
         image: DataType,
-        /// What the update has in that place.
+        /// The type in the update at that place.
         update: DataType,
     },
-    /// A limit is reached. If the item was there, its image is let go.
+    /// A limit is reached. If the item existed, its image is dropped.
     #[error("the cache has its limit of {limit} {what}")]
     Limit {
-        /// Of what: "items", "bytes", "bytes of an image", "entries", "bytes of a list", "bytes of an entry".
+        /// The subject of the limit: "items", "bytes", "bytes of an image", "entries", "bytes of a list", "bytes of an entry".
         what: &'static str,
         /// The limit.
         limit: usize,
     },
 }
 
-/// What a cache holds.
+/// The contents of a cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
     /// Items.
     pub items: usize,
-    /// Bytes of the items, their names, images, indexes, and the spare room of each.
+    /// Bytes of the items, their names, images, indexes, and the spare capacity of each.
     pub bytes: usize,
-    /// Different orders of fields; items that have the same one share its index, whose bytes count above.
+    /// Distinct field orders; items with the same order share its index, whose bytes are included above.
     pub shapes: usize,
 }
 
-/// What a cache has done since it was made.
+/// The counters of a cache since its creation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheCounters {
-    /// Refreshes applied, each part of an image counting.
+    /// Applied refreshes; each part of an image counts.
     pub refreshes: u64,
-    /// Updates applied.
+    /// Applied updates.
     pub updates: u64,
-    /// Statuses applied.
+    /// Applied statuses.
     pub statuses: u64,
-    /// Messages passed by: those that are not to be cached, updates of what is not there.
+    /// Ignored messages: those that must not be cached, and updates of items that do not exist.
     pub passed_by: u64,
-    /// Messages refused as the peer's fault.
+    /// Messages refused through the peer's fault.
     pub malformed: u64,
-    /// Messages refused for a limit.
+    /// Messages refused because of a limit.
     pub over_limit: u64,
 }

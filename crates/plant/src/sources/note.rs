@@ -4,80 +4,80 @@ use std::fmt;
 
 use super::LinkId;
 
-/// What is wanted of whoever has the connections.
+/// An action on a connection for the owner of the connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wish {
-    /// A connection to an interactive provider: [`Sources::connected`](super::Sources::connected) when it is there,
-    /// [`Sources::closed`](super::Sources::closed) when it fails.
+    /// Connect to an interactive provider. Call [`Sources::connected`](super::Sources::connected) on success,
+    /// [`Sources::closed`](super::Sources::closed) on failure.
     Connect {
-        /// Which.
+        /// The link.
         link: LinkId,
-        /// How many failed since the last that was logged in: of several hosts, take another each time.
+        /// Failed attempts since the last login: with several hosts, take another one each time.
         attempt: u32,
     },
-    /// The connection is to be closed, once what was sent is gone. Nothing more is to be said of it.
+    /// Close the connection once its output is sent. Report nothing more about it.
     Disconnect {
-        /// Which.
+        /// The link.
         link: LinkId,
     },
 }
 
-/// Something that an operator may want to read.
+/// A note for the log of an operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Note {
-    /// A provider publishes from now on, or the plant is logged in to one.
+    /// A provider has started to publish, or the plant has logged in to a provider.
     LoggedIn {
-        /// Who.
+        /// The source.
         source: String,
     },
-    /// Somebody was not let in, or the plant was not.
+    /// The login of a source was refused, or the plant's login to a source.
     Denied {
-        /// Who.
+        /// The source.
         source: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// No connection to a provider could be had, or none that the plant could log in on. Said once until it can.
+    /// The plant cannot connect or log in to a provider. Reported once until it succeeds.
     NotReached {
-        /// Who.
+        /// The source.
         source: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// The connection of somebody is over.
+    /// The connection of a source is over.
     Gone {
-        /// Who.
+        /// The source.
         source: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// A service is served by this source from now on; by nobody, if there is none.
+    /// A service has a new source; `None` if it has no source now.
     Serves {
         /// The service.
         service: String,
-        /// Who.
+        /// The source.
         source: Option<String>,
     },
-    /// A publisher that had its part in a service is gone, or has the service no longer.
+    /// A publisher of a service has disconnected, or no longer has the service.
     Left {
         /// The service.
         service: String,
-        /// Who.
+        /// The publisher.
         source: String,
-        /// Items that it served and another serves now.
+        /// Items of the publisher that another one serves now.
         taken_over: usize,
-        /// Items that it served and nobody serves now.
+        /// Items of the publisher without a source now.
         unserved: usize,
     },
-    /// A provider offers a service that it may not, or that the plant does not have.
+    /// A provider offers a service that is not permitted, or that the plant does not have.
     NotTaken {
-        /// Who.
+        /// The provider.
         source: String,
-        /// What it calls the service.
+        /// The provider's name for the service.
         service: String,
     },
-    /// A message is longer than the ring takes. Said once of each service.
+    /// A message exceeds the maximum of the ring. Reported once per service.
     TooLong {
         /// The service.
         service: String,
@@ -85,16 +85,16 @@ pub enum Note {
         item: String,
         /// Bytes of the tick.
         len: usize,
-        /// Bytes that are taken at most.
+        /// Maximum number of bytes.
         max: usize,
     },
-    /// An item has no place: the plant is full, or its name is not text. Said once of each service.
+    /// An item has no place: the plant is full, or the name is not UTF-8. Reported once per service.
     NoPlace {
         /// The service.
         service: String,
         /// The item.
         item: String,
-        /// Why.
+        /// The reason.
         why: &'static str,
     },
 }
@@ -133,29 +133,29 @@ impl fmt::Display for Note {
     }
 }
 
-/// What the sources did, counted.
+/// The counters of the sources.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Images, or parts of them, that became ticks.
+    /// Images, or parts of images, that became ticks.
     pub refreshes: u64,
-    /// Updates that did.
+    /// Updates that became ticks.
     pub updates: u64,
-    /// Statuses that did; those of services too.
+    /// Statuses that became ticks; those of services too.
     pub statuses: u64,
-    /// Messages that are longer than the ring takes: their items became suspect.
+    /// Messages that exceed the maximum of the ring: their items became suspect.
     pub too_long: u64,
-    /// Messages of items that have no place: see [`Note::NoPlace`].
+    /// Messages of items without a place: see [`Note::NoPlace`].
     pub no_place: u64,
-    /// Items that were ended because nobody had them and their place was needed.
+    /// Items that were ended because they were unused and their place was needed.
     pub ended: u64,
-    /// Messages of services that are not taken, and of items without an image.
+    /// Messages of services that are not accepted, and of items without an image.
     pub passed_over: u64,
-    /// Posts that were taken.
+    /// Accepted posts.
     pub posts: u64,
     /// Posts that were refused, or not answered.
     pub posts_refused: u64,
-    /// Answers that were dropped because too many waited.
+    /// Answers dropped because too many were queued.
     pub answers_dropped: u64,
-    /// Times that a service, or what one source of it had served, went over to another source.
+    /// Times that a service, or one source's share of it, failed over to another source.
     pub taken_over: u64,
 }

@@ -2,13 +2,13 @@
 
 use tapeline_omm::role::Outbox;
 
-/// A source as its connection is known by: no two have had the same. Those of interactive providers are their places in
-/// [`Settings::providers`](super::Settings::providers), for good.
+/// The number of a source's connection, never reused. For interactive providers it is permanent: the index in
+/// [`Settings::providers`](super::Settings::providers).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkId(pub u32);
 
-/// Whoever has the connections.
+/// The owner of the connections.
 pub trait Outlets {
-    /// Calls `send`, once, with the way out of a connection; with [`Nowhere`](tapeline_omm::role::Nowhere) where there is none.
+    /// Calls `send` once with the outbox of a connection; with [`Nowhere`](tapeline_omm::role::Nowhere) if there is none.
     fn with(&mut self, link: LinkId, send: &mut dyn FnMut(&mut dyn Outbox));
 }

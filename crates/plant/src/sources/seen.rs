@@ -2,7 +2,7 @@
 
 use super::{Link, LinkId, Policy, Role, Sources};
 
-/// A source.
+/// The state of one source at this moment.
 #[derive(Debug, Clone, Copy)]
 pub struct SeenSource<'s> {
     sources: &'s Sources,
@@ -10,44 +10,44 @@ pub struct SeenSource<'s> {
     link: &'s Link,
 }
 
-/// How a source stands to the plant.
+/// The state of the connection between a source and the plant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Standing {
-    /// An interactive provider that is not there, or does not answer yet.
+    /// An interactive provider that is not connected, or has not answered yet.
     #[default]
     Away,
-    /// One that has refused the plant's login, and is left alone for a while.
+    /// An interactive provider that has refused the plant's login; the plant waits before it retries.
     Refused,
-    /// It is logged in, or the plant is to it.
+    /// The source is logged in to the plant, or the plant to the source.
     Connected,
 }
 
-/// What a source is to a service.
+/// The role of a source in a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Part {
-    /// Its data is passed on.
+    /// The source serves: its data is passed on.
     Serves,
-    /// It is up, and takes over when the one that serves goes.
+    /// The source is up, and takes over when the serving one fails.
     StandsBy,
-    /// It does not have the service: what it said of items is suspect.
+    /// The source does not have the service: its items are suspect.
     #[default]
     Down,
 }
 
 impl<'s> SeenSource<'s> {
-    /// What it is called where something is said of it.
+    /// Returns the name of the source in logs and tables.
     #[must_use]
     pub fn name(&self) -> &'s str {
         &self.link.state.name
     }
 
-    /// Whether it is non-interactive: it came by itself.
+    /// Returns `true` for a non-interactive provider, which connected to the plant.
     #[must_use]
     pub const fn is_publisher(&self) -> bool {
         matches!(self.link.role, Role::Publisher(_))
     }
 
-    /// How it stands to the plant.
+    /// Returns the state of the connection.
     #[must_use]
     pub fn standing(&self) -> Standing {
         let is_there = match &self.link.role {
@@ -61,7 +61,7 @@ impl<'s> SeenSource<'s> {
         }
     }
 
-    /// Items that are open at it, or that it publishes.
+    /// Returns the number of items that are open at the source, or that it publishes.
     #[must_use]
     pub fn items(&self) -> usize {
         match &self.link.role {
@@ -70,7 +70,7 @@ impl<'s> SeenSource<'s> {
         }
     }
 
-    /// Items of those that it serves: what it says of them is passed on.
+    /// Returns the number of those items that the source serves: its data is passed on.
     #[must_use]
     pub fn serves(&self) -> usize {
         let desk = &self.sources.desk;
@@ -82,7 +82,7 @@ impl<'s> SeenSource<'s> {
             .sum()
     }
 
-    /// Items for which it stands by: what it says of them is kept, to be passed on when the one that serves them goes.
+    /// Returns the number of items for which the source stands by: its data is stored, and passed on when the serving source fails.
     #[must_use]
     pub fn stands_by(&self) -> usize {
         // One that is down keeps what is to be passed on when it is up.
@@ -90,7 +90,7 @@ impl<'s> SeenSource<'s> {
         if is_up { self.link.state.publishing.kept() } else { 0 }
     }
 
-    /// The services that it is a source of, each with what it is to it.
+    /// Returns the services of the source, each with the role of the source.
     pub fn services(&self) -> impl Iterator<Item = (&'s str, Part)> + use<'s> {
         let id = self.id;
         let (kept, serving) = (self.link.state.publishing.kept(), &self.sources.desk.serving);
@@ -113,7 +113,7 @@ impl<'s> SeenSource<'s> {
 }
 
 impl Sources {
-    /// All sources: interactive providers in the order of the settings, then those that connected, as they came. Costs a few
+    /// Returns all sources: interactive providers in the order of the settings, then publishers in the order of connection. Costs a few
     /// loads for each.
     pub fn seen(&self) -> impl Iterator<Item = SeenSource<'_>> {
         self.links.iter().map(|(id, link)| SeenSource { sources: self, id: *id, link })

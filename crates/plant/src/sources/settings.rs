@@ -7,39 +7,39 @@ use tapeline_omm::domain::login::LoginAttributes;
 use tapeline_omm::domain::{LoginRequest, login};
 use tapeline_omm::role::{acceptor, consumer};
 
-/// All of it.
+/// The settings of a plant's sources.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The services of providers. What a provider offers beside them is refused.
+    /// The services of providers. Any other service that a provider offers is refused.
     pub services: Vec<ServiceSettings>,
-    /// The interactive providers, which the plant logs in to.
+    /// The interactive providers to which the plant logs in.
     pub providers: Vec<ProviderSettings>,
-    /// Of each connection of a non-interactive provider.
+    /// The settings of each connection of a non-interactive provider.
     pub publishers: acceptor::Settings,
-    /// Connections of non-interactive providers that may be without a login. Where there are more, the oldest of them is closed once
-    /// it is a second old: they would keep others out.
+    /// Maximum number of connections of non-interactive providers without a login. Beyond it the oldest one is closed once it is a second old,
+    /// so that such connections cannot keep others out.
     pub max_strangers: usize,
-    /// Who may publish; `None` for everybody who can connect.
+    /// The users who may publish; `None` for everyone who can connect.
     pub users: Option<Vec<String>>,
-    /// What fields mean, for providers that download it.
+    /// The field dictionary that providers can download.
     pub dictionary: Arc<Dictionary>,
-    /// Items of interactive providers that are open at once at most.
+    /// Maximum number of simultaneously open items of interactive providers.
     pub max_items: usize,
-    /// Streams at once at most that are a client's alone.
+    /// Maximum number of simultaneous private streams.
     pub max_private: usize,
-    /// Bytes of images at most that are kept of each source that stands by.
+    /// Maximum bytes of images stored for each source that stands by.
     pub standby_bytes: usize,
-    /// Answers that wait to be taken at most. Generic messages beyond are dropped, streams that are a client's alone end;
-    /// statuses and receipts, of which there are no more than items and posts, still wait.
+    /// Maximum number of queued answers. Beyond it generic messages are dropped and private streams end; statuses and receipts, whose number is
+    /// bounded by the items and posts, are still queued.
     pub max_answers: usize,
-    /// Bytes that those take at most, but for the message that goes beyond. From then on statuses of items that stay open are
-    /// dropped too, and last words and receipts wait without their text.
+    /// Maximum bytes of those answers, except for the message that exceeds it. Beyond it statuses of items that stay open are dropped too, and
+    /// final statuses and receipts are queued without their text.
     pub answer_bytes: usize,
-    /// Posts at most that wait for their receipt.
+    /// Maximum number of posts that wait for their receipt.
     pub max_posts: usize,
-    /// How long a post waits for its receipt, milliseconds.
+    /// Time that a post waits for its receipt, in milliseconds.
     pub post_timeout_ms: u64,
-    /// How long a provider that refused the plant's login is left alone, milliseconds.
+    /// Time before the plant retries a provider that refused its login, in milliseconds.
     pub refused_pause_ms: u64,
 }
 
@@ -68,89 +68,89 @@ impl Default for Settings {
 /// A service.
 #[derive(Debug, Clone)]
 pub struct ServiceSettings {
-    /// Its number in the plant.
+    /// The service's number in the plant.
     pub id: u16,
-    /// What it is called, here and where it comes from.
+    /// The service's name, in the plant and at its sources.
     pub name: String,
-    /// The number that its ticks have in the place of a channel's; [`POSTED`](crate::tick::POSTED) for the feeds'.
+    /// The number in its ticks in place of a channel number; [`POSTED`](crate::tick::POSTED) for the feeds' service.
     pub channel: u16,
-    /// Who has its items.
+    /// The sources of its items.
     pub sources: Sourcing,
-    /// What becomes of posts.
+    /// The handling of posts.
     pub posts: Posts,
 }
 
-/// Who has the items of a service.
+/// The sources of a service's items.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sourcing {
     /// Non-interactive providers, which connect to the plant.
     Publishers {
-        /// Who of those who may publish at all may publish it; `None` for all.
+        /// The users who may publish the service, among those who may publish at all; `None` for all.
         users: Option<Vec<String>>,
-        /// What several of them are for.
+        /// The sharing of the service among several publishers.
         sharing: Sharing,
     },
-    /// The plant's own feeds, of which nothing comes here but posts that are [reflected](Posts::Reflect): updates of items
-    /// that the feeds have. Nothing is said of the service here.
+    /// The plant's own feeds. Only posts that are [reflected](Posts::Reflect) pass through [`Sources`](super::Sources): updates of existing items
+    /// of the feeds. The state of this service is not published here.
     Feeds,
-    /// Interactive providers, which are asked for an item when somebody wants it.
+    /// Interactive providers, which are asked for an item on demand.
     Providers {
-        /// Their places in [`Settings::providers`].
+        /// Their indexes in [`Settings::providers`].
         of: Vec<usize>,
-        /// What several of them are for.
+        /// The sharing of the service among several providers.
         policy: Policy,
     },
 }
 
-/// What several non-interactive providers of one service are for. Those that stand by do so with their images.
+/// The sharing of one service among several non-interactive providers. Those that stand by keep their images up to date.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Sharing {
-    /// The service has the items of all that are up. Each item is served by the first that has published it; the others that have
-    /// published it stand by for it, and take over in the order in which they came with it.
+    /// The service has the items of all publishers that are up. The first publisher of an item serves it. The others that have published the item
+    /// stand by, and take over in the order in which they published it.
     #[default]
     Merge,
-    /// The first that is up serves the whole service; the others stand by for it, and take over in the order in which they came.
+    /// The first publisher that is up serves the whole service; the others stand by, and take over in the order in which they connected.
     First,
 }
 
-/// What several interactive providers of one service are for.
+/// The sharing of one service among several interactive providers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Policy {
-    /// The first that is up serves until it is not; then the next takes over, and items are asked for again there.
+    /// The first provider that is up serves until it is down; then the next takes over, and items are requested from it.
     #[default]
     First,
-    /// Items are spread over all that are up, and moved when one goes.
+    /// Items are distributed over all providers that are up, and moved when one is down.
     Balance,
-    /// All have the items open. The first that is up serves, the others' data is kept, and passed on when it goes.
+    /// All providers have the items open. The first that is up serves; the data of the others is stored, and passed on when the serving one is down.
     Warm,
 }
 
-/// What becomes of posts to a service.
+/// The handling of posts to a service.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Posts {
-    /// They are refused.
+    /// Posts are refused.
     #[default]
     Refuse,
-    /// The source gets them, and its receipt goes back.
+    /// Posts go to the source, and its receipt goes back to the client.
     Forward,
-    /// The message in the post becomes one of its item, with the user information of whoever posted.
+    /// The message in the post becomes a message of its item, with the user information of the poster.
     Reflect,
 }
 
 /// An interactive provider.
 #[derive(Debug, Clone)]
 pub struct ProviderSettings {
-    /// What it is called where something is said of it.
+    /// The name of the provider in logs and tables.
     pub name: String,
-    /// Patience and limits; how many items are open is said in [`Settings::max_items`] too.
+    /// The time-outs and limits; [`Settings::max_items`] also limits the number of open items.
     pub consumer: consumer::Settings,
-    /// Who logs in.
+    /// The user name of the login.
     pub user: String,
-    /// With which password, where one is wanted.
+    /// The password of the login, if the provider requires one.
     pub password: Option<String>,
-    /// As which application.
+    /// The application id of the login.
     pub application_id: String,
-    /// From where.
+    /// The position of the login.
     pub position: String,
 }
 

@@ -1,8 +1,9 @@
 //! Rings whose publisher never waits.
 //!
-//! A broadcast ring's publisher writes over what is oldest, read or not. A subscriber copies each frame, then looks
-//! whether the publisher has passed it meanwhile; if so, it is told how many frames it lost, and goes on with the oldest
-//! that is whole. For readers of whom none may hold up the others, and who can fetch what they lost elsewhere.
+//! The publisher of a broadcast ring overwrites the oldest frames, read or not. A subscriber copies each frame, then
+//! checks whether the publisher has overtaken it meanwhile. If so, it gets the number of lost frames and continues with
+//! the oldest intact frame. Use a broadcast ring for subscribers that must not block each other and can recover lost
+//! frames elsewhere.
 //!
 //! ```
 //! use tapeline_ring::broadcast::{Poll, Publisher, Subscriber};
@@ -43,41 +44,40 @@ use crate::frame::{self, Frame, Position, committed_len};
 use crate::lines::ENDED;
 use crate::{Error, PublisherOf, Start, SubscriberOf};
 
-/// The one publisher of a broadcast ring: its claims are refused only for their length, and in a batch that is larger
-/// than the ring.
+/// The single publisher of a broadcast ring. It refuses a claim only for its length, or in a batch that is larger than
+/// the ring.
 pub type Publisher = PublisherOf<Broadcast>;
 
-/// A subscriber of a broadcast ring. Nobody waits for it.
+/// A subscriber of a broadcast ring. The publisher never waits for it.
 pub type Subscriber = SubscriberOf<Broadcast>;
 
-/// What a look at a broadcast ring gives.
+/// The result of [`next`](SubscriberOf::next) on a broadcast ring.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 #[must_use]
 pub enum Poll<'a> {
-    /// The next frame: a copy of its own, whole, valid until the next call.
+    /// The next frame: the subscriber's own copy, whole, valid until the next call.
     Frame(Frame<'a>),
-    /// The publisher has passed this subscriber. What comes next is the oldest frame that is whole.
+    /// The publisher has overtaken this subscriber. The next frame is the oldest intact one.
     Lost {
-        /// Frames that this subscriber will not see.
+        /// Number of frames lost to this subscriber.
         frames: u64,
-        /// Bytes of the ring that they took.
+        /// Bytes of the ring that the lost frames took.
         bytes: u64,
     },
-    /// Nothing new. More may come: also from another publisher, if this one has died.
+    /// No new frame. More may come, also from another publisher if this one has died.
     Empty,
-    /// Nothing new, and the publisher has said that nothing more comes. (A kept ring can be opened again; then frames
-    /// come after all.)
+    /// No new frame, and the publisher has ended the ring. (A kept ring can be opened again; then more frames follow.)
     Ended,
-    /// Something other than a publisher has written into the ring. The subscriber can go no further.
+    /// Something other than a publisher has written into the ring. The subscriber cannot continue.
     Damaged {
-        /// Where a frame's header should have stood.
+        /// The position of the expected frame header.
         position: Position,
     },
 }
 
 impl<'a> Poll<'a> {
-    /// The frame, if there is one.
+    /// Returns the frame, if there is one.
     #[inline]
     #[must_use]
     pub fn frame(self) -> Option<Frame<'a>> {
@@ -92,10 +92,10 @@ impl<'a> Poll<'a> {
 const ROUNDS: usize = 1000;
 
 impl SubscriberOf<Broadcast> {
-    /// The next frame, or why there is none.
+    /// Returns the next frame, or why there is none.
     ///
-    /// Costs a copy of the frame and two loads; no store but once in an eighth of the ring, where the position is told
-    /// for people to see.
+    /// Costs a copy of the frame and two loads; no store except once per eighth of the ring, when the position is
+    /// stored for observers.
     #[inline]
     #[expect(
         clippy::should_implement_trait,

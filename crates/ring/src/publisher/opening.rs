@@ -20,8 +20,8 @@ const ROUNDS: usize = 64;
 const FAR: u64 = 1 << 62;
 
 impl<D: Discipline> PublisherOf<D> {
-    /// Makes the ring, or continues one whose publisher is gone: with the next epoch, from the last committed frame,
-    /// and its subscribers keep their places.
+    /// Creates the ring, or continues one whose publisher is gone: with the next epoch, from the last committed frame.
+    /// Its subscribers keep their positions.
     ///
     /// # Errors
     /// [`Error::PublisherAlive`] if another publisher holds it; [`Error::OtherShape`] or [`Error::OtherPolicy`] if it is

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use super::{GONE, Shared};
 use crate::atomics::Ordering;
 
-/// The one consumer of a queue. Dropping it closes the queue: the producer is refused from then on.
+/// The single consumer of a queue. Dropping it closes the queue: from then on the producer is refused.
 ///
-/// Slots are given back once an eighth of the queue is read and whenever a look finds nothing, so that the producer's
-/// line is not fetched for each record. A consumer that stops looking keeps up to that many.
+/// Slots are released once an eighth of the queue is read and whenever the queue is found empty, so that the producer's
+/// cache line is not fetched for each record. A consumer that stops reading can leave up to an eighth unreleased.
 #[derive(Debug)]
 pub struct Consumer<T: Send> {
     shared: Arc<Shared<T>>,
@@ -41,15 +41,15 @@ impl Done {
     }
 }
 
-/// What a look at the queue gives.
+/// The result of reading from the queue.
 #[derive(Debug)]
 #[must_use]
 pub enum Poll<R> {
-    /// What has come.
+    /// Available records.
     Ready(R),
-    /// Nothing yet.
+    /// No record yet.
     Empty,
-    /// Nothing more: the producer has gone, and all is read.
+    /// No more records: the producer is gone and all its records are read.
     Ended,
 }
 
@@ -59,15 +59,14 @@ impl<T: Send> Consumer<T> {
         Self { shared, limit: 0, done: Done { next: 0, released: 0, eighth } }
     }
 
-    /// Lends the records that have come and lie in a row, the oldest first: at least one and at most an eighth of the
-    /// queue, so that the producer has room again while the next are read. Dropping them, by the end of the scope or
-    /// before, is having read them all.
+    /// Lends the oldest available adjacent records: at least one and at most an eighth of the queue, so that the
+    /// producer has free slots while they are read. Dropping the records counts all of them as read.
     #[inline]
     pub fn take(&mut self) -> Poll<Records<'_, T>> {
         self.take_up_to(usize::MAX)
     }
 
-    /// As [`take`](Self::take), and no more than `most` records.
+    /// Takes records as [`take`](Self::take) does, but at most `most`.
     ///
     /// # Panics
     /// If `most` is 0.
@@ -94,21 +93,20 @@ impl<T: Send> Consumer<T> {
         }
     }
 
-    /// Gives back the slots of all that is read, without waiting for an eighth. For a consumer that is about to stop
-    /// looking for a while.
+    /// Releases the slots of all read records without waiting for an eighth. For a consumer that is about to pause.
     pub fn release(&mut self) {
         if self.done.released != self.done.next {
             self.done.release(&self.shared);
         }
     }
 
-    /// Slots of the queue.
+    /// Returns the number of slots.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.shared.slots.count() as usize
     }
 
-    /// Records that were read since the queue was made.
+    /// Returns the number of records read since the queue was created.
     #[must_use]
     pub fn read(&self) -> u64 {
         self.done.next
@@ -149,8 +147,8 @@ impl<T: Send> Drop for Consumer<T> {
     }
 }
 
-/// Records in a row, lent where they lie. They may be changed, and moved out by putting others there: what is left is
-/// what the producer finds in its slot a lap later.
+/// Adjacent records, lent in place. They may be changed, or moved out by putting others in their place: the producer
+/// finds the contents of its slot a lap later.
 #[derive(Debug)]
 pub struct Records<'a, T: Send> {
     records: &'a mut [T],

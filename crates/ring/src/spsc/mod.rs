@@ -1,9 +1,9 @@
 //! A queue between two threads of one process: one producer, one consumer, records of one type.
 //!
-//! For the stages of a pipeline. The slots are filled when the queue is made, with whatever the caller's function gives:
-//! from then on nothing is allocated, no page is touched for the first time, and both sides lend out records that are
-//! there. The producer [claims](Producer::claim) a slot, writes its record in place and commits; the consumer
-//! [takes](Consumer::take) as many as have come, as a slice where they lie.
+//! For the stages of a pipeline. The caller's function fills the slots when the queue is created. After that nothing is
+//! allocated, no page is touched for the first time, and both sides lend out existing records. The producer
+//! [claims](Producer::claim) a slot, writes its record in place and commits it; the consumer [takes](Consumer::take)
+//! all available records as a slice, in place.
 //!
 //! ```
 //! use tapeline_ring::spsc::{self, Poll};
@@ -41,23 +41,24 @@
 //!
 //! # What stays in a slot
 //!
-//! A slot keeps its record until the producer writes over it, a lap later. What owns memory is therefore used again: a
-//! queue of `Vec<u8>` carries bytes without allocating, when both sides leave the vectors where they are. To move a record
+//! A slot keeps its record until the producer overwrites it, a lap later. Records that own memory are therefore reused:
+//! a queue of `Vec<u8>` carries bytes without allocating if both sides leave the vectors in place. To move a record
 //! out, take it from the slice with [`std::mem::take`] or [`replace`](std::mem::replace).
 
 //!
 //! # This or the ring
 //!
-//! Take the queue between two threads where records have one size and are read as slices ([`Consumer::take`]): a consumer
-//! that is behind reads the producer's index once for all that is there, and 32 bytes go at the speed of copying. Take the
-//! [ring](crate) for everything else: other processes, several readers, frames of any length, and latency. A frame of
-//! the ring says itself that it is there, in the line that has to be fetched anyway; here the index is a second line, and a
-//! consumer that has caught up waits for both. Where the consumer keeps up, the ring is the faster of the two.
+//! Use the queue between two threads where records have one size and are read as slices ([`Consumer::take`]): a
+//! consumer that is behind reads the producer's index once for the whole backlog, and 32 bytes go at the speed of
+//! copying. Use the [ring](crate) for everything else: other processes, several readers, frames of any length, and
+//! latency. A frame of the ring carries its own header in the cache line that has to be fetched anyway; in the queue
+//! the index is a second line, and a consumer that has caught up waits for both. Where the consumer keeps up, the ring
+//! is faster.
 //!
-//! A flag in each slot would make one line of the two, as in the ring; it took a third of the speed of slices, which cannot
-//! be lent with flags between the records. Publishing the index for each 16th record gained nothing over each one in
-//! backlog, and would hold the others back; a [batch](Producer::claim_batch) is there for who has several anyway.
-//! `make bench-peers ARGS="--only limits,ring,rtrb"` measures both types beside each other, in both regimes.
+//! A flag in each slot would need only one line, as in the ring, but cost a third of the throughput of slices, which
+//! cannot be lent with flags between the records. Publishing the index for each 16th record gained nothing over each
+//! record with a backlog, and would delay the others; a [batch](Producer::claim_batch) serves a producer that has
+//! several records anyway. `make bench-peers ARGS="--only limits,ring,rtrb"` measures both types in both regimes.
 
 mod consumer;
 mod producer;
@@ -79,9 +80,10 @@ const MOST_SLOTS: usize = 1 << 40;
 /// years.
 const GONE: u64 = 1 << 63;
 
-/// A queue of at least `capacity` records, rounded up to a power of two; `record` makes what its slots hold at first.
+/// Creates a queue of at least `capacity` records, rounded up to a power of two; `record` makes the slots' initial
+/// records.
 ///
-/// 512 KiB to 2 MiB in all are best, because both sides' second-level caches hold them.
+/// A total size of 512 KiB to 2 MiB is best, because it fits the second-level caches of both sides.
 ///
 /// # Panics
 /// If no memory holds so many records.

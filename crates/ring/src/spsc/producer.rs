@@ -9,7 +9,8 @@ use super::slots::Slots;
 use super::{GONE, Shared};
 use crate::atomics::{AtomicU64, Ordering};
 
-/// The one producer of a queue. Dropping it ends the queue: the consumer reads what is there, and then is told.
+/// The single producer of a queue. Dropping it ends the queue: the consumer reads the remaining records, then gets the
+/// end.
 #[derive(Debug)]
 pub struct Producer<T: Send> {
     shared: Arc<Shared<T>>,
@@ -19,13 +20,13 @@ pub struct Producer<T: Send> {
     limit: u64,
 }
 
-/// Why there is no slot.
+/// Why no slot could be claimed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// The queue is full: later there is room again.
+    /// The queue is full. Try again later.
     #[error("the queue is full")]
     Full,
-    /// The consumer has gone, and what it has not read is read by nobody.
+    /// The consumer is gone. Records that it has not read stay unread.
     #[error("the queue's consumer has gone")]
     Closed,
 }
@@ -36,9 +37,9 @@ impl<T: Send> Producer<T> {
         Self { shared, next: 0, limit }
     }
 
-    /// Claims the next slot, to be written in place. It holds the record of a lap ago.
+    /// Claims the next slot, to be written in place. The slot contains the record of the previous lap.
     ///
-    /// Costs a comparison and no access to what the other side writes, but once a lap or when the queue is full.
+    /// Costs a comparison. Reads what the other side writes only once a lap or when the queue is full.
     ///
     /// # Errors
     /// [`Refused::Full`] and [`Refused::Closed`] are outcomes. That the consumer has gone is seen at the latest when the
@@ -55,7 +56,7 @@ impl<T: Send> Producer<T> {
         Ok(Claim { record, after: After { slots: &shared.slots, written: &shared.written.0, next } })
     }
 
-    /// Claims as many slots as are free and lie in a row, up to `most`: at least one. They become visible together.
+    /// Claims as many free adjacent slots as there are, from 1 up to `most`. They become visible together.
     ///
     /// # Errors
     /// As of [`claim`](Self::claim).
@@ -80,8 +81,8 @@ impl<T: Send> Producer<T> {
         Ok(Batch { records, after: After { slots: &shared.slots, written: &shared.written.0, next } })
     }
 
-    /// Writes a record into the next slot and makes it visible. A large record is better written in place: a struct built
-    /// elsewhere and then copied waits for the stores that built it.
+    /// Writes a record into the next slot and makes it visible. Write a large record in place instead: copying a struct
+    /// built elsewhere waits for the stores that built it.
     ///
     /// # Errors
     /// As of [`claim`](Self::claim).
@@ -96,7 +97,7 @@ impl<T: Send> Producer<T> {
         Ok(())
     }
 
-    /// Writes as many of `records` as there is room for, in at most two batches; gives their number.
+    /// Writes as many of `records` as fit, in at most two batches; returns their number.
     ///
     /// # Errors
     /// As of [`claim`](Self::claim), where there is room for none of them.
@@ -120,20 +121,20 @@ impl<T: Send> Producer<T> {
         Ok(pushed)
     }
 
-    /// Whether the consumer has gone. Fetches its line.
+    /// Returns `true` if the consumer is gone. Fetches the consumer's cache line.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         // Acquire pairs with the consumer's release as it goes: what it did before is seen by who acts on the answer.
         self.shared.read.0.load(Ordering::Acquire) & GONE != 0
     }
 
-    /// Slots of the queue.
+    /// Returns the number of slots.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.shared.slots.count() as usize
     }
 
-    /// Records that were made visible since the queue was made.
+    /// Returns the number of records made visible since the queue was created.
     #[must_use]
     pub fn pushed(&self) -> u64 {
         self.next
@@ -177,7 +178,7 @@ impl<T> After<'_, T> {
     }
 }
 
-/// A slot that is claimed and not yet visible: its record, to be written in place. Dropping it aborts it.
+/// A claimed slot that is not visible yet: its record, to be written in place. Dropping it aborts it.
 #[derive(Debug)]
 #[must_use = "a claim that is not committed is aborted"]
 pub struct Claim<'a, T> {
@@ -209,7 +210,7 @@ impl<T> DerefMut for Claim<'_, T> {
     }
 }
 
-/// Slots in a row that are claimed and not yet visible. Dropping them aborts them.
+/// Adjacent claimed slots that are not visible yet. Dropping them aborts them.
 #[derive(Debug)]
 #[must_use = "a batch that is not committed is aborted"]
 pub struct Batch<'a, T> {
@@ -224,7 +225,7 @@ impl<T> Batch<'_, T> {
         self.after.commit(self.records.len() as u64);
     }
 
-    /// Makes the first `len` records visible at once, or all if they are fewer; the others were never there.
+    /// Makes the first `len` records visible at once, or all if there are fewer; the rest is discarded.
     #[inline]
     pub fn commit_first(self, len: usize) {
         self.after.commit(len.min(self.records.len()) as u64);

@@ -12,7 +12,7 @@ use crate::segment::{Purpose, Segment};
 use crate::{Error, Name, process};
 
 impl<D: Discipline> SubscriberOf<D> {
-    /// Joins a ring, labelled with this process's command.
+    /// Joins a ring. The label is this process's command.
     ///
     /// # Errors
     /// [`Error::NotFound`]; [`Error::NoSlot`] if 64 live subscribers are there; [`Error::OtherPolicy`];
@@ -22,7 +22,7 @@ impl<D: Discipline> SubscriberOf<D> {
         Self::join_as(name, start, &process::command())
     }
 
-    /// Joins a ring under a label of its own, of which the first 48 bytes are shown to people.
+    /// Joins a ring with the given label, of which the first 48 bytes are shown.
     ///
     /// # Errors
     /// As [`join`](Self::join).

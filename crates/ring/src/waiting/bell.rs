@@ -8,22 +8,22 @@ use rustix::time::clock_gettime;
 
 use crate::atomics::{AtomicU32, Ordering};
 
-/// Wakes a subscriber of this process that [waits for a frame or for this](crate::SubscriberOf::wait_or). Any thread may
-/// ring it, at any time: one that has been rung stays so until it is [answered](Self::answer), and whoever waits with it then does
-/// not sleep.
+/// Wakes a subscriber of this process that [waits for a frame or for the bell](crate::SubscriberOf::wait_or). Any
+/// thread may ring it at any time. A rung bell stays rung until it is [answered](Self::answer), and until then a wait
+/// does not sleep.
 ///
-/// So one thread can wait for a ring and for sockets at once: another one sleeps on the sockets, and rings.
+/// This lets one thread wait for a ring and for sockets: a second thread sleeps on the sockets and rings the bell.
 #[derive(Clone, Debug, Default)]
 pub struct Bell(Arc<AtomicU32>);
 
 impl Bell {
-    /// One that has not been rung.
+    /// Creates a bell that has not been rung.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Wakes who waits. A system call, unless it has been rung already.
+    /// Rings the bell and wakes the waiting subscriber. Makes a system call unless the bell is already rung.
     pub fn ring(&self) {
         // Sequentially consistent, as the look in `answer` is: what was done before is seen by who answers.
         if self.0.swap(1, Ordering::SeqCst) == 0 {
@@ -32,14 +32,14 @@ impl Bell {
         }
     }
 
-    /// Whether it has been rung since it was answered last.
+    /// Returns `true` if the bell was rung since it was last answered.
     #[inline]
     #[must_use]
     pub fn is_rung(&self) -> bool {
         self.0.load(Ordering::SeqCst) != 0
     }
 
-    /// Whether it had been rung; now it has not.
+    /// Resets the bell; returns `true` if it was rung.
     #[must_use]
     pub fn answer(&self) -> bool {
         self.is_rung() && self.0.swap(0, Ordering::SeqCst) != 0

@@ -7,18 +7,18 @@ use std::net::Ipv4Addr;
 
 use crate::Error;
 
-/// One IPv4 address of one network interface, or an interface that has none.
+/// One IPv4 address of a network interface, or an interface without one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
-    /// Its name, such as `eth0`.
+    /// The interface's name, such as `eth0`.
     pub name: String,
-    /// The kernel's number for it; never 0.
+    /// The kernel's index of the interface; never 0.
     pub index: u32,
-    /// The address; an interface that has several is listed once for each.
+    /// The address; an interface with several addresses is listed once for each.
     pub address: Option<Ipv4Addr>,
-    /// Whether it is up: nothing arrives on one that is down.
+    /// `true` if the interface is up; an interface that is down receives nothing.
     pub up: bool,
-    /// Whether it leads back to this machine.
+    /// `true` for a loopback interface.
     pub loopback: bool,
 }
 
@@ -35,7 +35,7 @@ impl fmt::Display for Interface {
     }
 }
 
-/// Every interface of this machine, in the kernel's order, once for each IPv4 address.
+/// Returns every interface of this machine, in the kernel's order, once for each IPv4 address.
 ///
 /// # Errors
 /// [`Error::Interfaces`] when the system refuses the list.
@@ -43,10 +43,10 @@ pub fn list() -> Result<Vec<Interface>, Error> {
     addresses::list().map_err(|errno| Error::Interfaces { cause: errno.into() })
 }
 
-/// The interface with this name (`eth0`) or this IPv4 address (`10.0.0.5`).
+/// Returns the interface with this name (`eth0`) or this IPv4 address (`10.0.0.5`).
 ///
-/// Multicast over `127.0.0.1` works although `lo` does not carry the `MULTICAST` flag, so that flag is not
-/// asked for.
+/// The `MULTICAST` flag is not required, because multicast over `127.0.0.1` works although `lo` does not have that
+/// flag.
 ///
 /// # Errors
 /// [`Error::NoSuchInterface`], which lists what there is, and [`Error::InterfaceDown`].

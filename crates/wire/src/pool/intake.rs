@@ -15,8 +15,8 @@ use super::{Datagram, Policy, Returned, Settings};
 use crate::Error;
 use crate::udp::{Batch, Receiver};
 
-/// The end of the thread that receives: takes datagrams from sockets into slots and hands them to the
-/// [`Outlet`](super::Outlet). Dropping it ends the way: the outlet gets what was delivered, and then is told.
+/// The receiving thread's end: reads datagrams from sockets into slots and delivers them to the
+/// [`Outlet`](super::Outlet). After it is dropped, the outlet gets the delivered datagrams, then the end.
 pub struct Intake {
     loaded: Loaded,
     stock: Stock,
@@ -38,34 +38,34 @@ pub struct Intake {
     counters: Counters,
 }
 
-/// What a pool has given.
+/// Counts of a pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Slots that the pool had when one was needed.
+    /// Slots that the pool had available when one was needed.
     pub hits: u64,
-    /// Slots that it did not have: from the heap, or of datagrams that were dropped.
+    /// Slots that the pool did not have available: taken from the heap, or for datagrams that were dropped.
     pub misses: u64,
-    /// Times at which all slots were taken, so that the policy decided.
+    /// Times at which all slots were in use, so that the policy applied.
     pub exhaustions: u64,
-    /// Datagrams that were thrown away ([`Policy::DropNewest`]).
+    /// Datagrams dropped ([`Policy::DropNewest`]).
     pub dropped: u64,
-    /// The most slots that held datagrams at once.
+    /// Maximum number of slots that contained datagrams at once.
     pub high_water: u64,
 }
 
-/// What came of a receive.
+/// The result of a receive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[must_use]
 pub struct Received {
-    /// Datagrams in slots, staged to be delivered.
+    /// Datagrams in slots, staged for delivery.
     pub count: usize,
-    /// Datagrams that were thrown away, because no slot was free.
+    /// Datagrams dropped because no slot was free.
     pub dropped: usize,
-    /// Whether no slot was free, so that the socket was not asked: slots must come back first ([`Policy::Block`]).
+    /// `true` if no slot was free, so that the socket was not read: slots must be returned first ([`Policy::Block`]).
     pub exhausted: bool,
 }
 
-/// The outlet has gone: nobody takes what is delivered.
+/// The outlet is gone: delivered datagrams would not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the decoder has gone")]
 pub struct Closed;
@@ -97,8 +97,8 @@ impl Intake {
         }
     }
 
-    /// Takes what is in the socket, up to a batch, straight into slots, without waiting. They are staged: the decoder gets
-    /// them by [`deliver`](Self::deliver).
+    /// Reads the available datagrams, up to a batch, straight into slots, without waiting. They are staged;
+    /// [`deliver`](Self::deliver) passes them to the decoder.
     ///
     /// One system call; no lock and no allocation with [`Kind::Spsc`](super::Kind::Spsc) while slots are free.
     ///
@@ -129,8 +129,9 @@ impl Intake {
         Ok(Received { count, ..Received::default() })
     }
 
-    /// Copies a datagram that came on another way (a retransmission, a file) into a slot and stages it behind the others.
-    /// As with [`receive`](Self::receive), it is not taken while no slot is free, or dropped, by the policy.
+    /// Copies a datagram that arrived another way (a retransmission, a file) into a slot and stages it behind the
+    /// others. While no slot is free, the policy applies as with [`receive`](Self::receive): it is not taken, or it is
+    /// dropped.
     pub fn put(&mut self, bytes: &[u8], received: Option<Nanos>, line: u8) -> Received {
         self.see_returned();
         let Some(mut slot) = self.slot() else {
@@ -148,7 +149,7 @@ impl Intake {
         Received { count: 1, ..Received::default() }
     }
 
-    /// Hands over what is staged, in the order of arrival, and gives its number.
+    /// Delivers the staged datagrams in order of arrival and returns their number.
     ///
     /// # Errors
     /// [`Closed`] when the outlet has gone.
@@ -171,19 +172,19 @@ impl Intake {
         if delivered == 0 && self.filled.is_closed() { Err(Closed) } else { Ok(delivered) }
     }
 
-    /// Datagrams that are received and not yet delivered.
+    /// Returns the number of datagrams received and not yet delivered.
     #[must_use]
     pub fn staged(&self) -> usize {
         self.staged.len()
     }
 
-    /// What the pool has given.
+    /// Returns the counts of the pool.
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// What the slots lie on.
+    /// Returns the kind of memory pages of the slots.
     #[must_use]
     pub fn pages(&self) -> Pages {
         self.pages

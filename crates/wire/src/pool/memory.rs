@@ -15,7 +15,8 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
 use crate::Error;
 
-/// Bytes of a slot: what exchanges send fits into an Ethernet frame of 1,500 bytes. Longer datagrams are cut, and say so.
+/// Size of a slot in bytes: an exchange's datagram fits into an Ethernet frame of 1,500 bytes. Longer datagrams are cut
+/// and marked as truncated.
 pub const SLOT_BYTES: usize = 2_048;
 
 /// From a slot to the next: a cache line more than a power of two, so that the slots' first lines, all that short datagrams
@@ -25,15 +26,15 @@ const STRIDE: usize = SLOT_BYTES + 64;
 /// A huge page of x86-64, and of ARM with pages of 4 KiB.
 const HUGE_PAGE: usize = 2 << 20;
 
-/// What a pool's memory lies on.
+/// The kind of memory pages of a pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pages {
-    /// Pages of the ordinary size, or whatever the kernel chose.
+    /// Pages of the ordinary size, or the kernel's choice.
     #[default]
     Ordinary,
-    /// The kernel was asked for huge pages and gives them as it finds them (`transparent_hugepage`).
+    /// Huge pages as the kernel finds them, because they were requested (`transparent_hugepage`).
     Advised,
-    /// Huge pages that were set aside for it (`vm.nr_hugepages`).
+    /// Huge pages reserved in advance (`vm.nr_hugepages`).
     Reserved,
 }
 

@@ -1,4 +1,4 @@
-//! A pool of datagrams between the thread that receives and the thread that decodes.
+//! A pool of datagrams between the receiving thread and the decoding thread.
 //!
 //! ```text
 //!   socket ──recvmmsg──► Intake ══ filled slots ══► Outlet ──► decoder
@@ -6,13 +6,13 @@
 //!                          └═════ empty slots ════════┘
 //! ```
 //!
-//! The kernel writes each datagram straight into a slot, the slot's handle goes to the decoder and comes back, and nothing
-//! is copied or allocated on the way. The memory is made and touched before the first datagram. Both ways are
-//! [`spsc`](tapeline_ring::spsc) queues, because there is exactly one thread at each end: one pool for each receive thread.
+//! The kernel writes each datagram straight into a slot. The slot's handle goes to the decoder and comes back; nothing
+//! is copied or allocated on the way. The memory is allocated and touched before the first datagram. Both directions
+//! are [`spsc`](tapeline_ring::spsc) queues, because each end is exactly one thread: use one pool for each receiving
+//! thread.
 //!
-//! A slot is owned: whoever has its handle is the only one who can touch it, and the compiler sees to it that no slot is
-//! in two places. What comes back is used again before what has not been used for long, so that a plant with little to do
-//! stays in its caches however large the pool is.
+//! A slot is owned: only its holder can access it, and the compiler ensures that no slot is in two places. Recently
+//! returned slots are reused first, so that a plant with little load stays in its caches however large the pool is.
 //!
 //! ```
 //! use tapeline_wire::pool::{self, Poll, Settings};
@@ -42,8 +42,8 @@
 //!
 //! # Three pools
 //!
-//! [`Kind::Spsc`] is the one to use. The others have the same face, to be measured beside it (`tapeline burst --compare`,
-//! `docs/burst.md`): a list behind a spinlock, as one would write it first, and plain allocation.
+//! Use [`Kind::Spsc`]. The other kinds have the same interface and exist for comparison (`tapeline burst --compare`,
+//! `docs/burst.md`): a list behind a spinlock, the obvious first design, and plain allocation.
 //!
 //! | file | owns |
 //! |---|---|
@@ -71,51 +71,52 @@ pub use tapeline_ring::spsc::Poll;
 use crate::Error;
 use memory::{Memory, Slot};
 
-/// The most slots that a pool can have: 8 GiB of them.
+/// Maximum number of slots of a pool: 8 GiB of memory.
 pub const MAX_SLOTS: usize = 1 << 22;
 
-/// Where empty slots are kept.
+/// The store of empty slots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
     /// A queue between the two threads: no lock, no allocation.
     #[default]
     Spsc,
-    /// A linked list behind a spinlock, with a node allocated for each slot that comes back. It begins empty: a slot that it
-    /// does not have is allocated, up to [`Settings::slots`] of them.
+    /// A linked list behind a spinlock, with a node allocated for each returned slot. It begins empty: a missing slot
+    /// is allocated, up to [`Settings::slots`] of them.
     List,
-    /// As `List`, and the list's length is counted by walking it whenever a slot comes back. C++'s `std::list::size()`
-    /// did that where the standard library came with GCC before version 5 (GCC 5 release notes).
+    /// As `List`, with the length of the list counted by walking it whenever a slot is returned. C++'s
+    /// `std::list::size()` did that in the standard library of GCC before version 5 (GCC 5 release notes).
     CountedList,
-    /// None are kept: each datagram is allocated, and freed behind the decoder.
+    /// No empty slots are stored: each datagram is allocated, and freed after decoding.
     Heap,
 }
 
-/// What becomes of datagrams while no slot is free.
+/// The policy for datagrams while no slot is free.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
-    /// They stay in the kernel's socket buffer until slots come back; when that is full too, the kernel drops and counts.
+    /// They stay in the kernel's socket buffer until slots are returned; when the buffer is full too, the kernel drops
+    /// and counts.
     #[default]
     Block,
-    /// They are taken from the socket, counted and thrown away, so that those that come later are fresh.
+    /// They are read from the socket, counted and dropped, so that later ones are fresh.
     DropNewest,
-    /// They get slots from the heap, up to as many again as the pool has; then as `Block`.
+    /// They get slots from the heap, up to as many again as the pool has; beyond that as `Block`.
     Heap,
 }
 
-/// What a pool is made of.
+/// Settings of a pool.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// Where empty slots are kept.
+    /// The store of empty slots; default [`Kind::Spsc`].
     pub kind: Kind,
-    /// Slots of [`SLOT_BYTES`] each, 1 to [`MAX_SLOTS`]; values outside are brought inside. They hold the datagrams that
-    /// the decoder is behind, so the longest stall that is to be survived decides. Of the kinds that allocate it is the
-    /// most that can be under way.
+    /// Number of slots of [`SLOT_BYTES`] each, 1 to [`MAX_SLOTS`], default 16,384; other values are moved to the nearest
+    /// bound. The slots hold the decoder's backlog, so the longest stall to survive determines the number. For kinds
+    /// that allocate, it is the maximum number in use.
     pub slots: usize,
-    /// What happens while all of them are taken.
+    /// The policy while all slots are in use; default [`Policy::Block`].
     pub policy: Policy,
-    /// Ask for huge pages: fewer misses of the address cache where the pool is large.
+    /// Request huge pages: fewer misses of the address cache with a large pool. Default `false`.
     pub huge_pages: bool,
-    /// The most datagrams of one system call, 1 to 1,024.
+    /// Maximum number of datagrams per system call, 1 to 1,024; default 64.
     pub batch: usize,
 }
 
@@ -126,9 +127,9 @@ impl Default for Settings {
     }
 }
 
-/// Makes a pool: the end for the thread that receives, and the end for the one that decodes.
+/// Creates a pool and returns its two ends: for the receiving thread and for the decoding thread.
 ///
-/// All memory of [`Kind::Spsc`] is there and touched when this comes back, but for what [`Policy::Heap`] allocates later.
+/// All memory of [`Kind::Spsc`] is allocated and touched on return, except what [`Policy::Heap`] allocates later.
 ///
 /// # Errors
 /// [`Error::Memory`] where the machine does not give the slots' memory.
@@ -164,28 +165,28 @@ pub struct Datagram {
 }
 
 impl Datagram {
-    /// What it carries; cut to [`SLOT_BYTES`] when [`is_truncated`](Self::is_truncated).
+    /// Returns the payload; cut to [`SLOT_BYTES`] if [`is_truncated`](Self::is_truncated).
     #[inline]
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         self.slot.bytes(usize::from(self.length))
     }
 
-    /// When the kernel received it, where the socket has stamps.
+    /// Returns the kernel's receive time, if the socket has stamps.
     #[inline]
     #[must_use]
     pub fn received(&self) -> Option<Nanos> {
         self.received
     }
 
-    /// The number of the line on which it came, as it was given to [`Intake::receive`].
+    /// Returns the number of the line on which the datagram arrived, as given to [`Intake::receive`].
     #[inline]
     #[must_use]
     pub fn line(&self) -> u8 {
         self.line
     }
 
-    /// Whether it was longer than a slot, so that its end is lost.
+    /// Returns `true` if the datagram was longer than a slot, so that its end is lost.
     #[inline]
     #[must_use]
     pub fn is_truncated(&self) -> bool {

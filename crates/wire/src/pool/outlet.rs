@@ -11,8 +11,8 @@ use super::{Datagram, Returned};
 /// The most datagrams that are lent at once: so soon the first of their slots can be used again.
 const MOST: usize = 64;
 
-/// The end of the thread that decodes: takes datagrams in the order of their arrival and gives their slots back. Dropping
-/// it tells the intake that nobody takes any more.
+/// The decoding thread's end: takes datagrams in order of arrival and returns their slots. After it is dropped, the
+/// intake gets [`Closed`](super::Closed).
 #[derive(Debug)]
 pub struct Outlet {
     filled: Consumer<Option<Datagram>>,
@@ -27,14 +27,14 @@ impl Outlet {
         Self { filled, returns, returned, count: 0 }
     }
 
-    /// Lends the datagrams that have come, where they lie, the oldest first: up to 64, and fewer of a small pool. Dropping
-    /// them gives their slots back.
+    /// Lends the oldest available datagrams, in place: up to 64, and fewer in a small pool. Dropping them returns their
+    /// slots.
     #[inline]
     pub fn take(&mut self) -> Poll<Datagrams<'_>> {
         self.take_up_to(MOST)
     }
 
-    /// As [`take`](Self::take), and no more than `most`.
+    /// Takes datagrams as [`take`](Self::take) does, but at most `most`.
     ///
     /// # Panics
     /// If `most` is 0.
@@ -52,14 +52,14 @@ impl Outlet {
         }
     }
 
-    /// Datagrams that were taken since the beginning.
+    /// Returns the number of datagrams taken so far.
     #[must_use]
     pub fn taken(&self) -> u64 {
         self.filled.read()
     }
 }
 
-/// Datagrams that are lent by an [`Outlet`]. Dropping them gives their slots back.
+/// Datagrams lent by an [`Outlet`]. Dropping them returns their slots.
 #[derive(Debug)]
 pub struct Datagrams<'a> {
     records: Records<'a, Option<Datagram>>,
@@ -69,14 +69,14 @@ pub struct Datagrams<'a> {
 }
 
 impl Datagrams<'_> {
-    /// The datagrams in the order of their arrival.
+    /// Returns the datagrams in order of arrival.
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = &Datagram> {
         // Every record holds one: it was put there to be delivered, and is taken out on drop alone.
         self.records.iter().flatten()
     }
 
-    /// How many there are, at least 1.
+    /// Returns the number of datagrams, at least 1.
     #[expect(clippy::len_without_is_empty, reason = "never empty")]
     #[must_use]
     pub fn len(&self) -> usize {

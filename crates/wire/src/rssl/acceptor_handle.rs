@@ -9,7 +9,7 @@ use mio::Waker;
 use super::settings::Settings;
 use crate::tcp::Socket;
 
-/// The way into a [`Reactor`](super::Reactor) for connections that another one accepts; see
+/// A handle through which one [`Reactor`](super::Reactor) receives connections that another one accepts; see
 /// [`Reactor::listen_for`](super::Reactor::listen_for).
 #[derive(Clone, Debug)]
 pub struct AcceptorHandle {
@@ -34,7 +34,7 @@ impl AcceptorHandle {
         (door, Arrivals { sockets, inside })
     }
 
-    /// Connections that came in by it and are not over, those among them that are still on their way.
+    /// Returns the number of open connections that came in through this handle, including those still on their way.
     pub fn inside(&self) -> usize {
         // Relaxed: a number to compare, which publishes nothing.
         self.inside.load(Ordering::Relaxed)

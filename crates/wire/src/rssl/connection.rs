@@ -253,7 +253,7 @@ impl Connection {
     }
 }
 
-/// The way to send on a connection, also while one of its events is looked at.
+/// Sends on a connection, also while one of its events is being handled.
 #[derive(Debug)]
 pub struct Sender<'a> {
     output: &'a mut Output,
@@ -269,42 +269,42 @@ enum Ending<'a> {
 }
 
 impl Sender<'_> {
-    /// Takes a message. It goes out with the next flush: this one's, the reactor's before it waits, or at once where more
-    /// than the high-water mark waits.
+    /// Queues a message. It goes out with the next flush: by [`flush`](Self::flush), by the reactor before it waits, or
+    /// at once if more than the high-water mark waits.
     #[inline]
     pub fn send(&mut self, message: &[u8]) -> Sent {
         let sent = self.output.send(message);
         self.sent(sent, |output| output.send(message))
     }
 
-    /// Takes a message into a frame that it shares with those packed before and after it; see [`Output::pack`].
+    /// Queues a message in a frame that it shares with other packed messages; see [`Output::pack`].
     #[inline]
     pub fn pack(&mut self, message: &[u8]) -> Sent {
         let sent = self.output.pack(message);
         self.sent(sent, |output| output.pack(message))
     }
 
-    /// Ends the frame that packed messages share; see [`Output::seal`].
+    /// Ends the frame of packed messages; see [`Output::seal`].
     #[inline]
     pub fn seal(&mut self) {
         self.output.seal();
         self.flush_if_high();
     }
 
-    /// Room for a message where it will be sent from, where there can be such; see [`Output::claim`].
+    /// Returns space for a message in the output buffer, where possible; see [`Output::claim`].
     #[inline]
     pub fn claim(&mut self, len: usize) -> Option<&mut [u8]> {
         self.output.claim(len)
     }
 
-    /// Sends what was written into the room that was claimed last; see [`Output::commit`].
+    /// Queues the message written into the last claimed space; see [`Output::commit`].
     #[inline]
     pub fn commit(&mut self, len: usize) {
         self.output.commit(len);
         self.flush_if_high();
     }
 
-    /// Sends as much as the socket has room for; whether all is out. What it cannot take goes out as soon as it can.
+    /// Sends as much as the socket accepts; returns `true` if nothing remains. The rest goes out as soon as possible.
     pub fn flush(&mut self) -> bool {
         match &mut self.ending {
             Ending::Open(broken) => flush(self.output, self.transport, broken),
@@ -312,17 +312,17 @@ impl Sender<'_> {
         }
     }
 
-    /// Bytes that wait to be sent.
+    /// Returns the number of bytes waiting to be sent.
     pub fn unsent(&self) -> usize {
         self.output.unsent()
     }
 
-    /// Hands each message that is not all out to `each`; see [`Output::unsent_messages`].
+    /// Calls `each` with every message that is not completely sent; see [`Output::unsent_messages`].
     pub fn unsent_messages(&self, each: impl FnMut(Option<&[u8]>)) {
         self.output.unsent_messages(each);
     }
 
-    /// Whether messages are taken.
+    /// Returns `true` if messages are accepted.
     pub fn is_open(&self) -> bool {
         self.output.is_open()
     }

@@ -3,16 +3,16 @@
 use std::borrow::Cow;
 use std::fmt;
 
-/// Something in the received bytes that the protocol does not allow: what, where, and what was expected. It ends the
-/// connection it came from, and no other.
+/// A protocol violation in the received bytes: what, where, and what was expected. It closes the connection on which it
+/// was received, and no other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// What is wrong, such as `packed message of 300 bytes`.
     pub what: Cow<'static, str>,
-    /// Where: bytes received on this connection before the frame or handshake message in question (inside TLS and
-    /// WebSocket, where those are used).
+    /// The position: bytes received on this connection before the faulty frame or handshake message (inside TLS and
+    /// WebSocket, if used).
     pub position: u64,
-    /// What was expected in its place.
+    /// What was expected instead.
     pub expected: Cow<'static, str>,
 }
 
@@ -35,43 +35,43 @@ impl fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
-/// Why a connection is over.
+/// Why a connection closed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Reason {
-    /// It was closed from this side.
+    /// This side closed the connection.
     #[error("closed from this side")]
     Local,
-    /// The peer closed it; RSSL has no goodbye.
+    /// The peer closed the connection; RSSL has no closing message.
     #[error("the peer closed the connection")]
     Peer,
-    /// The server closed it without an answer to the connect request: it may not know this version of the handshake.
+    /// The server closed without an answer to the connect request: it may not support this version of the handshake.
     #[error("the server closed the connection without an answer to the connect request")]
     NoAnswer,
-    /// The server said no, or this side refused the client; the server's text.
+    /// The server refused the connection, or this side refused the client; the server's text.
     #[error("refused: {0}")]
     Refused(String),
-    /// The peer sent what the protocol does not allow.
+    /// The peer violated the protocol.
     #[error("{0}")]
     Broken(#[from] Fault),
-    /// Nothing was received for the whole ping time-out that was agreed.
+    /// Nothing was received during the negotiated ping time-out.
     #[error("nothing was received for {seconds} s, the ping time-out of this connection")]
     Silent {
-        /// The time-out, seconds.
+        /// The time-out in seconds.
         seconds: u8,
     },
-    /// The connection, or its handshake, was not made in time.
+    /// The connection or its handshake was not complete in time.
     #[error("not connected after {milliseconds} ms, while {during}")]
     Timeout {
-        /// How long it was waited, milliseconds.
+        /// The time waited, in milliseconds.
         milliseconds: u64,
-        /// What was waited for.
+        /// The step that was not complete.
         during: &'static str,
     },
-    /// TLS could not be agreed on, or was broken.
+    /// The TLS negotiation or connection failed.
     #[error("TLS: {0}")]
     Tls(String),
-    /// The socket broke.
+    /// The socket failed.
     #[error(transparent)]
     Socket(#[from] crate::Error),
 }

@@ -3,21 +3,21 @@
 use super::fault::Fault;
 use super::settings::Compression;
 
-/// A version of the handshake. Two numbers belong to each: one in the request, one in the answer.
+/// A version of the handshake. Each has two numbers: one in the request, one in the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Version {
-    /// Without a protocol type in the request.
+    /// No protocol type in the request.
     V11,
     /// Fragment ids of one byte, no component version.
     V12,
     /// Fragment ids of two bytes.
     V13,
-    /// With key exchange, where it is asked for.
+    /// Key exchange, if requested.
     V14,
 }
 
 impl Version {
-    /// What a client tries after a server closed without an answer to this one.
+    /// Returns the version to try after a server closed without an answer to this one.
     #[must_use]
     pub fn below(self) -> Option<Self> {
         match self {

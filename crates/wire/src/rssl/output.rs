@@ -12,25 +12,24 @@ use super::settings::{Compression, LARGEST_FRAGMENT, SMALLEST_FRAGMENT, Settings
 use super::unsent::{Content, Shape, unpack};
 use super::websocket::{self, Deflated, Envelope, Kind, LONGEST_HEADER, Part};
 
-/// What came of sending a message.
+/// The result of sending a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Sent {
-    /// It will go out, in its turn.
+    /// The message is queued.
     Queued,
-    /// Back pressure: there is no room, and nothing was taken. Try again after a flush that got something out.
+    /// Back pressure: the buffer is full, and the message was not queued. Try again after a flush that sent something.
     Full,
-    /// It is longer than `max_message_bytes`, or empty: it can never be sent.
+    /// The message is longer than `max_message_bytes`, or empty: it can never be sent.
     Unfit,
     /// The connection is not open (yet, or any more).
     NotOpen,
 }
 
-/// The sending side of a connection: messages become frames in memory that was reserved once. They go out in the order in
-/// which they were given.
+/// The sending side of a connection: frames messages in memory that was reserved once. Messages go out in order.
 ///
-/// A message longer than a frame goes out in fragments, as there is room; until its last one has found some, nothing else
-/// is taken.
+/// A message longer than a frame goes out in fragments as the buffer has space. Until its last fragment is in the
+/// buffer, no other message is accepted.
 pub struct Output {
     waiting: Outgoing,
     /// Of the first of the frames that wait.
@@ -169,7 +168,7 @@ impl Output {
         }
     }
 
-    /// Takes a message.
+    /// Queues a message.
     #[inline]
     pub fn send(&mut self, message: &[u8]) -> Sent {
         let sent = self.try_send(message);
@@ -177,11 +176,11 @@ impl Output {
         sent
     }
 
-    /// Room for a message of up to `len` bytes, from where it will be sent: what is written there and
-    /// [committed](Self::commit) is not copied again. What is in it is of no meaning.
+    /// Returns space for a message of up to `len` bytes in the output buffer: a message written there and
+    /// [committed](Self::commit) is not copied again. The initial content is undefined.
     ///
-    /// `None` where a message cannot be sent from where it was written: one for more than one frame, compressed, on a
-    /// WebSocket or JSON; and where there is no room. [`send`](Self::send) takes those, or says why not.
+    /// `None` if the message cannot be sent from that place (longer than one frame, compressed, on a WebSocket, or
+    /// JSON), or if the buffer is full. [`send`](Self::send) queues such a message, or says why not.
     #[inline]
     pub fn claim(&mut self, len: usize) -> Option<&mut [u8]> {
         self.claimed = 0;
@@ -196,8 +195,8 @@ impl Output {
         Some(room)
     }
 
-    /// Sends the first `len` bytes of the room that was claimed last, if nothing was sent or flushed since; not
-    /// more of it than was claimed, and nothing that is empty.
+    /// Queues the first `len` bytes of the last claimed space, unless something was sent or flushed since. At most the
+    /// claimed length is sent, and an empty message is not sent.
     #[inline]
     pub fn commit(&mut self, len: usize) {
         let claimed = std::mem::take(&mut self.claimed);
@@ -236,9 +235,9 @@ impl Output {
         if self.frame(flag::DATA, &[], message) { Sent::Queued } else { Sent::Full }
     }
 
-    /// Takes a message into a frame that it shares with those packed before and after it. The frame is done when the next
-    /// message would not fit ([`Settings::pack_bytes`]), with the next [`send`](Self::send), with [`seal`](Self::seal), or with a flush. JSON messages
-    /// share an array.
+    /// Queues a message in a frame that it shares with the packed messages before and after it. The frame ends when the
+    /// next message does not fit ([`Settings::pack_bytes`]), with the next [`send`](Self::send), with
+    /// [`seal`](Self::seal), or with a flush. JSON messages share an array.
     pub fn pack(&mut self, message: &[u8]) -> Sent {
         self.claimed = 0;
         let Some(framing) = self.framing else { return Sent::NotOpen };
@@ -265,8 +264,8 @@ impl Output {
         Sent::Queued
     }
 
-    /// Ends the frame that packed messages share: those after it begin another one. Where there is no room for it yet, more of
-    /// them may still come in.
+    /// Ends the frame of packed messages: later ones begin another frame. While the buffer is full, more messages can
+    /// still join the frame.
     #[inline]
     pub fn seal(&mut self) {
         if !self.pack.is_empty() {
@@ -274,14 +273,14 @@ impl Output {
         }
     }
 
-    /// Bytes that wait to be sent, framed or not.
+    /// Returns the number of bytes waiting to be sent, framed or not.
     pub fn unsent(&self) -> usize {
         self.waiting.len() + self.pack.len() + self.long.len() - self.long_at
     }
 
-    /// Hands each message that is not all out to `each`, in their order. `None` stands for one whose bytes cannot be looked
-    /// at: some are out, or it is compressed, in pieces, JSON or masked; those that share such a frame, or a JSON text, count as
-    /// one. Bytes that TLS or the system has taken are out.
+    /// Calls `each` with every message that is not completely sent, in order. `None` stands for a message whose bytes
+    /// are not accessible: partly sent, compressed, in fragments, JSON or masked; messages that share such a frame, or
+    /// a JSON text, count as one. Bytes that TLS or the system has taken count as sent.
     pub fn unsent_messages(&self, mut each: impl FnMut(Option<&[u8]>)) {
         let Torn { left, messages, is_piece } = self.torn;
         (0..messages).for_each(|_| each(None));
@@ -313,18 +312,18 @@ impl Output {
         }
     }
 
-    /// Whether more waits than the high-water mark says: it is time to flush.
+    /// Returns `true` if more than the high-water mark waits: it is time to flush.
     #[inline]
     pub fn is_high(&self) -> bool {
         self.waiting.len() > self.high_water
     }
 
-    /// Frames made so far, pings among them.
+    /// Returns the number of frames made so far, including pings.
     pub fn frames(&self) -> u64 {
         self.frames
     }
 
-    /// Whether messages are taken.
+    /// Returns `true` if messages are accepted.
     pub fn is_open(&self) -> bool {
         self.framing.is_some()
     }

@@ -25,19 +25,19 @@ use crate::readiness::Readiness;
 use crate::tcp::{Listener, Socket};
 use crate::{Error, error};
 
-/// One connection of a [`Reactor`], for as long as that lives: no two have the same.
+/// Identifies a connection of a [`Reactor`], uniquely over the life of the reactor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId {
     slot: u32,
     generation: u32,
 }
 
-/// Connections and listeners of one thread, without a lock and without waiting but for [`wait`](Self::wait).
+/// The connections and listeners of one thread, without locks. Only [`wait`](Self::wait) blocks.
 ///
-/// Each connection has its turn of a few buffers or a few thousand events, whichever is used up first. Once all that have
-/// something to do had theirs, [`next`](Self::next) says that it is time for `wait`, which looks at the others: however much
-/// one peer sends, it keeps none of them waiting for longer. What is sent goes out in batches: with the high-water mark, with
-/// [`flush`](Self::flush), and always before `wait` sleeps.
+/// Each connection gets a turn of a few buffers or a few thousand events, whichever is used up first. Once every ready
+/// connection had its turn, [`next`](Self::next) returns `None`, and `wait` looks at the others: no peer, however much
+/// it sends, can delay them longer. Output is sent in batches: at the high-water mark, with [`flush`](Self::flush), and
+/// always before `wait` sleeps.
 pub struct Reactor {
     poll: Poll,
     events: Events,
@@ -130,8 +130,9 @@ const ACCEPTED_AT_ONCE: usize = 8;
 const REFUSED_AT_ONCE: usize = 64;
 
 impl Reactor {
-    /// For at most so many connections at a time. A client above them takes the place of the one that has been silent for longest, if one has
-    /// not done its handshake within a second; otherwise it gets a nak that says so.
+    /// Creates a reactor for at most `limit` connections at a time. A client beyond the limit replaces the connection
+    /// that has been silent longest, if one has not completed its handshake within a second; otherwise the client gets
+    /// a nak with the reason.
     ///
     /// # Errors
     /// The machine refuses.
@@ -161,13 +162,14 @@ impl Reactor {
         })
     }
 
-    /// Messages of which a part has arrived take no more than so many bytes from now on, those of all connections together,
-    /// beside what one turn of one connection brings: where they would, the connection that holds most is ended.
+    /// Limits the memory of incomplete messages of all connections together to `bytes`, in addition to what one turn of
+    /// one connection brings. When the limit is exceeded, the connection that uses most is closed.
     pub fn limit_held(&mut self, bytes: usize) {
         self.most_held = bytes;
     }
 
-    /// Listens at an address of this machine, port 0 for a free one: where. `[::]` takes clients of IPv4 as well.
+    /// Listens at an address of this machine (port 0 takes a free one) and returns the address. `[::]` also accepts
+    /// IPv4 clients.
     ///
     /// # Errors
     /// The address is taken or not this machine's; TLS without a server's certificate.
@@ -175,7 +177,8 @@ impl Reactor {
         self.listen_for(&[], address, settings)
     }
 
-    /// The way in for connections that another reactor accepts. To be made once, and in place of a [`waker`](Self::waker).
+    /// Creates the handle for connections that another reactor accepts. Create it once, instead of a
+    /// [`waker`](Self::waker).
     ///
     /// # Errors
     /// The machine refuses.
@@ -185,8 +188,8 @@ impl Reactor {
         Ok(door)
     }
 
-    /// Listens as [`listen`](Self::listen) does, for the reactors behind these doors, this one's own among them if it is to
-    /// have some: each connection is handed to the one of which the fewest are inside, the first of several.
+    /// Listens as [`listen`](Self::listen) does, for the reactors behind these handles; include this reactor's own if
+    /// it takes connections too. Each connection goes to the handle with the fewest connections, the first of several.
     ///
     /// # Errors
     /// As [`listen`](Self::listen).
@@ -208,8 +211,8 @@ impl Reactor {
         Ok(local)
     }
 
-    /// Begins to connect; a [`Event::Connected`] or [`Event::Closed`] follows. A server that closes without an answer is
-    /// asked again, each time with the version of the handshake below.
+    /// Begins to connect; an [`Event::Connected`] or [`Event::Closed`] follows. If a server closes without an answer,
+    /// the reactor tries again with the next older version of the handshake.
     ///
     /// # Errors
     /// It is known at once that nobody can be reached there; TLS for a server, or to one without a proper name.
@@ -222,8 +225,8 @@ impl Reactor {
         self.connect_to_any(&[address], settings, now)
     }
 
-    /// The same to a server with several addresses, such as one of each family: each has the time to open for itself, and the
-    /// next one is tried when nobody can be reached at the one before.
+    /// Begins to connect to a server with several addresses, such as one of each family. Each address has the full time
+    /// to open; when one cannot be reached, the next is tried.
     ///
     /// # Errors
     /// It is known at once that nobody can be reached at any of them; TLS as with [`connect`](Self::connect).
@@ -249,8 +252,8 @@ impl Reactor {
         Ok(self.id(slot))
     }
 
-    /// Sends what waits, then sleeps until there is something to do, or for so long at most; never much longer than until
-    /// the next look at pings is due. To be followed by [`next`](Self::next) until that has nothing more.
+    /// Sends waiting output, then sleeps until there is something to do or `timeout` passes, and never much longer than
+    /// until the next ping check. Afterwards call [`next`](Self::next) until it returns `None`.
     ///
     /// # Errors
     /// The machine refuses to wait.
@@ -283,15 +286,15 @@ impl Reactor {
         Ok(())
     }
 
-    /// Whether nothing is left of what came: of more a [`Readiness`] need not say anything.
+    /// Returns `true` if nothing received is left to handle. While it is `false`, a [`Readiness`] need not signal.
     pub fn is_idle(&self) -> bool {
         self.ready.is_empty()
             && self.over.is_none()
             && !self.listeners.iter().any(|listening| listening.is_ready)
     }
 
-    /// The next event, with the connection it is of and the way to answer it; `None` when each connection had its turn, and
-    /// it is time for the next [`wait`](Self::wait), which does not sleep where there is more to do.
+    /// Returns the next event, with its connection and the [`Sender`] to answer it. `None` when each connection had its
+    /// turn: call [`wait`](Self::wait) next, which does not sleep if there is more to do.
     #[inline]
     pub fn next(&mut self, now: Nanos) -> Option<(ConnectionId, Event<'_>, Sender<'_>)> {
         let (slot, found) = self.advance(now)?;
@@ -301,7 +304,7 @@ impl Reactor {
         Some((id, event, sender))
     }
 
-    /// The way to send on a connection; `None` when it is over.
+    /// Returns the [`Sender`] of a connection; `None` if the connection is closed.
     #[inline]
     pub fn sender(&mut self, id: ConnectionId) -> Option<Sender<'_>> {
         self.connection(id)?;
@@ -309,27 +312,27 @@ impl Reactor {
         Some(self.slots[id.slot as usize].connection.as_mut()?.sender())
     }
 
-    /// What was agreed on with a connection's peer; `None` until it opened, and when it is over.
+    /// Returns the settings negotiated with a connection's peer; `None` until it opened, and after it closed.
     pub fn negotiated(&mut self, id: ConnectionId) -> Option<&Negotiated> {
         self.connection(id)?.negotiated()
     }
 
-    /// At most so many clients from one address; more are refused.
+    /// Limits the number of clients from one address; more are refused.
     pub fn limit_address(&mut self, clients: usize) {
         self.address_limit = clients;
     }
 
-    /// The other end of a connection; `None` when it is over.
+    /// Returns the peer's address; `None` if the connection is closed.
     pub fn peer_address(&mut self, id: ConnectionId) -> Option<SocketAddr> {
         Some(self.connection(id)?.transport().socket().peer_address())
     }
 
-    /// The version of TLS around a connection, such as `TLSv1_3`; `None` where there is none (yet).
+    /// Returns the TLS version of a connection, such as `TLSv1_3`; `None` without TLS (yet).
     pub fn tls_version(&mut self, id: ConnectionId) -> Option<&'static str> {
         self.connection(id)?.transport().tls_version()
     }
 
-    /// Sends what waits on any connection, as much as there is room for.
+    /// Sends waiting output on all connections, as far as the sockets accept it.
     pub fn flush(&mut self) {
         while let Some(slot) = self.touched.pop() {
             let Some(entry) = self.slots.get_mut(slot as usize) else { continue };
@@ -344,7 +347,7 @@ impl Reactor {
         }
     }
 
-    /// Ends a connection: what waits is sent, as much as there is room for. No event follows.
+    /// Closes a connection after sending waiting output as far as the socket accepts it. No event follows.
     pub fn close(&mut self, id: ConnectionId) {
         if self.connection(id).is_some() {
             if let Some(connection) = &mut self.slots[id.slot as usize].connection {
@@ -354,28 +357,28 @@ impl Reactor {
         }
     }
 
-    /// Connections there are, also those that are not open yet.
+    /// Returns the number of connections, including those not open yet.
     pub fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// Whether there is none.
+    /// Returns `true` if there are no connections.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Connections that were refused so far because there were as many as there may be.
+    /// Returns the number of connections refused so far because the limit was reached.
     pub const fn refusals(&self) -> u64 {
         self.refusals
     }
 
-    /// Why accepting failed since this was asked last, such as for too many open files. Those that wait are let in a second
-    /// later, if they can be.
+    /// Returns why accepting failed since the last call, such as too many open files. Waiting clients are accepted a
+    /// second later, if possible.
     pub fn accept_error(&mut self) -> Option<Error> {
         self.accept_error.take()
     }
 
-    /// What wakes [`wait`](Self::wait) from another thread. To be made once.
+    /// Returns a waker that ends [`wait`](Self::wait) from another thread. Create it once.
     ///
     /// # Errors
     /// The machine refuses.
@@ -383,7 +386,8 @@ impl Reactor {
         Waker::new(self.poll.registry(), WAKER).map_err(|cause| error::reactor("make a waker for", cause))
     }
 
-    /// What sleeps on another thread until there is something to do here, and what ends that for good.
+    /// Returns an object that sleeps on another thread until there is something to do here, and the waker that ends
+    /// that sleep for good.
     ///
     /// # Errors
     /// The machine refuses.
@@ -741,7 +745,7 @@ impl Attempt {
     }
 }
 
-/// Readable when there is something to [wait](Reactor::wait) for no longer: who waits for other things too polls this with them.
+/// Readable when [`wait`](Reactor::wait) has something to do: poll it together with other descriptors.
 impl AsFd for Reactor {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.poll.registry().as_fd()

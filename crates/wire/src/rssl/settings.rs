@@ -5,15 +5,15 @@ use std::net::IpAddr;
 use super::tls::Tls;
 use super::websocket::SubProtocol;
 
-/// How payloads are compressed. Each side names what it can do, the server chooses.
+/// The compression of payloads. Each side states what it supports; the server chooses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Compression {
-    /// Not at all.
+    /// No compression.
     #[default]
     None,
-    /// One deflate stream for each direction of the connection; messages that are JSON, each by itself.
+    /// One deflate stream for each direction of the connection; JSON messages are compressed one by one.
     Zlib,
-    /// Each payload a raw LZ4 block of its own.
+    /// Each payload is a raw LZ4 block of its own.
     Lz4,
 }
 
@@ -46,97 +46,101 @@ impl Compression {
     }
 }
 
-/// What a client's connection begins with. A server takes either on the same port.
+/// The opening of a client's connection. A server accepts both on the same port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ConnectionType {
     /// RSSL's own handshake.
     #[default]
     Socket,
-    /// A WebSocket's.
+    /// A WebSocket handshake.
     WebSocket,
 }
 
-/// The settings of one end of a connection. Where EMA and ETA have a setting, it has their name here, and the text says so;
-/// their defaults are from the *EMA C++ Configuration Guide* (3.4 Channel Group, 3.7 Server Group) and from what the library
-/// does on the wire. Values out of their range are brought into it.
+/// The settings of one end of a connection. A setting that EMA and ETA have is described with its name there. Their
+/// defaults are from the *EMA C++ Configuration Guide* (3.4 Channel Group, 3.7 Server Group) and from the behaviour of
+/// the library on the wire. Values outside their range are moved to the nearest bound.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// `maxFragmentSize`, bytes: the largest payload of a frame; a message that is longer is sent in fragments. A server
-    /// states it in its answer and both sides keep to it; a client's own value bounds what it sends. 256 to 65,000; 6144 as
-    /// in ETA.
+    /// `maxFragmentSize`, bytes: the largest payload of a frame; a longer message is sent in fragments. A server states
+    /// the value in its answer and both sides keep to it; a client's own value limits what the client sends. 256 to
+    /// 65,000; default 6144 as in ETA.
     pub max_fragment_size: u16,
-    /// `guaranteedOutputBuffers`: how many frames of the largest size can wait to be sent; smaller ones share their
-    /// place, so it bounds bytes (× `max_fragment_size`) and not messages. At least 2; 50 as in ETA (EMA: 100). All of it is
-    /// reserved when the connection is made, 1 GiB at most; pages that are never used cost nothing.
+    /// `guaranteedOutputBuffers`: the number of frames of the largest size that can wait to be sent. Smaller frames
+    /// share a buffer, so the limit is in bytes (× `max_fragment_size`), not messages. At least 2; default 50 as in ETA
+    /// (EMA: 100). The memory is reserved when the connection is made, 1 GiB at most; unused pages cost nothing.
     pub guaranteed_output_buffers: u32,
-    /// The most that messages which share a frame take, each with the two bytes of its length; a longer one goes alone. Frames
-    /// have their own bound beside it, which is all there is if nothing is set. ETA's performance tools have it as
-    /// `-packBufSize`.
+    /// Maximum bytes of the messages that share a frame, each with the two bytes of its length; a longer message gets a
+    /// frame of its own. `None` means that only the size of a frame limits them. `-packBufSize` in ETA's performance
+    /// tools.
     pub pack_bytes: Option<u16>,
-    /// `numInputBuffers`: room for so many frames of the largest size that were received and not taken. At least as much as
-    /// the longest frame that the protocol knows (64 KiB); 10 as in ETA.
+    /// `numInputBuffers`: the number of frames of the largest size that can be received and not yet consumed. At least
+    /// the longest frame of the protocol (64 KiB); default 10 as in ETA.
     pub num_input_buffers: u32,
-    /// `highWaterMark`, bytes: as soon as more than this waits to be sent, sending flushes by itself. 0 flushes after each
-    /// message; 6144 as in ETA.
+    /// `highWaterMark`, bytes: sending flushes by itself as soon as more than this waits to be sent. 0 flushes after
+    /// each message; default 6144 as in ETA.
     pub high_water_mark: u32,
-    /// `sysSendBufSize`, bytes: `SO_SNDBUF`. 0 leaves the system's own, which grows by itself (EMA: 65535).
+    /// `sysSendBufSize`, bytes: `SO_SNDBUF`. 0, the default, keeps the system's own size, which adapts (EMA: 65535).
     pub sys_send_buf_size: u32,
-    /// `sysRecvBufSize`, bytes: `SO_RCVBUF`. 0 leaves the system's own, which grows by itself (EMA: 65535).
+    /// `sysRecvBufSize`, bytes: `SO_RCVBUF`. 0, the default, keeps the system's own size, which adapts (EMA: 65535).
     pub sys_recv_buf_size: u32,
-    /// `tcpNodelay`: `TCP_NODELAY`. On, as in EMA: what is flushed goes out at once.
+    /// `tcpNodelay`: `TCP_NODELAY`. Default on, as in EMA: flushed bytes go out at once.
     pub tcp_nodelay: bool,
-    /// `compressionType`: a client asks for it. A server that has one set takes the client's choice, whichever it is (the
-    /// lower number of several), and one without compresses nothing, as EMA's does. JSON on a WebSocket is compressed with
-    /// permessage-deflate, whichever type is set. None.
+    /// `compressionType`: a client requests it. A server with a type set accepts whichever type the client requests (of
+    /// several, the one with the lower number); a server without one compresses nothing, as EMA's does. JSON on a
+    /// WebSocket is compressed with permessage-deflate, whichever type is set. Default none.
     pub compression_type: Compression,
-    /// Server: every client must take `compression_type`, whatever it asked for. Off.
+    /// Server: every client must use `compression_type`, whatever it requested. Default off.
     pub compression_forced: bool,
-    /// `compressionThreshold`, bytes: shorter payloads are not compressed. `None` is 30 for zlib, 300 for LZ4, as in ETA.
+    /// `compressionThreshold`, bytes: shorter payloads are not compressed. `None`, the default, is 30 for zlib and 300
+    /// for LZ4, as in ETA.
     pub compression_threshold: Option<u32>,
-    /// `compressionLevel`, 0 to 9: how hard zlib tries when this side sends (0 copies). 6, zlib's own default.
+    /// `compressionLevel`, 0 to 9: zlib's effort when this side sends (0 copies). Default 6, zlib's own.
     pub compression_level: u8,
-    /// `connectionPingTimeout`, seconds (EMA's files give milliseconds): who hears nothing for so long closes the
-    /// connection. A client asks for it and the server decides: not more than its own. 1 to 255; 30 as for EMA's consumers
-    /// (EMA's providers: 60).
+    /// `connectionPingTimeout`, seconds (EMA's files give milliseconds): a side that receives nothing for this time
+    /// closes the connection. A client requests it; the server grants at most its own value. 1 to 255; default 30 as
+    /// for EMA's consumers (EMA's providers: 60).
     pub connection_ping_timeout: u8,
-    /// `connectionMinPingTimeout`, seconds. Server: the shortest that a client gets. 1 to 255; 20 as in EMA.
+    /// `connectionMinPingTimeout`, seconds. Server: the shortest time-out granted to a client. 1 to 255; default 20 as
+    /// in EMA.
     pub connection_min_ping_timeout: u8,
-    /// `initializationTimeout`, milliseconds: TCP, TLS, WebSocket and the handshake together must be done by then. 10,000 as
-    /// for EMA's consumers.
+    /// `initializationTimeout`, milliseconds: time limit for TCP, TLS, WebSocket and the handshake together. Default
+    /// 10,000 as for EMA's consumers.
     pub initialization_timeout_ms: u64,
-    /// The longest message that this side sends or takes, bytes; also the most that may have arrived of messages which are
-    /// not complete. 16 MiB.
+    /// Maximum length of a message that this side sends or receives, in bytes; also the maximum bytes received of
+    /// incomplete messages. Default 16 MiB.
     pub max_message_bytes: u32,
-    /// How many messages a peer may have begun in fragments and not completed. 64.
+    /// Maximum number of messages that a peer may have begun in fragments and not completed. Default 64.
     pub max_open_messages: u32,
-    /// Client: ask for a key exchange, as EMA's clients do. Nothing is ever encrypted with what comes of it. Off.
+    /// Client: request a key exchange, as EMA's clients do. The key is never used for encryption. Default off.
     pub key_exchange: bool,
-    /// Client: `ChannelType`, what the connection begins with. Its own handshake.
+    /// Client: `ChannelType`, the opening of the connection. Default RSSL's own handshake.
     pub connection_type: ConnectionType,
-    /// `WsProtocols`: the sub-protocols that a WebSocket client asks for, in this order; a server takes the first of the
-    /// client's that is among these. All: `rssl.rwf`, `tr_json2`, `rssl.json.v2`.
+    /// `WsProtocols`: the sub-protocols that a WebSocket client requests, in this order; a server takes the first of
+    /// the client's that is in this list. Default all: `rssl.rwf`, `tr_json2`, `rssl.json.v2`.
     pub ws_protocols: Vec<SubProtocol>,
-    /// WebSocket server: origins of pages of other hosts that a browser may connect from, such as
-    /// `https://desk.example.com`; `*` lets all in. Pages of the same host may, where that is an address, `localhost` or this
-    /// machine's own name, and so may whoever states no origin, which is everybody but browsers. None.
+    /// WebSocket server: origins of pages on other hosts from which a browser may connect, such as
+    /// `https://desk.example.com`; `*` permits all. Pages on the same host are permitted if the host is an address,
+    /// `localhost` or this machine's own name. Clients that state no origin are permitted: all except browsers. Default
+    /// none.
     pub ws_origins: Vec<String>,
-    /// WebSocket client: the path that it asks for. `/WebSocket`, as EMA's clients.
+    /// WebSocket client: the path to request. Default `/WebSocket`, as EMA's clients.
     pub ws_path: String,
-    /// Client: the server's name, or name and port, as a WebSocket's opening and TLS state it. Empty: its address.
+    /// Client: the server's name, or name and port, as sent in the WebSocket handshake and in TLS. Default empty: the
+    /// server's address.
     pub host: String,
-    /// `interfaceName`. Client: the address of this machine that it connects from; of a server's addresses, those of the same
-    /// family can be reached. The machine's routes choose.
+    /// `interfaceName`. Client: the local address to connect from; only server addresses of the same family can then be
+    /// reached. `None`, the default: the routing table decides.
     pub interface: Option<IpAddr>,
-    /// TLS around all of it, a client's or a server's. None.
+    /// TLS of the connection, for a client or a server. Default none.
     pub tls: Option<Tls>,
-    /// `protocolType`: what the messages are, and a server refuses who asks for another. 0 is RWF; ETA's own transport
-    /// test has a number of its own. On a WebSocket the sub-protocol says it instead.
+    /// `protocolType`: the protocol of the messages; a server refuses a client with another one. 0 is RWF; ETA's own
+    /// transport test has a number of its own. On a WebSocket the sub-protocol takes its place.
     pub protocol_type: u8,
-    /// What this side calls itself to the peer, at most 252 bytes.
+    /// This side's component version, sent to the peer; at most 252 bytes.
     pub component_version: String,
-    /// Client: the name of this host, told to the server; at most 64 bytes. Empty.
+    /// Client: the name of this host, sent to the server; at most 64 bytes. Default empty.
     pub host_name: String,
-    /// Client: the IP address of this host, told to the server; at most 64 bytes. Empty.
+    /// Client: the IP address of this host, sent to the server; at most 64 bytes. Default empty.
     pub ip_address: String,
 }
 
@@ -222,9 +226,9 @@ impl Settings {
         frames.saturating_mul(usize::from(self.max_fragment_size) + 17).min(LARGEST_BLOCK)
     }
 
-    /// The most memory that a server's connection with these settings takes, bytes, whatever its peer does, where no message
-    /// that is sent is longer than `longest_sent`. Not in it: messages of which a part has arrived
-    /// ([`Reactor::limit_held`](super::Reactor::limit_held)), and the system's buffers of the socket.
+    /// Returns the maximum memory, in bytes, of a server's connection with these settings, whatever its peer does, if
+    /// no sent message is longer than `longest_sent`. Not included: incomplete messages
+    /// ([`Reactor::limit_held`](super::Reactor::limit_held)), and the system's socket buffers.
     #[must_use]
     pub fn memory_bound(&self, longest_sent: usize) -> usize {
         let fragment = usize::from(self.max_fragment_size);

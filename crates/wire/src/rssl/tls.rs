@@ -12,15 +12,15 @@ use rustls::{
 
 use crate::Error;
 
-/// The versions of TLS that an end offers or takes. Of those that both ends have, the newer is spoken.
+/// The TLS versions that an end offers or accepts. The newest version common to both ends is used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TlsVersions {
-    /// 1.2 and 1.3.
+    /// TLS 1.2 and 1.3.
     #[default]
     Both,
-    /// 1.2 alone.
+    /// TLS 1.2 only.
     V1_2,
-    /// 1.3 alone.
+    /// TLS 1.3 only.
     V1_3,
 }
 
@@ -36,10 +36,11 @@ impl TlsVersions {
     }
 }
 
-/// One end's part of TLS. The bytes inside are those of a connection without, or of a WebSocket.
+/// The TLS configuration of one end. Inside TLS the bytes are those of a plain connection or of a WebSocket.
 ///
-/// A client checks the server's certificate against those it trusts, and its names against the name or address that it
-/// connects to. A server asks for no certificate, and takes whichever name a client states, also an address, as EMA's do.
+/// A client checks that the server's certificate is signed by a trusted one and names the host name or address that it
+/// connects to. A server requests no certificate and accepts any name that a client states, also an address, as EMA's
+/// servers do.
 #[derive(Clone)]
 pub struct Tls(End);
 
@@ -50,7 +51,7 @@ enum End {
 }
 
 impl Tls {
-    /// A client's, which trusts these certificates (PEM, one or several).
+    /// Creates a client's configuration that trusts these certificates (PEM, one or several).
     ///
     /// # Errors
     /// There is none, or one that cannot be read.
@@ -62,7 +63,8 @@ impl Tls {
         Self::trusting(roots, versions)
     }
 
-    /// A client's, which trusts whom the system trusts (`/etc/ssl/certs` as a rule, or where `SSL_CERT_FILE` says).
+    /// Creates a client's configuration that trusts the system's certificates (usually `/etc/ssl/certs`, or
+    /// `SSL_CERT_FILE`).
     ///
     /// # Errors
     /// It trusts nobody.
@@ -77,8 +79,8 @@ impl Tls {
         Self::trusting(roots, versions)
     }
 
-    /// A server's: its certificate with those that vouch for it (PEM, its own first), and its private key (PEM: PKCS #8,
-    /// PKCS #1 or SEC 1).
+    /// Creates a server's configuration: its certificate chain (PEM, its own certificate first) and its private key
+    /// (PEM: PKCS #8, PKCS #1 or SEC 1).
     ///
     /// # Errors
     /// One of them cannot be read, or they do not belong together.

@@ -1,9 +1,9 @@
-//! A server's connections over TCP and Unix-domain sockets, in one loop: bytes in, and bytes out with a bounded queue for each.
+//! A server's connections over TCP and Unix-domain sockets in one loop, with a bounded output queue for each.
 //!
-//! What the bytes mean is the caller's, who also has the room they are read into. [`wait`](Streams::wait) finds out who has sent
-//! something, [`ready`](Streams::ready) names them one after the other, and what [`send`](Streams::send) was given goes out with
-//! [`flush`](Streams::flush), in one call of the system for each connection. Whoever does not take what is sent is cut when more
-//! than [`Settings::queue_bytes`] wait for it.
+//! The caller interprets the bytes and provides the buffer to read into. [`wait`](Streams::wait) finds the connections
+//! that have sent something, [`ready`](Streams::ready) returns them one by one, and the bytes given to
+//! [`send`](Streams::send) go out with [`flush`](Streams::flush), in one system call per connection. A connection that
+//! does not read is closed when more than [`Settings::queue_bytes`] wait for it.
 
 mod socket;
 
@@ -26,44 +26,44 @@ use crate::readiness::Readiness;
 use crate::tcp::{self, Received};
 use crate::{Error, local};
 
-/// What can be set of a server.
+/// Settings of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
-    /// Connections at most; one more takes the place of the one that has been silent since it came for longest, a second at least, or is
-    /// closed at once.
+    /// Maximum number of connections. One more replaces the connection that has been silent longest since it connected,
+    /// for at least a second; if there is none, the new one is closed at once.
     pub max_connections: usize,
-    /// Bytes that may wait for one of them.
+    /// Maximum bytes that may wait for one connection.
     pub queue_bytes: usize,
 }
 
-/// A connection. The number of one that is over is used again, once [`Streams::close`] was called for it.
+/// Identifies a connection. The number is reused after [`Streams::close`] was called for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamId(pub u32);
 
-/// For whom there is something to do.
+/// A connection that needs attention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ready {
-    /// It has connected.
+    /// The connection was accepted.
     Connected(StreamId),
-    /// It may have sent something.
+    /// The connection may have sent something.
     Readable(StreamId),
-    /// It is over, for this reason ([`Streams::why`]), and waits for [`Streams::close`].
+    /// The connection is over, for the reason in [`Streams::why`], and waits for [`Streams::close`].
     Over(StreamId),
 }
 
 /// Why a connection is over.
 #[derive(Debug)]
 pub enum Over {
-    /// The other end has closed it.
+    /// The peer has closed it.
     Closed,
-    /// More waited for it than may.
+    /// More bytes waited for it than permitted.
     TooSlow {
-        /// So many bytes.
+        /// The number of waiting bytes.
         waiting: usize,
     },
-    /// It has said nothing since it came, and another wants its place.
+    /// It has sent nothing since it connected, and another client needs its place.
     Silent,
-    /// It is broken.
+    /// The connection failed.
     Broken(Error),
 }
 
@@ -78,7 +78,7 @@ impl fmt::Display for Over {
     }
 }
 
-/// Sockets that listen, and the connections that were made. See the [module](self).
+/// Listening sockets and their connections. See the [module](self).
 pub struct Streams {
     settings: Settings,
     poll: Poll,
@@ -132,10 +132,11 @@ const ACCEPTED_AT_ONCE: usize = 64;
 const KEPT: usize = 1 << 20;
 
 impl Streams {
-    /// How many times [`Settings::queue_bytes`] may be sent between two flushes to one who has taken all before.
+    /// Multiple of [`Settings::queue_bytes`] that may be sent between two flushes to a peer that has read everything
+    /// before.
     pub const AT_ONCE: usize = 4;
 
-    /// A server that listens nowhere yet.
+    /// Creates a server that does not listen yet.
     ///
     /// # Errors
     /// The machine refuses.
@@ -157,7 +158,7 @@ impl Streams {
         })
     }
 
-    /// Listens at an address of this machine, port 0 for a free one: where that is.
+    /// Listens at an address of this machine (port 0 takes a free one) and returns the address.
     ///
     /// # Errors
     /// The address is taken or not this machine's, or the machine refuses.
@@ -168,8 +169,8 @@ impl Streams {
         Ok(address)
     }
 
-    /// Listens at a name in the file system, for processes of this user, in the place of whatever was left there; or, behind an `@`, at one
-    /// in the [abstract namespace](local).
+    /// Listens at a name in the file system, for processes of this user, and replaces any file left there; with a
+    /// leading `@`, at a name in the [abstract namespace](local).
     ///
     /// # Errors
     /// The folder, or what lies at the name, is another user's; the abstract name is taken.
@@ -188,7 +189,8 @@ impl Streams {
         Ok(())
     }
 
-    /// For a thread that is to say when there is something to do, while this one waits for something else; and what ends its wait.
+    /// Returns an object with which another thread waits until there is something to do here, and the waker that ends
+    /// its wait.
     ///
     /// # Errors
     /// The machine refuses.
@@ -196,8 +198,8 @@ impl Streams {
         Readiness::new(&self.poll)
     }
 
-    /// Sends what waits, and finds out for whom there is something to do. Sleeps for so long at most if there is nothing, without end
-    /// for `None`.
+    /// Sends queued bytes and finds the connections that need attention. If there are none, sleeps for at most
+    /// `timeout`; `None` means no limit.
     ///
     /// # Errors
     /// The machine refuses to wait.
@@ -238,9 +240,9 @@ impl Streams {
         Ok(())
     }
 
-    /// Somebody for whom there is something to do, each once after a wait, who has waited longest first: who is not asked for now is named
-    /// behind the next wait, before the others. Whoever [`receive`](Self::receive) may not have come to the
-    /// end of is named again after the next one.
+    /// Returns the next connection that needs attention, each once per wait, longest waiting first. Connections not
+    /// returned before the next wait come first after it. A connection that [`receive`](Self::receive) may not have
+    /// read completely is returned again after the next wait.
     pub fn ready(&mut self) -> Option<Ready> {
         while let Some(number) = self.ready.pop_front() {
             let Some(Some(peer)) = self.peers.get_mut(number as usize) else { continue };
@@ -260,7 +262,8 @@ impl Streams {
         None
     }
 
-    /// Reads once from a connection: how many bytes. One that is over is named by [`ready`](Self::ready).
+    /// Reads once from a connection and returns the number of bytes. A connection that is over is returned by
+    /// [`ready`](Self::ready).
     pub fn receive(&mut self, id: StreamId, room: &mut [u8]) -> usize {
         let Some(peer) = self.peer(id) else { return 0 };
         match peer.socket.receive(room) {
@@ -280,16 +283,16 @@ impl Streams {
         0
     }
 
-    /// Has a connection named once more after the next wait: what it has sent was left for later.
+    /// Returns a connection once more after the next wait, because some of its bytes were left for later.
     pub fn look_again(&mut self, id: StreamId) {
         self.again.push(id.0);
     }
 
-    /// Puts bytes into a connection's queue. Nothing leaves before [`flush`](Self::flush).
+    /// Queues bytes for a connection. They are sent by [`flush`](Self::flush), not before.
     ///
-    /// Whoever left something of what was flushed before, and has not room for all of this within [`Settings::queue_bytes`], is cut. Who
-    /// has taken everything is not too slow: between two flushes he has [`AT_ONCE`](Self::AT_ONCE) times as much, and one message of
-    /// any length.
+    /// A peer that left flushed bytes unread is disconnected if the new bytes do not fit within
+    /// [`Settings::queue_bytes`]. A peer that has read everything is not too slow: between two flushes its limit is
+    /// [`AT_ONCE`](Self::AT_ONCE) times as large, plus one message of any length.
     #[inline]
     pub fn send(&mut self, id: StreamId, bytes: &[u8]) {
         let most = self.settings.queue_bytes;
@@ -309,7 +312,7 @@ impl Streams {
         }
     }
 
-    /// Sends what waits, as far as there is room.
+    /// Sends queued bytes, as far as the sockets accept them.
     pub fn flush(&mut self) {
         while let Some(number) = self.touched.pop() {
             let Some(Some(peer)) = self.peers.get_mut(number as usize) else { continue };
@@ -320,7 +323,7 @@ impl Streams {
         }
     }
 
-    /// Whether all that was sent has left this process.
+    /// Returns `true` if all bytes for a connection have left this process.
     #[must_use]
     pub fn is_flushed(&self, id: StreamId) -> bool {
         match self.peers.get(id.0 as usize) {
@@ -329,19 +332,19 @@ impl Streams {
         }
     }
 
-    /// Where a connection comes from; `None` where it is a process of this machine without an address.
+    /// Returns the peer's address; `None` for a process of this machine without an address.
     #[must_use]
     pub fn peer_address(&self, id: StreamId) -> Option<SocketAddr> {
         self.peers.get(id.0 as usize)?.as_ref()?.socket.peer_address()
     }
 
-    /// Why a connection is over, if it is.
+    /// Returns why a connection is over, if it is.
     #[must_use]
     pub fn why(&self, id: StreamId) -> Option<&Over> {
         self.peers.get(id.0 as usize)?.as_ref()?.over.as_ref()
     }
 
-    /// Closes a connection. What waits for it is lost.
+    /// Closes a connection and discards its queued bytes.
     pub fn close(&mut self, id: StreamId) {
         let Some(peer) = self.peers.get_mut(id.0 as usize).and_then(Option::take) else { return };
         let fd = peer.socket.as_fd().as_raw_fd();
@@ -354,25 +357,25 @@ impl Streams {
         self.free.push(id.0);
     }
 
-    /// How many connections there are, those too that are over and not closed.
+    /// Returns the number of connections, including those that are over and not closed yet.
     #[must_use]
     pub fn len(&self) -> usize {
         self.peers.len() - self.free.len()
     }
 
-    /// Whether there are none.
+    /// Returns `true` if there are no connections.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Those that were closed at once, as there were too many.
+    /// Returns the number of connections closed at once because there were too many.
     #[must_use]
     pub const fn refused(&self) -> u64 {
         self.refused
     }
 
-    /// Why nobody could be let in, since this was asked last. Those who wait are tried again after each wait.
+    /// Returns why no connection could be accepted, since the last call. Accepting is tried again after each wait.
     pub fn accept_error(&mut self) -> Option<Error> {
         self.accept_error.take()
     }

@@ -12,9 +12,9 @@ use crate::error::Operation;
 use crate::tcp::{self, Received};
 use crate::{Error, local};
 
-/// A connection that never waits, without buffers of its own.
+/// A non-blocking connection without buffers of its own.
 ///
-/// An [`Error`] is the end of it: reset, refused, gone.
+/// An [`Error`] is final: the connection was reset or refused, or the peer is gone.
 #[derive(Debug)]
 pub struct Socket(Kind);
 
@@ -25,7 +25,7 @@ enum Kind {
 }
 
 impl Socket {
-    /// Begins to connect over TCP. What is sent before it has connected is not taken.
+    /// Begins to connect over TCP. Bytes sent before the connection is complete are not accepted.
     ///
     /// # Errors
     /// It is known at once that nobody can be reached there.
@@ -33,7 +33,8 @@ impl Socket {
         tcp::Socket::connect(address, None).and_then(Self::of_tcp)
     }
 
-    /// Connects to who listens at a name in the file system, or behind an `@` in the [abstract namespace](local): a process of this user.
+    /// Connects to a process of this user that listens at a name in the file system or, with a leading `@`, in the
+    /// [abstract namespace](local).
     ///
     /// # Errors
     /// Nobody listens there, or another user.
@@ -56,7 +57,7 @@ impl Socket {
         Self(Kind::Local(stream))
     }
 
-    /// Reads once into `room`: [`Received::Full`] when it is empty.
+    /// Reads once into `room`; returns [`Received::Full`] if `room` is empty.
     ///
     /// # Errors
     /// The connection is broken.
@@ -80,7 +81,7 @@ impl Socket {
         }
     }
 
-    /// Sends once, as much as there is room for: how many bytes.
+    /// Sends once, as much as the socket accepts, and returns the number of bytes.
     ///
     /// # Errors
     /// The connection is broken, or could not be made.
@@ -100,7 +101,7 @@ impl Socket {
         }
     }
 
-    /// Whether the connection has been made by now.
+    /// Returns `true` once the connection is complete.
     ///
     /// # Errors
     /// It could not be made.
@@ -111,14 +112,14 @@ impl Socket {
         }
     }
 
-    /// Waits until there is something to read, or with `or_room` also until there is room to write, or `timeout` is over: whether
-    /// there is. Comes back early when a signal arrives.
+    /// Waits until there is something to read or, with `or_room`, space to write; returns `false` if `timeout` passes
+    /// first. Returns early when a signal arrives.
     pub fn wait(&self, or_room: bool, timeout: Duration) -> bool {
         let interest = if or_room { tcp::Interest::ReadOrWrite } else { tcp::Interest::Read };
         tcp::wait([(self.as_fd(), interest)], timeout)
     }
 
-    /// Where the other end is; `None` for one on this machine without an address.
+    /// Returns the peer's address; `None` for a peer on this machine without an address.
     pub fn peer_address(&self) -> Option<SocketAddr> {
         match &self.0 {
             Kind::Tcp(socket) => Some(socket.peer_address()),

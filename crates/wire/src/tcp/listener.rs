@@ -22,7 +22,7 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Listens at an address of this machine; port 0 takes a free one, and `[::]` takes clients of IPv4 as well.
+    /// Listens at an address of this machine; port 0 takes a free one, and `[::]` also accepts IPv4 clients.
     ///
     /// # Errors
     /// The address is taken or not this machine's.
@@ -54,8 +54,7 @@ impl Listener {
         Ok(Self { socket, local })
     }
 
-    /// The next connection that waits, with room for `input_bytes` that were received and not taken; `None` when there is
-    /// none.
+    /// Returns the next waiting connection, with a buffer of `input_bytes` for received bytes; `None` if there is none.
     ///
     /// # Errors
     /// [`Error::Socket`] when the machine refuses, such as for too many open files. Those that wait go on waiting.
@@ -63,7 +62,7 @@ impl Listener {
         self.accept_socket()?.map(|socket| Stream::new(socket, input_bytes)).transpose()
     }
 
-    /// The next connection that waits, without buffers; `None` when there is none.
+    /// Returns the next waiting connection, without buffers; `None` if there is none.
     ///
     /// # Errors
     /// As [`accept`](Self::accept).
@@ -84,7 +83,7 @@ impl Listener {
         }
     }
 
-    /// Where it listens, with the port that was found when port 0 was asked for.
+    /// Returns the address at which the socket listens, with the port assigned if port 0 was requested.
     pub fn local_address(&self) -> SocketAddr {
         self.local
     }

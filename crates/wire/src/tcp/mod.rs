@@ -1,4 +1,4 @@
-//! TCP over IPv4 and IPv6, without waiting: bounded bytes in, bounded bytes out.
+//! Non-blocking TCP over IPv4 and IPv6, with bounded input and output.
 //!
 //! | file | owns |
 //! |---|---|
@@ -6,8 +6,9 @@
 //! | `socket.rs` | one connection without buffers |
 //! | `stream.rs` | one connection with what was received and not taken, and what is to be sent |
 //!
-//! Both ends of a connection are a [`Stream`]. Whoever speaks a protocol looks at [`Stream::bytes`], takes whole packets off
-//! with [`Stream::consume`], appends answers to [`Stream::output`] and flushes. [`wait`] sleeps until any of many can go on.
+//! Both ends of a connection are a [`Stream`]. A protocol reads [`Stream::bytes`], removes whole packets with
+//! [`Stream::consume`], appends answers to [`Stream::output`] and flushes. [`wait`] sleeps until any of several sockets
+//! is ready.
 
 mod listener;
 mod socket;
@@ -23,31 +24,31 @@ pub use listener::Listener;
 pub use socket::Socket;
 pub use stream::Stream;
 
-/// What came of reading.
+/// The result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Received {
-    /// So many bytes more are there.
+    /// The number of bytes added.
     Bytes(usize),
     /// Nothing for now.
     Nothing,
-    /// There is no room: take something first.
+    /// The buffer is full: consume something first.
     Full,
-    /// The peer sends nothing any more. What is there can still be taken.
+    /// The peer sends nothing more. Bytes already received can still be consumed.
     Closed,
 }
 
-/// What a socket is waited for.
+/// The condition that a wait on a socket waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interest {
-    /// Something to read, or to accept.
+    /// Bytes to read, or a connection to accept.
     Read,
-    /// The same, or room to write; also a connection that has been made.
+    /// As `Read`, or space to write; also a completed connect.
     ReadOrWrite,
 }
 
-/// Waits until one of the sockets has what it is waited for, or `timeout` is over: whether one has. Comes back early, with
-/// `false`, when a signal arrives. Allocates: not for a hot path.
+/// Waits until one of the sockets is ready; returns `false` if `timeout` passes first, or early when a signal arrives.
+/// Allocates: not for a hot path.
 pub fn wait<'fd>(sockets: impl IntoIterator<Item = (BorrowedFd<'fd>, Interest)>, timeout: Duration) -> bool {
     let events = |interest| match interest {
         Interest::Read => PollFlags::IN,

@@ -16,7 +16,7 @@ use crate::error::Operation;
 
 /// One end of a connection, without buffers of its own.
 ///
-/// An [`Error`] is the end of it: reset, refused, gone.
+/// An [`Error`] is final: the connection was reset or refused, or the peer is gone.
 #[derive(Debug)]
 pub struct Socket {
     fd: OwnedFd,
@@ -25,8 +25,8 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// Begins to connect, from this address of the machine or from the one that its routes choose. Whether it has connected is
-    /// known when [`has_connected`](Self::has_connected) says so.
+    /// Begins to connect, from the given address of the machine or from the one that the routing table chooses.
+    /// [`has_connected`](Self::has_connected) tells when the connection is complete.
     ///
     /// # Errors
     /// [`Error::Socket`] when it is known at once that nobody can be reached there, or `from` is no address of this machine or
@@ -50,7 +50,7 @@ impl Socket {
         Self { fd, peer, connecting: false }
     }
 
-    /// Reads once into `room`: [`Received::Full`] when it is empty.
+    /// Reads once into `room`; returns [`Received::Full`] if `room` is empty.
     ///
     /// # Errors
     /// The connection is broken.
@@ -72,8 +72,8 @@ impl Socket {
         }
     }
 
-    /// Sends once, as much of the pieces as there is room for: how many bytes, 0 where there is none or the connection is
-    /// still being made.
+    /// Sends the pieces once, as far as the socket accepts them, and returns the number of bytes; 0 if the socket is
+    /// full or still connecting.
     ///
     /// # Errors
     /// The connection is broken, or could not be made.
@@ -91,14 +91,14 @@ impl Socket {
         }
     }
 
-    /// Says to the peer that nothing more will be sent. What it sends until it has heard of it can still be received; closing
-    /// at once instead could take back what is still on its way.
+    /// Tells the peer that nothing more will be sent. Bytes that the peer sends until then can still be received;
+    /// closing at once instead could discard bytes still on their way.
     pub fn finish(&self) {
         // A connection that is broken needs no end.
         let _ = net::shutdown(&self.fd, net::Shutdown::Write);
     }
 
-    /// Whether the connection has been made by now.
+    /// Returns `true` once the connection is complete.
     ///
     /// # Errors
     /// It could not be made.
@@ -117,12 +117,12 @@ impl Socket {
         Ok(true)
     }
 
-    /// Whether it is still being made, as far as is known.
+    /// Returns `true` while the connection is not known to be complete.
     pub fn is_connecting(&self) -> bool {
         self.connecting
     }
 
-    /// `TCP_NODELAY`: small pieces go out at once, without waiting for the peer to acknowledge what went before.
+    /// Sets `TCP_NODELAY`: small pieces go out at once, without waiting for the peer to acknowledge earlier ones.
     ///
     /// # Errors
     /// The machine refuses.
@@ -131,7 +131,7 @@ impl Socket {
         sockopt::set_tcp_nodelay(&self.fd, on).map_err(refused)
     }
 
-    /// `SO_SNDBUF`, bytes; the kernel doubles it for its own needs, and `net.core.wmem_max` bounds it.
+    /// Sets `SO_SNDBUF` in bytes; the kernel doubles it for its own needs, and `net.core.wmem_max` limits it.
     ///
     /// # Errors
     /// The machine refuses.
@@ -140,7 +140,7 @@ impl Socket {
         sockopt::set_socket_send_buffer_size(&self.fd, bytes as usize).map_err(refused)
     }
 
-    /// `SO_RCVBUF`, bytes; the kernel doubles it for its own needs, and `net.core.rmem_max` bounds it.
+    /// Sets `SO_RCVBUF` in bytes; the kernel doubles it for its own needs, and `net.core.rmem_max` limits it.
     ///
     /// # Errors
     /// The machine refuses.
@@ -149,12 +149,12 @@ impl Socket {
         sockopt::set_socket_recv_buffer_size(&self.fd, bytes as usize).map_err(refused)
     }
 
-    /// The other end.
+    /// Returns the peer's address.
     pub fn peer_address(&self) -> SocketAddr {
         self.peer
     }
 
-    /// This end, once it has one.
+    /// Returns the local address, once there is one.
     pub fn local_address(&self) -> Option<SocketAddr> {
         net::getsockname(&self.fd).ok().and_then(|any| SocketAddr::try_from(any).ok())
     }

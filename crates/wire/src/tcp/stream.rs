@@ -9,10 +9,10 @@ use std::time::Duration;
 use super::{Interest, Received, Socket, wait};
 use crate::Error;
 
-/// A connection that never waits. What was received stays until it is taken, in a buffer of fixed size; what is to be sent
-/// is appended to [`output`](Self::output) and goes out with [`flush`](Self::flush), as much as there is room for.
+/// A non-blocking connection. Received bytes stay in a buffer of fixed size until they are consumed. Bytes to send are
+/// appended to [`output`](Self::output) and go out with [`flush`](Self::flush), as far as the socket accepts them.
 ///
-/// An [`Error`] of a connection is the end of it: reset, refused, gone.
+/// An [`Error`] is final: the connection was reset or refused, or the peer is gone.
 pub struct Stream {
     socket: Socket,
     input: Box<[u8]>,
@@ -23,8 +23,8 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Begins to connect, with room for `input_bytes` that were received and not taken. Whether it has connected is known
-    /// with the first [`flush`](Self::flush) that says so.
+    /// Begins to connect, with a buffer of `input_bytes` for received bytes. The first [`flush`](Self::flush) after the
+    /// connection is complete makes that known.
     ///
     /// # Errors
     /// [`Error::Socket`] when it is known at once that nobody can be reached there.
@@ -39,7 +39,7 @@ impl Stream {
         Ok(Self { socket, input, start: 0, end: 0, output: Vec::new(), written: 0 })
     }
 
-    /// Reads once, as much as there is room for.
+    /// Reads once, as much as the buffer has space for.
     ///
     /// # Errors
     /// The connection is broken.
@@ -56,35 +56,35 @@ impl Stream {
         Ok(received)
     }
 
-    /// What was received and not taken.
+    /// Returns the received bytes that were not consumed.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         &self.input[self.start..self.end]
     }
 
-    /// Takes so many bytes off the front, at most all.
+    /// Consumes `bytes` bytes from the front, at most all.
     #[inline]
     pub fn consume(&mut self, bytes: usize) {
         self.start = self.end.min(self.start + bytes);
     }
 
-    /// What is received and not taken, and where to append what is to be sent: the limit is the caller's
-    /// ([`unsent`](Self::unsent)).
+    /// Returns the received bytes that were not consumed, and the buffer to which bytes to send are appended. The
+    /// caller limits that buffer's size ([`unsent`](Self::unsent)).
     pub fn split(&mut self) -> (&[u8], &mut Vec<u8>) {
         (&self.input[self.start..self.end], &mut self.output)
     }
 
-    /// Where to append what is to be sent.
+    /// Returns the buffer to which bytes to send are appended.
     pub fn output(&mut self) -> &mut Vec<u8> {
         &mut self.output
     }
 
-    /// Bytes that were appended and have not gone out.
+    /// Returns the number of bytes that were appended and not sent.
     pub fn unsent(&self) -> usize {
         self.output.len() - self.written
     }
 
-    /// Sends as much as there is room for; whether all of it is out. `false` also while the connection is being made.
+    /// Sends as much as the socket accepts; returns `true` if nothing remains, and `false` also while connecting.
     ///
     /// # Errors
     /// The connection is broken, or could not be made.
@@ -108,28 +108,28 @@ impl Stream {
         Ok(true)
     }
 
-    /// Says to the peer that nothing more will be sent, once all is out. What it sends until it has heard of it can still be
-    /// received; closing at once instead could take back what is still on its way.
+    /// Tells the peer that nothing more will be sent, once all is out. Bytes that the peer sends until then can still
+    /// be received; closing at once instead could discard bytes still on their way.
     pub fn finish(&self) {
         self.socket.finish();
     }
 
-    /// What this connection should be waited for.
+    /// Returns what this connection should be waited for.
     pub fn interest(&self) -> Interest {
         if self.socket.is_connecting() || self.unsent() > 0 { Interest::ReadOrWrite } else { Interest::Read }
     }
 
-    /// Waits until it can go on, or `timeout` is over, or a signal arrives: whether it can.
+    /// Waits until the connection is ready; returns `false` if `timeout` passes first or a signal arrives.
     pub fn wait(&self, timeout: Duration) -> bool {
         wait([(self.as_fd(), self.interest())], timeout)
     }
 
-    /// Whether it has connected.
+    /// Returns `true` if the connection is complete.
     pub fn is_connected(&self) -> bool {
         !self.socket.is_connecting()
     }
 
-    /// The other end.
+    /// Returns the peer's address.
     pub fn peer_address(&self) -> SocketAddr {
         self.socket.peer_address()
     }

@@ -12,14 +12,14 @@ use super::message::Incoming;
 /// Readable bytes behind every datagram, so that a decoder may load a whole cache line from any of its bytes.
 pub const SPARE_BYTES: usize = 64;
 
-/// The most datagrams that the kernel hands over in one call (`UIO_MAXIOV`).
+/// Maximum number of datagrams that the kernel returns in one call (`UIO_MAXIOV`).
 pub const MAX_SLOTS: usize = 1024;
 
-/// Room for a number of datagrams, made once and filled over and over by
+/// A buffer for a number of datagrams, allocated once and reused by each
 /// [`Receiver::receive`](super::Receiver::receive).
 ///
-/// The default, 64 slots of 2048 bytes, holds what exchanges send (up to 1,500 bytes) and keeps a batch
-/// inside a core's second-level cache.
+/// The default, 64 slots of 2048 bytes, fits the datagrams of exchanges (up to 1,500 bytes) and keeps a batch inside a
+/// core's second-level cache.
 pub struct Batch {
     incoming: Incoming,
 }
@@ -27,43 +27,42 @@ pub struct Batch {
 /// One datagram of a [`Batch`].
 #[derive(Clone, Copy, Debug)]
 pub struct Datagram<'a> {
-    /// What it carries; cut to the slot's size when [`truncated`](Self::truncated).
+    /// The payload; cut to the slot's size if [`truncated`](Self::truncated).
     pub bytes: &'a [u8],
-    /// The same bytes and at least [`SPARE_BYTES`] more, whose content means nothing.
+    /// The same bytes and at least [`SPARE_BYTES`] more, whose content is undefined.
     pub padded: &'a [u8],
-    /// When the kernel received it, where the socket has stamps.
+    /// The kernel's receive time, if the socket has stamps.
     pub received: Option<Nanos>,
-    /// Whether it was longer than the slot, so that its end is lost.
+    /// `true` if the datagram was longer than the slot, so that its end is lost.
     pub truncated: bool,
-    /// Who sent it.
+    /// The sender's address.
     pub source: SocketAddrV4,
 }
 
 impl Batch {
-    /// Room for `slots` datagrams of up to `slot_bytes` bytes each.
+    /// Creates a batch of `slots` datagrams of up to `slot_bytes` bytes each.
     ///
-    /// `slots` is brought into 1..=[`MAX_SLOTS`] and `slot_bytes` into 1..=65,535, the bounds of the kernel and
-    /// of UDP.
+    /// `slots` is limited to 1..=[`MAX_SLOTS`] and `slot_bytes` to 1..=65,535, the bounds of the kernel and of UDP.
     pub fn new(slots: usize, slot_bytes: usize) -> Self {
         Self { incoming: Incoming::new(slots.clamp(1, MAX_SLOTS), slot_bytes.clamp(1, 65_535), SPARE_BYTES) }
     }
 
-    /// How many datagrams fit.
+    /// Returns the number of slots.
     pub fn slots(&self) -> usize {
         self.incoming.slots()
     }
 
-    /// How many datagrams the last receive left here.
+    /// Returns the number of datagrams from the last receive.
     pub fn len(&self) -> usize {
         self.incoming.filled()
     }
 
-    /// Whether the last receive found nothing.
+    /// Returns `true` if the last receive found nothing.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Datagram `i` of those that the last receive left.
+    /// Returns datagram `i` of the last receive.
     #[inline]
     pub fn datagram(&self, i: usize) -> Option<Datagram<'_>> {
         let slot = self.incoming.slot(i)?;
@@ -76,7 +75,7 @@ impl Batch {
         })
     }
 
-    /// The datagrams that the last receive left, in the order of their arrival.
+    /// Returns the datagrams of the last receive, in order of arrival.
     #[inline]
     pub fn iter(&self) -> Datagrams<'_> {
         Datagrams { batch: self, next: 0 }

@@ -21,13 +21,12 @@ pub(crate) use message::Envelopes;
 pub use receiver::{MAX_WAIT, ReceiveOptions, Receiver, wait_any, wait_any_or};
 pub use sender::{MAX_SEGMENTS, SendOptions, Sender, Sent};
 
-/// A socket buffer as it was asked for and as the kernel gave it.
+/// The size of a socket buffer, as requested and as granted by the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BufferSize {
-    /// Bytes asked for.
+    /// Bytes requested.
     pub asked: usize,
-    /// Bytes given. The kernel charges its own bookkeeping to them as well: several hundred bytes for each
-    /// datagram.
+    /// Bytes granted. The kernel's own bookkeeping also counts against them: several hundred bytes per datagram.
     pub got: usize,
 }
 

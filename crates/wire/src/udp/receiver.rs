@@ -16,32 +16,32 @@ use crate::Error;
 use crate::error::Operation;
 use crate::interface::{self, Interface};
 
-/// The most receivers that [`wait_any`] waits for at once.
+/// Maximum number of receivers that [`wait_any`] waits for at once.
 pub const MAX_WAIT: usize = 64;
 
 /// How many errors that came from the network are counted and passed over in one receive call.
 const NETWORK_ERRORS_A_CALL: usize = 16;
 
-/// What to receive, and from where.
+/// Options of a receiver.
 #[derive(Clone, Debug)]
 pub struct ReceiveOptions {
     /// A multicast group to join, or an address of this machine. Port 0 takes a free one.
     pub group_or_address: SocketAddrV4,
-    /// The interface on which a group arrives, by name or IPv4 address. Empty leaves the choice to the
-    /// routing table. For a unicast address it matters only where that is `0.0.0.0`: the socket is then bound
-    /// to the interface's address.
+    /// The interface on which a group arrives, by name or IPv4 address. Empty: the routing table decides. For a unicast
+    /// address it matters only if that is `0.0.0.0`: the socket is then bound to the interface's address.
     pub interface: String,
-    /// Take a group's datagrams from this sender only (source-specific multicast, RFC 4607).
+    /// Receive a group's datagrams from this sender only (source-specific multicast, RFC 4607); `None` means any
+    /// sender.
     pub source: Option<Ipv4Addr>,
-    /// The kernel's buffer in bytes. It has to hold what arrives while the reader is away; the kernel charges
-    /// at least 768 bytes for a datagram, so 8 MiB holds some 20,000 small ones.
+    /// The kernel's receive buffer in bytes. It must hold what arrives while the reader is busy. The kernel charges at
+    /// least 768 bytes per datagram, so 8 MiB holds some 20,000 small ones.
     pub receive_buffer: usize,
-    /// Whether the kernel stamps each datagram's arrival.
+    /// `true` to have the kernel stamp each datagram's arrival.
     pub stamps: bool,
 }
 
 impl ReceiveOptions {
-    /// The usual: any sender, an 8 MiB buffer, stamps, the routing table's interface.
+    /// Creates the usual options: any sender, an 8 MiB buffer, stamps, the routing table's interface.
     pub fn new(group_or_address: SocketAddrV4) -> Self {
         Self {
             group_or_address,
@@ -53,10 +53,10 @@ impl ReceiveOptions {
     }
 }
 
-/// A UDP socket that takes datagrams in batches.
+/// A UDP socket that receives datagrams in batches.
 ///
-/// Several processes can listen to one group on one port; each gets every datagram. The socket is bound to
-/// the group's own address, so other groups on the same port stay out of it.
+/// Several processes can listen to one group on one port; each gets every datagram. The socket is bound to the group's
+/// own address, so it gets no datagrams of other groups on the same port.
 pub struct Receiver {
     socket: OwnedFd,
     local: SocketAddrV4,
@@ -126,11 +126,11 @@ impl Receiver {
         Ok(Self { socket, local, interface, buffer, drops: DropCounter::default(), network_errors: 0 })
     }
 
-    /// Takes the datagrams that are there, as many as `batch` has slots, and does not wait; 0 means that
-    /// there were none. Whatever the batch held before is gone.
+    /// Receives the available datagrams, up to the number of slots of `batch`, without waiting, and returns their
+    /// number; 0 if there are none. The batch's previous contents are overwritten.
     ///
-    /// One system call, no allocation (`cargo bench -p tapeline-wire`). Errors that other machines caused
-    /// (ICMP) are counted in [`network_errors`](Self::network_errors) and passed over.
+    /// One system call, no allocation (`cargo bench -p tapeline-wire`). Errors caused by other machines (ICMP) are
+    /// counted in [`network_errors`](Self::network_errors) and skipped.
     ///
     /// # Errors
     /// [`Error::Socket`] when the machine refuses, such as for an interface that went away.
@@ -163,15 +163,15 @@ impl Receiver {
         Ok(0)
     }
 
-    /// Waits until there is something to receive, or `timeout` is over: whether there is. It also comes back
-    /// early, with `false`, when a signal arrives, so that the caller can look whether it should end.
+    /// Waits until a datagram is available; returns `false` if `timeout` passes first. Also returns `false` early when
+    /// a signal arrives, so that the caller can check whether to stop.
     pub fn wait(&self, timeout: Duration) -> bool {
         wait_any(&[self], timeout)
     }
 
-    /// Sends a datagram from this socket, so that an answer comes back to it. Whether it went: `false` where there was no
-    /// room, or the network had refused an earlier one (counted in [`network_errors`](Self::network_errors)). It does
-    /// not wait: a datagram may be lost on its way all the same.
+    /// Sends a datagram from this socket, so that an answer comes back to the socket. Returns `false` if the buffer is
+    /// full or the network refused an earlier datagram (counted in [`network_errors`](Self::network_errors)). Does not
+    /// wait. A sent datagram can still be lost on its way.
     ///
     /// # Errors
     /// [`Error::TooLong`]; [`Error::Socket`] when the machine refuses, such as where no route leads there.
@@ -193,25 +193,25 @@ impl Receiver {
         Ok(false)
     }
 
-    /// Where it listens; with the port that was found when port 0 was asked for.
+    /// Returns the address at which the socket listens, with the port assigned if port 0 was requested.
     pub fn local_address(&self) -> SocketAddrV4 {
         self.local
     }
 
-    /// The interface, where one was named.
+    /// Returns the interface, if one was named.
     pub fn interface(&self) -> Option<&Interface> {
         self.interface.as_ref()
     }
 
-    /// Datagrams that the kernel has dropped since the socket was opened (full buffer, bad checksum), as
-    /// known when the last received one was queued. Costs nothing; see
+    /// Returns the number of datagrams that the kernel has dropped since the socket was opened (full buffer, bad
+    /// checksum), as known when the last received one was queued. Costs nothing; see
     /// [`ask_kernel_drops`](Self::ask_kernel_drops).
     pub fn kernel_drops(&self) -> u64 {
         self.drops.total
     }
 
-    /// Asks the kernel for its drop count now and answers as [`kernel_drops`](Self::kernel_drops). One system
-    /// call: for the end of a run and for idle moments, when no datagram brings the count along.
+    /// Reads the kernel's current drop count and returns it as [`kernel_drops`](Self::kernel_drops) does. Costs one
+    /// system call: use it at the end of a run and in idle moments, when no datagram carries the count.
     pub fn ask_kernel_drops(&mut self) -> u64 {
         // A kernel without SO_MEMINFO (before 4.12) leaves the count that the datagrams brought.
         if let Ok(dropped) = option::dropped(self.socket.as_fd()) {
@@ -220,17 +220,17 @@ impl Receiver {
         self.drops.total
     }
 
-    /// Errors that the network reported on this socket (ICMP unreachable and the like).
+    /// Returns the number of errors that the network reported on this socket (ICMP unreachable and the like).
     pub fn network_errors(&self) -> u64 {
         self.network_errors
     }
 
-    /// The kernel's buffer, as asked for and as given.
+    /// Returns the size of the kernel's receive buffer, as requested and as granted.
     pub fn receive_buffer(&self) -> BufferSize {
         self.buffer
     }
 
-    /// What to do when the kernel gave a smaller buffer than was asked for.
+    /// Returns advice if the kernel granted a smaller buffer than requested.
     pub fn advice(&self) -> Option<String> {
         self.buffer.advice("net.core.rmem_max")
     }
@@ -256,15 +256,15 @@ impl fmt::Debug for Receiver {
     }
 }
 
-/// Waits until one of `receivers` has something, or `timeout` is over: whether one has. Comes back early,
-/// with `false`, when a signal arrives. Only the first [`MAX_WAIT`] are waited for.
+/// Waits until one of `receivers` has a datagram; returns `false` if `timeout` passes first. Also returns `false` early
+/// when a signal arrives. Waits for the first [`MAX_WAIT`] receivers only.
 pub fn wait_any<R: Borrow<Receiver>>(receivers: &[R], timeout: Duration) -> bool {
     let Some(first) = receivers.first() else { return false };
     let all = receivers.iter().take(MAX_WAIT).map(|receiver| receiver.borrow().as_fd());
     wait_for(all, first.borrow().as_fd(), timeout)
 }
 
-/// The same for `receivers`, of which there may be none, and something else that has a descriptor, such as a
+/// Waits as [`wait_any`] does for `receivers`, which may be empty, and for another object with a descriptor, such as a
 /// [`Reactor`](crate::rssl::Reactor).
 pub fn wait_any_or<R: Borrow<Receiver>>(receivers: &[R], other: &impl AsFd, timeout: Duration) -> bool {
     let all = receivers.iter().take(MAX_WAIT).map(|receiver| receiver.borrow().as_fd());

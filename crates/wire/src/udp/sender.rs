@@ -16,42 +16,41 @@ use crate::Error;
 use crate::error::Operation;
 use crate::interface::{self, Interface};
 
-/// The most datagrams of one [`Sender::send_segmented`] (`UDP_MAX_SEGMENTS` of the kernels up to 6.8; later
-/// ones take more).
+/// Maximum number of datagrams of one [`Sender::send_segmented`] (`UDP_MAX_SEGMENTS` of kernels up to 6.8; later ones
+/// allow more).
 pub const MAX_SEGMENTS: usize = 64;
 
 /// How many errors that came from the network are counted and passed over in one send call.
 const NETWORK_ERRORS_A_CALL: usize = 16;
 
-/// What to send to, and how.
+/// Options of a sender.
 #[derive(Clone, Debug)]
 pub struct SendOptions {
     /// A multicast group or a unicast address.
     pub destination: SocketAddrV4,
-    /// The interface to send on, by name or IPv4 address. Empty leaves the choice to the routing table. For a
-    /// unicast destination it gives the datagrams that interface's address as their source.
+    /// The interface to send on, by name or IPv4 address. Empty: the routing table decides. With a unicast destination
+    /// the interface's address becomes the source address.
     pub interface: String,
-    /// How many routers a multicast datagram may pass, plus one: 1 stays on the local network. Unicast keeps
-    /// the system's.
+    /// Time to live of a multicast datagram, in hops: 1 stays on the local network. Unicast uses the system's value.
     pub ttl: u8,
-    /// The kernel's buffer in bytes.
+    /// The kernel's send buffer in bytes.
     pub send_buffer: usize,
 }
 
 impl SendOptions {
-    /// The usual: stays on the local network, a 4 MiB buffer, the routing table's interface.
+    /// Creates the usual options: TTL 1, a 4 MiB buffer, the routing table's interface.
     pub fn new(destination: SocketAddrV4) -> Self {
         Self { destination, interface: String::new(), ttl: 1, send_buffer: 4 << 20 }
     }
 }
 
-/// What came of a send.
+/// The result of a send.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[must_use]
 pub struct Sent {
-    /// Datagrams that the kernel took. It took the first ones: the caller goes on from here.
+    /// Number of datagrams that the kernel accepted, from the first on. Continue with the next one.
     pub count: usize,
-    /// Whether it stopped early: there was no room (back pressure; [`Sender::wait`] waits for it), or the
+    /// `true` if the send stopped early: the buffer was full (back pressure; wait with [`Sender::wait`]), or the
     /// network answered every attempt with an error.
     pub blocked: bool,
 }
@@ -74,7 +73,7 @@ struct Counters {
 }
 
 impl Sender {
-    /// Opens the socket and fixes its destination. Datagrams to a group also reach receivers on this machine.
+    /// Opens the socket and sets its destination. Datagrams to a group also reach receivers on this machine.
     ///
     /// # Errors
     /// The interface is unknown or down; no route leads to the destination.
@@ -165,11 +164,11 @@ impl Sender {
         Ok(Sent { count: 0, blocked: true })
     }
 
-    /// Sends datagrams in order: a slice of anything that holds bytes, or an iterator of references. Up to
-    /// 1,024 go into one system call; it goes on until all are sent or the kernel has no room, and allocates
+    /// Sends datagrams in order: a slice of anything that holds bytes, or an iterator of references. Up to 1,024 go
+    /// into one system call. Sending continues until all are sent or the kernel's buffer is full, and allocates
     /// nothing.
     ///
-    /// A datagram that was taken by the kernel may still be lost on its way: this is UDP.
+    /// A datagram accepted by the kernel can still be lost on its way: this is UDP.
     ///
     /// # Errors
     /// [`Error::TooLong`] when the next datagram (those before it were sent, uncounted) is longer than UDP or
@@ -215,10 +214,9 @@ impl Sender {
         Ok(Sent { count, blocked: true })
     }
 
-    /// Cuts `bytes` into datagrams of `segment_bytes` each (the last may be shorter), which pass the kernel's
-    /// stack as one: two to three times as many a second as [`send_many`](Self::send_many) over loopback
-    /// (`cargo bench -p tapeline-wire`). All or none are sent. Needs Linux 4.18 and a device that computes
-    /// checksums (loopback does).
+    /// Splits `bytes` into datagrams of `segment_bytes` each (the last may be shorter), which pass the kernel's stack
+    /// as one: two to three times the throughput of [`send_many`](Self::send_many) over loopback (`cargo bench -p
+    /// tapeline-wire`). Sends all or none. Needs Linux 4.18 and a device that computes checksums (loopback does).
     ///
     /// # Errors
     /// [`Error::TooLong`] for more than [`MAX_SEGMENTS`] datagrams, more than 65,507 bytes in all, or
@@ -245,8 +243,8 @@ impl Sender {
         Ok(Sent { count: 0, blocked: true })
     }
 
-    /// Waits until the socket's buffer has room again, or `timeout` is over: whether it has. Comes back
-    /// early, with `false`, when a signal arrives. The room in a device queue behind it cannot be waited for.
+    /// Waits until the socket's buffer has space; returns `false` if `timeout` passes first, or early when a signal
+    /// arrives. A full device queue behind the buffer cannot be waited for.
     pub fn wait(&self, timeout: Duration) -> bool {
         let limit = Timespec::try_from(timeout).ok();
         match poll(&mut [PollFd::new(&self.socket, PollFlags::OUT)], limit.as_ref()) {
@@ -257,35 +255,34 @@ impl Sender {
         }
     }
 
-    /// Where it sends to.
+    /// Returns the destination.
     pub fn destination(&self) -> SocketAddrV4 {
         self.destination
     }
 
-    /// What receivers see as the source.
+    /// Returns the source address that receivers see.
     pub fn local_address(&self) -> SocketAddrV4 {
         self.local
     }
 
-    /// Errors that the network reported for earlier datagrams, such as "connection refused" where nobody
-    /// listens.
+    /// Returns the number of errors that the network reported for earlier datagrams, such as "connection refused" where
+    /// no process listens.
     pub fn network_errors(&self) -> u64 {
         self.counters.network_errors
     }
 
-    /// How often a device queue was too full for a datagram (`ENOBUFS`). Reported as back pressure; the
-    /// datagram was not sent. Multicast only: for unicast the kernel drops such datagrams silently
-    /// (`udp(7)`).
+    /// Returns how often a device queue was too full for a datagram (`ENOBUFS`). Such a datagram was not sent and is
+    /// reported as back pressure. Multicast only: for unicast the kernel drops such datagrams silently (`udp(7)`).
     pub fn no_buffers(&self) -> u64 {
         self.counters.no_buffers
     }
 
-    /// The kernel's buffer, as asked for and as given.
+    /// Returns the size of the kernel's send buffer, as requested and as granted.
     pub fn send_buffer(&self) -> BufferSize {
         self.buffer
     }
 
-    /// What to do when the kernel gave a smaller buffer than was asked for.
+    /// Returns advice if the kernel granted a smaller buffer than requested.
     pub fn advice(&self) -> Option<String> {
         self.buffer.advice("net.core.wmem_max")
     }

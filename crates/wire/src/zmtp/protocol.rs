@@ -17,11 +17,11 @@ pub(super) const OUR_GREETING: [u8; GREETING] = {
     greeting
 };
 
-/// Why a subscriber is let go: its fault, as far as can be told.
+/// Why a subscriber is disconnected: its fault, as far as known.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
-    /// Whatever speaks there, it is not ZeroMQ.
+    /// The peer does not speak ZeroMQ.
     #[error("this is not ZMTP: its first byte is {0:#04x}, and 0xff is expected")]
     NotZmtp(u8),
     /// An older version.
@@ -30,29 +30,29 @@ pub enum Fault {
     /// A mechanism other than NULL.
     #[error("it wants the mechanism {0}; NULL alone is there, without encryption or passwords")]
     Mechanism(String),
-    /// Not a subscriber.
+    /// A socket that is not a subscriber.
     #[error("its socket is a {0}; SUB and XSUB are expected")]
     SocketType(String),
-    /// A handshake that is none.
+    /// An invalid handshake.
     #[error("its handshake is not a READY command that can be read")]
     Handshake,
-    /// A frame longer than any that a subscriber needs.
+    /// A frame longer than a subscriber needs.
     #[error("a frame of {0} bytes; at most {MOST} are taken")]
     TooLong(u64),
-    /// A frame with flags that mean nothing.
+    /// A frame with invalid flags.
     #[error("a frame with the flags {0:#04x}, which mean nothing")]
     Flags(u8),
-    /// More subscriptions than one may have, or all together.
+    /// More subscriptions than one subscriber, or all together, may have.
     #[error("too many subscriptions")]
     TooManySubscriptions,
 }
 
-/// What a subscriber wants.
+/// A request of a subscriber.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asked<'a> {
-    /// Messages whose topic begins so, at most 512 bytes.
+    /// Subscribe to messages whose topic begins with this prefix, at most 512 bytes.
     Subscribe(&'a [u8]),
-    /// Those no longer.
+    /// Cancel the subscription to this prefix.
     Cancel(&'a [u8]),
 }
 
@@ -64,7 +64,7 @@ enum Phase {
     Open,
 }
 
-/// The publisher's state of one connection, without its socket. Holds no bytes: what is not taken is given again.
+/// The publisher's state of one connection, without its socket. It stores no bytes: pass unconsumed bytes again.
 #[derive(Debug, Default)]
 pub struct Protocol {
     phase: Phase,
@@ -73,13 +73,13 @@ pub struct Protocol {
 }
 
 impl Protocol {
-    /// Whether messages can be sent to it.
+    /// Returns `true` if messages can be sent to the subscriber.
     pub fn is_open(&self) -> bool {
         self.phase == Phase::Open
     }
 
-    /// Takes what came, as far as it goes: how many bytes are done with. Answers are appended to `out`, for which the
-    /// caller sets the limit.
+    /// Processes received bytes as far as possible and returns the number of bytes to consume. Answers are appended to
+    /// `out`, whose size the caller limits.
     ///
     /// # Errors
     /// What the peer did wrong, or what `each` comes back with: it is to be let go.

@@ -15,18 +15,21 @@ use super::topics::{Route, TooMany, Topics};
 use crate::tcp::{Listener, Received, Stream};
 use crate::{Error, error};
 
-/// What can be set of a publisher.
+/// Settings of a publisher.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// Connections at most; more are closed at once.
+    /// Maximum number of connections; more are closed at once. Default 1,000.
     pub max_subscribers: usize,
-    /// The high-water mark: bytes that may wait for one subscriber. It has no part of a message that does not fit.
+    /// The high-water mark: bytes that may wait for one subscriber; default 8 MiB. A message that does not fit is dropped
+    /// as a whole.
     pub queue_bytes: usize,
-    /// Subscriptions at most, of one subscriber and of all together. One that asks for more is let go.
+    /// Maximum number of subscriptions of one subscriber; default 10,000. A subscriber that asks for more is disconnected.
     pub max_subscriptions_each: usize,
-    /// See [`max_subscriptions_each`](Self::max_subscriptions_each).
+    /// Maximum number of subscriptions of all subscribers together; default 100,000. A subscriber that asks for more is
+    /// disconnected.
     pub max_subscriptions: usize,
-    /// One that takes nothing of what waits for it for so long is let go, and one that does not shake hands, milliseconds.
+    /// Time limit in milliseconds; default 60,000. A subscriber that reads nothing of its queue, or does not complete the
+    /// handshake, for this time is disconnected.
     pub stuck_ms: u64,
 }
 
@@ -42,39 +45,39 @@ impl Default for Settings {
     }
 }
 
-/// What happened so far, and how it is.
+/// Counts since the start, and current numbers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Connections that were made.
+    /// Connections accepted.
     pub connected: u64,
-    /// Those that were closed at once, as there were too many.
+    /// Connections closed at once because there were too many.
     pub refused: u64,
-    /// Those that were let go for what they did, or did not do.
+    /// Subscribers disconnected for what they did, or did not do.
     pub let_go: u64,
-    /// Messages put into subscribers' queues, once for each.
+    /// Messages queued, counted once per subscriber.
     pub queued: u64,
-    /// Messages that did not fit under a subscriber's high-water mark, once for each.
+    /// Messages that did not fit under a subscriber's high-water mark, counted once per subscriber.
     pub dropped: u64,
-    /// Subscribers that there are.
+    /// Current subscribers.
     pub subscribers: usize,
-    /// Their subscriptions.
+    /// Current subscriptions.
     pub subscriptions: usize,
 }
 
-/// A subscriber that has gone.
+/// A subscriber that is gone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Left {
-    /// Where it connected from.
+    /// The subscriber's address.
     pub address: SocketAddr,
-    /// Why, in words.
+    /// The reason, in words.
     pub why: String,
-    /// It was let go; it did not leave.
+    /// `true` if the publisher disconnected the subscriber; `false` if the subscriber left.
     pub is_let_go: bool,
     /// Messages that did not fit under its high-water mark.
     pub dropped: u64,
 }
 
-/// A PUB socket that listens. See the [module](super).
+/// A listening PUB socket. See the [module](super).
 pub struct Publisher {
     settings: Settings,
     listener: Listener,
@@ -126,7 +129,7 @@ const KEPT: usize = 64 << 10;
 const MOST_LEFT: usize = 1_000;
 
 impl Publisher {
-    /// Listens at an address of this machine, port 0 for a free one.
+    /// Listens at an address of this machine; port 0 takes a free one.
     ///
     /// # Errors
     /// The address is taken or not this machine's, or the machine refuses.
@@ -153,19 +156,20 @@ impl Publisher {
         })
     }
 
-    /// Where it listens.
+    /// Returns the address at which the publisher listens.
     pub fn local_address(&self) -> SocketAddr {
         self.listener.local_address()
     }
 
-    /// Whether anybody wants a topic. The route is the topic's own, and none other's: it remembers who.
+    /// Returns `true` if any subscriber wants a topic. Use one `Route` per topic: it caches the topic's subscribers.
     #[inline]
     pub fn wants(&self, route: &mut Route, topic: &[u8]) -> bool {
         self.topics.find(route, topic)
     }
 
-    /// Puts a message of these parts, the first of which is the topic, into the queues of those that [`wants`](Self::wants)
-    /// has just found. They go out with [`turn`](Self::turn). Whoever has no room for the whole of it does without.
+    /// Queues a message of these parts, the first of which is the topic, for the subscribers that
+    /// [`wants`](Self::wants) has just found. Messages go out with [`turn`](Self::turn). A subscriber whose queue has
+    /// no space for the whole message does not get it.
     pub fn publish(&mut self, route: &Route, parts: &[&[u8]]) {
         self.message.clear();
         frame::put_message(&mut self.message, parts);
@@ -187,7 +191,8 @@ impl Publisher {
         }
     }
 
-    /// Sends what waits, takes what came, lets subscribers in and go. Sleeps for so long at most if nothing happens.
+    /// Sends queued messages, reads subscribers' bytes, and accepts and closes connections. Sleeps for at most
+    /// `timeout` if nothing happens.
     ///
     /// # Errors
     /// The machine refuses to wait.
@@ -226,22 +231,22 @@ impl Publisher {
         Ok(())
     }
 
-    /// Somebody who has gone, in the order in which they went. Of many that nobody asked for the first are kept.
+    /// Returns the subscribers that are gone since the last call, in order; at most the first 1,000.
     pub fn take_left(&mut self) -> Vec<Left> {
         std::mem::take(&mut self.left)
     }
 
-    /// Why nobody can be let in, since this was asked last.
+    /// Returns why no connection can be accepted, since the last call.
     pub fn accept_error(&mut self) -> Option<Error> {
         self.accept_error.take()
     }
 
-    /// Whether everything that was published has left this process.
+    /// Returns `true` if everything published has left this process.
     pub fn is_flushed(&self) -> bool {
         self.peers.iter().flatten().all(|peer| peer.stream.unsent() == 0)
     }
 
-    /// What happened so far, and how it is.
+    /// Returns the counts.
     pub fn counters(&self) -> Counters {
         let subscribers = self.peers.len() - self.free.len();
         Counters { subscribers, subscriptions: self.topics.len(), ..self.counters }

@@ -9,7 +9,7 @@ use hashbrown::HashMap;
 /// The longest subscription, bytes: twice the longest name of an item, with its service.
 pub(super) const LONGEST: usize = 512;
 
-/// Who wants a topic, as of some moment. Kept by whoever publishes the topic, so that it need not be looked up each time.
+/// The subscribers of a topic at some moment. Its publisher stores it so that the topic is not looked up each time.
 #[derive(Debug, Default, Clone)]
 pub struct Route {
     generation: u64,

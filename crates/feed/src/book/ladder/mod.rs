@@ -24,9 +24,9 @@ pub(super) use rungs::COUNT as RUNGS;
 pub struct Level {
     /// The price.
     pub price: Price4,
-    /// Shares of all of them.
+    /// Total shares of the orders.
     pub shares: u64,
-    /// How many there are.
+    /// Number of orders.
     pub orders: u32,
 }
 

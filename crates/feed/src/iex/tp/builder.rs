@@ -16,7 +16,7 @@ pub enum Refused {
     /// Not even an empty segment of this size can hold it.
     #[error("the message is longer than a segment of this size can hold")]
     TooLong,
-    /// The buffer cannot hold a header.
+    /// The buffer is shorter than a header.
     #[error("the buffer is shorter than the header of 40 bytes")]
     ShortBuffer,
 }

@@ -24,19 +24,19 @@ use carrier::Carrier;
 pub use negotiation::Negotiated;
 use pings::Pings;
 
-/// What happens on a connection.
+/// An event of a connection.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
-    /// Messages can go both ways from now on.
+    /// The connection is open: messages can go both ways.
     Connected(&'a Negotiated),
-    /// A whole RWF message, or a JSON text: an object, or an array of some. That it is UTF-8 has not been checked. A JSON
-    /// ping by itself has been answered and is not handed out; one in an array with other messages is.
+    /// A whole RWF message, or a JSON text: an object or an array of objects, not checked to be UTF-8. A single JSON
+    /// ping is answered and not returned; a ping in an array with other messages is returned.
     Message(&'a [u8]),
-    /// There is room to send again, after [`Sent::Full`](super::Sent::Full): at least half of the output buffers.
+    /// The output buffer has space again, after [`Sent::Full`](super::Sent::Full): at least half of it.
     Room,
-    /// It is over. There is no other event of this connection, and sending does nothing. Also the only event of one that
-    /// never opened.
+    /// The connection is closed. No other event follows, and sending does nothing. Also the only event of a connection
+    /// that never opened.
     Closed(&'a Reason),
 }
 
@@ -61,8 +61,8 @@ enum Phase {
     Open,
 }
 
-/// One end of a connection: received bytes go in, events come out; messages go in, bytes to send come out. Time is an
-/// argument, and nothing here touches a socket.
+/// One end of a connection as a pure state machine: received bytes go in, events come out; messages go in, bytes to
+/// send come out. Time is an argument, and no socket is involved.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -109,7 +109,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// The client's end: its connect request waits to be sent.
+    /// Creates a client's end, with its connect request waiting to be sent.
     #[must_use]
     pub fn client(settings: Arc<Settings>, version: Version, now: Nanos) -> Self {
         let mut session = Self::new(settings, Phase::Answer(version), Carrier::Plain, now);
@@ -128,8 +128,8 @@ impl Session {
         session
     }
 
-    /// The client's end of a connection that somebody else opened, to follow what its server said: `opening` is what that
-    /// client sent first. What this end would say is to be [drained](Self::drain) and dropped.
+    /// Creates the client's end of a connection that another program opened, to follow what its server sends; `opening`
+    /// is the first bytes that the client sent. [Drain](Self::drain) and drop the output of this end.
     ///
     /// # Errors
     /// It is the beginning of a WebSocket's head that is not whole, or not one of RSSL's.
@@ -151,13 +151,13 @@ impl Session {
         Ok(session)
     }
 
-    /// The server's end.
+    /// Creates a server's end.
     #[must_use]
     pub fn server(settings: Arc<Settings>, now: Nanos) -> Self {
         Self::new(settings, Phase::Request, Carrier::Unknown, now)
     }
 
-    /// A server's end that answers whoever asks with a nak of this text.
+    /// Creates a server's end that answers every client with a nak of this text.
     #[must_use]
     pub fn refusal(settings: Arc<Settings>, text: &str, now: Nanos) -> Self {
         Self { refusal: Some(text.to_owned()), ..Self::new(settings, Phase::Request, Carrier::Unknown, now) }
@@ -190,8 +190,9 @@ impl Session {
         }
     }
 
-    /// Takes what is at the front of `input`, up to and with the next event: how many bytes are done with once that has been
-    /// looked at, and the event. Without one, more has to arrive; what is not consumed has to be there again, in front.
+    /// Processes the front of `input`, up to and including the next event. Returns the number of bytes to consume after
+    /// handling the event, and the event. Without an event more bytes must arrive; pass unconsumed bytes again, in
+    /// front.
     ///
     /// # Errors
     /// The connection is over. What waits to be sent should still be sent: it may say why.
@@ -210,17 +211,17 @@ impl Session {
         Ok((consumed, found.map(|found| self.event_and_output(found, input).0)))
     }
 
-    /// Where messages to send go in.
+    /// Returns the output, to which messages are sent.
     pub fn output(&mut self) -> &mut Output {
         &mut self.output
     }
 
-    /// All that is to be sent, which then counts as sent. Allocates; a connection writes from where it lies instead.
+    /// Returns all bytes to send and counts them as sent. Allocates; a connection sends from the buffer instead.
     pub fn drain(&mut self) -> Vec<u8> {
         self.drain_at_most(usize::MAX)
     }
 
-    /// The same, so many bytes of it at most.
+    /// Drains as [`drain`](Self::drain) does, at most `count` bytes.
     pub fn drain_at_most(&mut self, count: usize) -> Vec<u8> {
         let mut bytes = Vec::new();
         loop {
@@ -236,8 +237,8 @@ impl Session {
         }
     }
 
-    /// Sends a ping where one is due, and says so where the peer has been silent for too long. To be called every now and
-    /// then, a few times a second.
+    /// Queues a ping when one is due, and fails when the peer has been silent for too long. Call it a few times a
+    /// second.
     ///
     /// # Errors
     /// The time to open the connection, or the agreed ping time-out, is over.
@@ -265,17 +266,17 @@ impl Session {
         Ok(())
     }
 
-    /// Whether messages can go both ways.
+    /// Returns `true` if messages can go both ways.
     pub fn is_open(&self) -> bool {
         self.phase == Phase::Open
     }
 
-    /// What was agreed on, once that is known.
+    /// Returns the negotiated settings, once they are known.
     pub fn negotiated(&self) -> Option<&Negotiated> {
         self.negotiated.as_ref()
     }
 
-    /// Bytes of memory that are held for messages of which a part has arrived.
+    /// Returns the bytes of memory used for incomplete messages.
     pub fn held(&self) -> usize {
         let wrapped =
             if let Carrier::WebSocket(wrapped) = &self.carrier { wrapped.unwrap.memory() } else { 0 };
@@ -300,7 +301,7 @@ impl Session {
         wrapped + self.receiver.as_ref().map_or(0, Receiver::inflated)
     }
 
-    /// Frames received, pings among them.
+    /// Returns the number of frames received, including pings.
     pub fn frames_received(&self) -> u64 {
         self.receiver.as_ref().map_or(0, Receiver::frames)
     }

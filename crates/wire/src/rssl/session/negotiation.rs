@@ -7,33 +7,33 @@ use super::super::settings::{Compression, SMALLEST_FRAGMENT};
 use super::super::websocket::{CookieLogin, SubProtocol};
 use super::{Found, Phase, Session};
 
-/// What both ends agreed on.
+/// The settings negotiated between both ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Negotiated {
-    /// The version of the handshake; `None` where there is none, for JSON.
+    /// The version of the handshake; `None` for JSON, which has none.
     pub version: Option<Version>,
-    /// The sub-protocol of the WebSocket, where there is one.
+    /// The sub-protocol of the WebSocket, if it is one.
     pub websocket: Option<SubProtocol>,
-    /// How payloads are compressed, in both directions.
+    /// The compression of payloads in both directions.
     pub compression: Compression,
-    /// The largest payload of a frame, bytes.
+    /// The largest payload of a frame, in bytes.
     pub max_fragment_size: u16,
-    /// Who hears nothing for so long closes the connection. Seconds.
+    /// The ping time-out in seconds: a side that receives nothing for this time closes the connection.
     pub ping_timeout: u8,
     /// The version of RWF that the client stated: major, minor.
     pub codec: (u8, u8),
-    /// What the peer calls itself; empty before version 13.
+    /// The peer's component version; empty before version 13.
     pub peer_version: String,
-    /// The name that a client gave its host.
+    /// The host name that the client sent.
     pub peer_host: String,
-    /// The IP address that a client gave.
+    /// The IP address that the client sent.
     pub peer_address: String,
-    /// The login that a client of JSON brought in cookies: there may be no message for it.
+    /// The login that a JSON client sent in cookies; there may be no login message.
     pub login: Option<CookieLogin>,
 }
 
 impl Negotiated {
-    /// Whether messages are JSON texts; RWF otherwise.
+    /// Returns `true` if messages are JSON texts; otherwise they are RWF.
     #[must_use]
     pub fn is_json(&self) -> bool {
         self.websocket.is_some_and(SubProtocol::is_json)

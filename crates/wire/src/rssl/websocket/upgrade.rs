@@ -8,19 +8,19 @@ use tungstenite::handshake::derive_accept_key;
 use super::super::fault::{Fault, Reason};
 use crate::origin;
 
-/// What travels inside WebSocket messages.
+/// The content of WebSocket messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SubProtocol {
-    /// `rssl.rwf`: the frames of RSSL, each in a binary message.
+    /// `rssl.rwf`: RSSL frames, each in a binary message.
     Rwf,
     /// `tr_json2`: JSON, in text messages.
     TrJson2,
-    /// `rssl.json.v2`: an older name of the same.
+    /// `rssl.json.v2`: an older name of `tr_json2`.
     RsslJsonV2,
 }
 
 impl SubProtocol {
-    /// Its name in the heads.
+    /// Returns the sub-protocol's name in the HTTP heads.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -30,28 +30,28 @@ impl SubProtocol {
         }
     }
 
-    /// Whether its messages are JSON.
+    /// Returns `true` if the messages are JSON.
     #[must_use]
     pub fn is_json(self) -> bool {
         self != Self::Rwf
     }
 
-    /// The one of this name.
+    /// Returns the sub-protocol with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         [Self::Rwf, Self::TrJson2, Self::RsslJsonV2].into_iter().find(|protocol| protocol.name() == name)
     }
 }
 
-/// A login that a client of the WebSocket API brings in cookies of its opening request, in place of a message: a token that it was
-/// given elsewhere.
+/// A login in the cookies of a WebSocket client's opening request, in place of a login message: a token that the client
+/// got elsewhere.
 #[derive(Clone, PartialEq, Eq)]
 pub struct CookieLogin {
     /// Cookie `AuthToken`: the token.
     pub token: String,
-    /// Cookie `AuthPosition`, or `position`: where the client is, as logins say it; empty without.
+    /// Cookie `AuthPosition`, or `position`: the client's position as in logins; empty if missing.
     pub position: String,
-    /// Cookie `applicationId`: a number as text; empty without.
+    /// Cookie `applicationId`: a number as text; empty if missing.
     pub application_id: String,
 }
 
