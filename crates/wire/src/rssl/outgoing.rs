@@ -18,6 +18,20 @@ impl Outgoing {
         Self { bytes: vec![0; bytes].into(), head: 0, tail: 0, wrapped: None }
     }
 
+    /// Makes the block larger. What waits in it stays, and is in one piece from then on.
+    pub(super) fn grow(&mut self, bytes: usize) {
+        if bytes <= self.bytes.len() {
+            return;
+        }
+        let mut larger: Box<[u8]> = vec![0; bytes].into();
+        let mut tail = 0;
+        for piece in self.pieces() {
+            larger[tail..tail + piece.len()].copy_from_slice(piece);
+            tail += piece.len();
+        }
+        *self = Self { bytes: larger, head: 0, tail, wrapped: None };
+    }
+
     /// Room for so many bytes in one piece, if there is any.
     #[inline]
     pub(super) fn reserve(&mut self, count: usize) -> Option<&mut [u8]> {
@@ -89,5 +103,27 @@ impl fmt::Debug for Outgoing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Not the bytes: there may be a password among them.
         f.debug_struct("Outgoing").field("waiting", &self.len()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_larger_block_has_what_waited_in_its_order() {
+        let mut outgoing = Outgoing::new(8);
+        outgoing.reserve(6).unwrap().copy_from_slice(b"abcdef");
+        outgoing.commit(6);
+        outgoing.consume(5);
+        // Only in front there is room for so much.
+        outgoing.reserve(4).unwrap().copy_from_slice(b"ghij");
+        outgoing.commit(4);
+        outgoing.grow(4);
+        assert_eq!((outgoing.capacity(), outgoing.pieces()), (8, [&b"f"[..], b"ghij"]));
+        outgoing.grow(16);
+        assert_eq!((outgoing.capacity(), outgoing.pieces()), (16, [&b"fghij"[..], b""]));
+        assert_eq!(outgoing.len(), 5);
+        assert!(outgoing.fits(11) && !outgoing.fits(12));
     }
 }

@@ -24,7 +24,7 @@ use crate::peer_log::{self, Kind};
 const TURN_COST: usize = 8 << 10;
 /// What a message costs at least, and what the beginning or the end of a connection does.
 const LEAST_COST: usize = 64;
-const CONNECTION_COST: usize = 1 << 10;
+const CONNECTION_COST: usize = 2 << 10;
 
 /// How long a connection stays whose session is over. EMA Java passes over a message that comes together with the end of
 /// TLS, such as the reason why a login was refused, and tries again.
