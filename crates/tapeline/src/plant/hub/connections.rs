@@ -20,11 +20,12 @@ use super::counting::Connected;
 use crate::peer_log::{self, Kind};
 
 /// What clients may cost between two looks at the ring, in bytes of their messages: the rest waits for the next turn. A request takes 2 µs
-/// in 60 bytes of RWF or 70 of JSON, so that updates wait for no longer than about half a millisecond.
-const TURN_COST: usize = 8 << 10;
+/// in 60 bytes of RWF or 70 of JSON, so that updates wait for no longer than about a quarter of a millisecond; ten times that where each is
+/// answered with an image in JSON.
+const TURN_COST: usize = 4 << 10;
 /// What a message costs at least, and what the beginning or the end of a connection does.
 const LEAST_COST: usize = 64;
-const CONNECTION_COST: usize = 2 << 10;
+const CONNECTION_COST: usize = 1 << 10;
 
 /// How long a connection stays whose session is over. EMA Java passes over a message that comes together with the end of
 /// TLS, such as the reason why a login was refused, and tries again.
