@@ -71,10 +71,10 @@ fn ticks_journal_and_books_say_the_same_of_one_session() {
         // NAME, shares × bid, shares × ask.
         let words: Vec<&str> = book.split(' ').collect();
         assert_eq!(
-            (words.len(), words[2].parse::<f64>().ok()),
+            (words.len(), words[3].parse::<f64>().ok()),
             (7, bids.get(words[0]).copied()),
             "{book} {words:?}"
         );
-        let _: f64 = words[3].parse().unwrap();
+        let _: f64 = words[6].parse().unwrap();
     }
 }
