@@ -8,7 +8,7 @@
 //!   with both ends of retransmission ([`moldudp64::recover`], [`moldudp64::retransmit`], [`history`]);
 //! * [`framing`]: the contents of one datagram in any transport;
 //! * [`soupbintcp`]: the same messages over TCP, with a login that sets the first sequence;
-//! * [`line`]: one feed from several lines: the first arrival wins, gaps are declared once;
+//! * [`mod@line`]: one feed from several lines: the first arrival wins, gaps are declared once;
 //! * [`itch`]: NASDAQ TotalView-ITCH 5.0 messages as views over the received bytes, and their encoders;
 //! * [`iex`]: IEX's TOPS 1.6 and DEEP 1.0 in IEX-TP, in the same way, with books of price levels;
 //! * [`dbn`]: Databento's files of market data, with their own books;

@@ -1,6 +1,6 @@
 //! What every printing command shares: the choice of format, tables, rates, and progress.
 //!
-//! Data goes to standard output, through [`print`] and [`print_json`], which tell a failure from a reader that had enough.
+//! Data goes to standard output, through [`print()`] and [`print_json`], which tell a failure from a reader that had enough.
 
 mod percentile_table;
 mod progress;

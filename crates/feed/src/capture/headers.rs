@@ -29,7 +29,7 @@ pub enum Skip {
 }
 
 impl Skip {
-    /// All reasons, in the order of [`index`](Self::index).
+    /// All reasons, in the order of `index`.
     pub const ALL: [Self; 8] = [
         Self::LinkType,
         Self::NotIp,

@@ -121,7 +121,7 @@ impl Exchange {
         length
     }
 
-    /// Ends the day: [`CLOSING_MESSAGES`] more messages follow.
+    /// Ends the day: `CLOSING_MESSAGES` more messages follow.
     pub fn end_day(&mut self) {
         if !matches!(self.phase, Phase::Closing(_) | Phase::Over) {
             self.phase = Phase::Closing(0);
