@@ -7,10 +7,10 @@
 use tapeline_client::{Consumer, Endpoint, Event, Login};
 use tapeline_omm::fid;
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [server, service, items @ ..] = arguments.as_slice() else {
-        return Err("expected SERVER SERVICE ITEM…".into());
+        anyhow::bail!("expected SERVER SERVICE ITEM…");
     };
     let endpoint = match server.strip_suffix("/json") {
         Some(server) => Endpoint::json(server),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tapeline_client::{Provider, Request};
 use tapeline_omm::{Real, fid};
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() -> anyhow::Result<()> {
     let address = std::env::args().nth(1).unwrap_or("127.0.0.1:14002".to_owned());
     let mut provider = Provider::listen(address.parse()?, "DIRECT_FEED")?;
     println!("listening at {}", provider.address());

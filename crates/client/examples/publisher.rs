@@ -5,10 +5,10 @@ use std::time::Duration;
 use tapeline_client::{Login, Publisher};
 use tapeline_omm::{Real, fid};
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [hub, service, item] = arguments.as_slice() else {
-        return Err("expected HUB SERVICE ITEM".into());
+        anyhow::bail!("expected HUB SERVICE ITEM");
     };
     let mut publisher = Publisher::connect(hub, &Login::user("me"), 1, service)?;
     for bid in 3991.. {

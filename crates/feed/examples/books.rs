@@ -4,14 +4,16 @@
 
 use std::fs::File;
 
+use anyhow::{Context, bail};
 use tapeline_feed::book::{Books, Quote, Settings};
 use tapeline_feed::capture::{self, Recording};
 use tapeline_feed::itch;
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let path = std::env::args().nth(1).ok_or("expected a file of ITCH messages")?;
-    let Recording::Messages(mut file) = capture::open(File::open(path)?)? else {
-        return Err("this file has packets or records, not bare ITCH messages".into());
+fn main() -> anyhow::Result<()> {
+    let path = std::env::args().nth(1).context("expected a file of ITCH messages")?;
+    let Recording::Messages(mut file) = capture::open(File::open(&path).with_context(|| path.clone())?)?
+    else {
+        bail!("this file has packets or records, not bare ITCH messages");
     };
     let mut books = Books::new(Settings::default());
     while let Some(message) = file.next()? {

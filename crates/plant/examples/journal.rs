@@ -2,14 +2,15 @@
 
 #![allow(clippy::print_stdout, reason = "a program")]
 
+use anyhow::{Context, bail};
 use tapeline_journal::{Directory, From, Next, Reader};
 use tapeline_plant::tick::Tick;
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [folder, from] = arguments.as_slice() else { return Err("expected FOLDER SEQUENCE".into()) };
+    let [folder, from] = arguments.as_slice() else { bail!("expected FOLDER SEQUENCE") };
     let mut reader = Reader::open(Directory::open(folder.as_ref())?)?;
-    reader.seek(From::Seq(from.parse()?))?;
+    reader.seek(From::Seq(from.parse().context("a sequence is a number")?))?;
     loop {
         match reader.next()? {
             Next::Record(record) => {
