@@ -28,6 +28,13 @@ pub(super) struct Connection {
     input: Input,
     /// Bytes of the input that the last event lay in.
     looked_at: usize,
+    /// The last message, and whether it is to be an event once more.
+    message: Option<Found>,
+    again: Again,
+    /// While the peer takes nothing, nothing is taken from it.
+    pauses: bool,
+    /// What the peer had taken when that was last looked at.
+    taken: u64,
     /// Reads that are left of its turn.
     reads: u32,
     /// Events that are left of its turn.
@@ -38,6 +45,15 @@ pub(super) struct Connection {
     broken: Option<Reason>,
     /// Why it is over.
     reason: Option<Reason>,
+}
+
+/// Whether the last message is to be an event once more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Again {
+    No,
+    /// When others have had their turn.
+    Later,
+    Now,
 }
 
 /// How far a connection got.
@@ -71,6 +87,10 @@ impl Connection {
             session,
             input,
             looked_at: 0,
+            message: None,
+            again: Again::No,
+            pauses: settings.pause_when_full,
+            taken: 0,
             reads: READS,
             events: EVENTS,
             inflated: INFLATED,
@@ -82,9 +102,22 @@ impl Connection {
     /// Goes on to the next event.
     #[inline]
     pub(super) fn advance(&mut self, now: Nanos) -> Progress {
-        self.input.consume(std::mem::take(&mut self.looked_at));
         if self.reason.is_some() {
             return Progress::Over;
+        }
+        if self.is_paused() {
+            return self.look_at_output();
+        }
+        match self.again {
+            Again::No => self.input.consume(std::mem::take(&mut self.looked_at)),
+            Again::Later => {
+                self.again = Again::Now;
+                return self.give_way();
+            }
+            Again::Now => {
+                self.again = Again::No;
+                return self.message.map_or(Progress::Yield, Progress::Event);
+            }
         }
         loop {
             if self.events == 0 || self.session.inflated() >= self.inflated {
@@ -97,6 +130,7 @@ impl Connection {
                 }
                 Ok((consumed, Some(found))) => {
                     self.looked_at = consumed;
+                    self.message = Some(found);
                     self.events -= 1;
                     return Progress::Event(found);
                 }
@@ -131,6 +165,22 @@ impl Connection {
         }
         self.begin_turn();
         self.session.let_go();
+        self.look_at_output()
+    }
+
+    /// The peer does not take its output, and nothing is taken from it until it does.
+    #[inline]
+    fn is_paused(&mut self) -> bool {
+        self.pauses && self.broken.is_none() && self.session.output().is_full()
+    }
+
+    /// The last message is an event once more, after others had their turn.
+    pub(super) fn repeat(&mut self) {
+        self.again = Again::Later;
+    }
+
+    /// Sends what waits, and says where there is room.
+    fn look_at_output(&mut self) -> Progress {
         // Room to write may be what it was woken for; and a handshake has its answer waiting.
         if self.unsent() > 0 || self.transport.wants_flush() {
             self.flush();
@@ -174,6 +224,11 @@ impl Connection {
     pub(super) fn turn(&mut self, now: Nanos) {
         if self.reason.is_some() {
             return;
+        }
+        let taken = self.session.output().taken();
+        if std::mem::replace(&mut self.taken, taken) != taken && self.is_paused() {
+            // What it says is not read; that it takes something says as much.
+            self.session.heard(now);
         }
         match self.session.turn(now) {
             Ok(()) => {}

@@ -60,6 +60,8 @@ pub struct Output {
     /// The socket had no room when it was tried last, in this turn of the reactor.
     is_stuck: bool,
     frames: u64,
+    /// Bytes that the socket has taken.
+    taken: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -117,6 +119,7 @@ impl Output {
             was_full: false,
             is_stuck: false,
             frames: 0,
+            taken: 0,
         }
     }
 
@@ -338,6 +341,16 @@ impl Output {
         self.framing = None;
     }
 
+    /// Whether a message found no space, and there is none again.
+    pub(super) const fn is_full(&self) -> bool {
+        self.was_full
+    }
+
+    /// Bytes that the socket has taken so far.
+    pub(super) const fn taken(&self) -> u64 {
+        self.taken
+    }
+
     /// Whether there is room again, after there was none: half of it, and in one piece as much as any frame takes. Once each
     /// time. Who tries again then gets something out: else one that cannot would be told again at once, and so without end.
     pub(super) fn has_room_again(&mut self) -> bool {
@@ -450,6 +463,7 @@ impl Output {
     /// So many bytes of that are out.
     pub(super) fn consume(&mut self, count: usize) {
         self.claimed = 0;
+        self.taken += count as u64;
         if count < self.waiting.len() {
             self.tear(count);
         } else {

@@ -306,6 +306,14 @@ impl Reactor {
         Some((id, event, sender))
     }
 
+    /// Delivers the last message of a connection once more, as an event, after the other connections had their turn: for a
+    /// message that is too much work for one turn. Call it while that message is the last event.
+    pub fn repeat(&mut self, id: ConnectionId) {
+        if let Some(connection) = self.connection(id) {
+            connection.repeat();
+        }
+    }
+
     /// Returns the [`Sender`] of a connection; `None` if the connection is closed.
     #[inline]
     pub fn sender(&mut self, id: ConnectionId) -> Option<Sender<'_>> {

@@ -81,10 +81,7 @@ impl Receiver {
         Self {
             id_bytes: version.id_bytes(),
             inflater: Inflater::new(compression),
-            assemblies: Assemblies::new(
-                settings.max_message_bytes as usize,
-                settings.max_open_messages as usize,
-            ),
+            assemblies: Assemblies::new(settings.longest_received(), settings.max_open_messages as usize),
             begun: Begun::Nothing,
             half: None,
             position,

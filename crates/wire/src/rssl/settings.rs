@@ -109,6 +109,13 @@ pub struct Settings {
     /// Maximum length of a message that this side sends or receives, in bytes; also the maximum bytes received of
     /// incomplete messages. Default 16 MiB.
     pub max_message_bytes: u32,
+    /// Maximum length of a received message, in bytes, if it is less than `max_message_bytes`: the length of a message is
+    /// also the work that a peer can cause at once. Default none.
+    pub max_received_bytes: Option<u32>,
+    /// Server: while a client does not take its output, so that a message found no space ([`Sent::Full`](super::Sent::Full)),
+    /// its input stays in the socket until half of the space is free. Do not use it on both ends of a connection: each
+    /// would wait for the other. Default off.
+    pub pause_when_full: bool,
     /// Maximum number of messages that a peer may have begun in fragments and not completed. Default 64.
     pub max_open_messages: u32,
     /// Client: request a key exchange, as EMA's clients do. The key is never used for encryption. Default off.
@@ -163,6 +170,8 @@ impl Default for Settings {
             connection_min_ping_timeout: 20,
             initialization_timeout_ms: 10_000,
             max_message_bytes: 16 << 20,
+            max_received_bytes: None,
+            pause_when_full: false,
             max_open_messages: 64,
             key_exchange: false,
             connection_type: ConnectionType::Socket,
@@ -212,6 +221,11 @@ impl Settings {
         truncate(&mut self.host_name, 64);
         truncate(&mut self.ip_address, 64);
         self
+    }
+
+    /// The longest message that is received.
+    pub(super) fn longest_received(&self) -> usize {
+        self.max_received_bytes.unwrap_or(u32::MAX).min(self.max_message_bytes) as usize
     }
 
     /// Bytes that can be received and not taken.

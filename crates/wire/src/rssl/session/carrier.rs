@@ -88,12 +88,13 @@ impl Session {
             self.output.head(websocket::response(opening, deflate).as_bytes());
         }
         self.output.wrap(Envelope::new(is_client));
-        let limit = if json { settings.max_message_bytes as usize } else { LONGEST_FRAME };
+        let limit = if json { settings.longest_received() } else { LONGEST_FRAME };
         let unwrap = Unwrap::new(!is_client, json, limit, deflate);
         let position = opening.length as u64;
         self.carrier =
             Carrier::WebSocket(Box::new(Wrapped { unwrap, json, left: 0, joined_at: None, position }));
         let mut agreed = Negotiated {
+            max_received_bytes: settings.longest_received(),
             version: None,
             websocket: Some(opening.protocol),
             compression: if deflate { Compression::Zlib } else { Compression::None },

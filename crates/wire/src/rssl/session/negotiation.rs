@@ -18,6 +18,8 @@ pub struct Negotiated {
     pub compression: Compression,
     /// The largest payload of a frame, in bytes.
     pub max_fragment_size: u16,
+    /// The longest message that this side takes, in bytes.
+    pub max_received_bytes: usize,
     /// The ping time-out in seconds: a side that receives nothing for this time closes the connection.
     pub ping_timeout: u8,
     /// The version of RWF that the client stated: major, minor.
@@ -152,6 +154,7 @@ impl Session {
         self.output.handshake(&ack);
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         self.negotiated = Some(Negotiated {
+            max_received_bytes: self.settings.longest_received(),
             version: Some(request.version),
             websocket: self.negotiated.as_ref().and_then(|agreed| agreed.websocket),
             compression,
@@ -193,6 +196,7 @@ impl Session {
             self.output.handshake(&message);
         }
         self.negotiated = Some(Negotiated {
+            max_received_bytes: self.settings.longest_received(),
             version: Some(version),
             websocket: self.negotiated.as_ref().and_then(|agreed| agreed.websocket),
             compression,
