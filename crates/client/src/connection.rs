@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use tapeline_omm::Dictionary;
 use tapeline_omm::domain::Directory;
+use tapeline_omm::json::PackedPlace;
 use tapeline_omm::role::Outbox;
 use tapeline_wire::rssl::{self, Negotiated, Sender};
 
@@ -64,6 +65,8 @@ pub struct RoleConnection {
     /// The length of the message that the connection had no capacity for, where there is one. In JSON its text waits, in the converter.
     waiting: Option<usize>,
     json: Option<Box<Json>>,
+    /// The place in the last text at which [`RoleConnection::receive_some`] stopped.
+    place: Option<PackedPlace>,
     /// The most messages in a frame, and those in the frame that is being filled.
     pack: u32,
     packed: u32,
@@ -86,7 +89,10 @@ impl RoleConnection {
         dictionary: &Arc<Dictionary>,
         settings: JsonSettings,
     ) -> Self {
-        let new = || Box::new(Json::new(side, agreed.ping_timeout, dictionary, settings));
+        let new = || {
+            let (ping_timeout, longest) = (agreed.ping_timeout, agreed.max_received_bytes);
+            Box::new(Json::new(side, ping_timeout, longest, dictionary, settings))
+        };
         let json = agreed.is_json().then(new);
         Self { json, ..Self::default() }
     }
@@ -173,12 +179,28 @@ impl RoleConnection {
         &mut self,
         received: &[u8],
         sender: &mut Sender<'_>,
-        mut each: impl FnMut(&[u8], &mut RoleOutbox<'_, '_>) -> Result<(), E>,
+        each: impl FnMut(&[u8], &mut RoleOutbox<'_, '_>) -> Result<(), E>,
     ) -> Result<(), E> {
+        self.receive_some(received, sender, usize::MAX, each).map(|_| ())
+    }
+
+    /// Receives as [`receive`](Self::receive) does, but stops when the messages of a JSON text have come to `bytes` bytes. Returns `false` if
+    /// there are more: pass the same text again, before any other ([`Reactor::repeat`](rssl::Reactor::repeat)).
+    ///
+    /// # Errors
+    /// The first error of `each`; the rest of the text is skipped.
+    pub fn receive_some<E>(
+        &mut self,
+        received: &[u8],
+        sender: &mut Sender<'_>,
+        bytes: usize,
+        mut each: impl FnMut(&[u8], &mut RoleOutbox<'_, '_>) -> Result<(), E>,
+    ) -> Result<bool, E> {
         let Some(meaning) = self.json.as_ref().map(|json| json.meaning()) else {
-            return each(received, &mut self.outbox(sender));
+            return each(received, &mut self.outbox(sender)).map(|()| true);
         };
-        meaning.read(received, MOST_MALFORMED, |step| match step {
+        let place = self.place.take();
+        self.place = meaning.read(received, place, bytes, |step| match step {
             json::Step::Form { numbers_services } => {
                 self.number_services(numbers_services);
                 Ok(())
@@ -203,7 +225,8 @@ impl RoleConnection {
                 let _ = sender.send(text);
                 Ok(())
             }
-        })
+        })?;
+        Ok(self.place.is_none())
     }
 }
 

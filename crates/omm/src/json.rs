@@ -58,7 +58,7 @@ use crate::Dictionary;
 
 pub use fault::{Fault, Problem, WriteError};
 pub use pack::Pack;
-pub use scan::{Incoming, Kind, Packed};
+pub use scan::{Incoming, Kind, Packed, PackedPlace};
 
 /// Ids and names of services: whoever has the directory knows them.
 pub trait Services: std::fmt::Debug {

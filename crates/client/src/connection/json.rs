@@ -5,13 +5,13 @@ use std::sync::Arc;
 use tapeline_omm::Dictionary;
 use tapeline_omm::domain::Directory;
 pub use tapeline_omm::json::Settings;
-use tapeline_omm::json::{Converter, Kind, Pack, Packed, Services};
+use tapeline_omm::json::{Converter, Kind, Pack, Packed, PackedPlace, Services};
 use tapeline_omm::rwf::{
     DataType, Domain, ElementListEncoder, Header, MessageClass, MessageView, RefreshHeader,
 };
 
 use super::texts::SharedTexts;
-use super::{KEPT_CAPACITY, LONGEST, Side};
+use super::{KEPT_CAPACITY, MOST_MALFORMED, Side};
 
 /// Bytes of RWF that [`Json::with_limits`] adds to a message at most.
 const LIMITS: usize = 64;
@@ -22,6 +22,8 @@ pub(super) struct Json {
     meaning: Meaning,
     /// Seconds of silence after which the connection is closed.
     ping_timeout: u8,
+    /// The longest text that the peer may send.
+    max_received_bytes: usize,
     /// The text that is sent next.
     text: Vec<u8>,
     /// What other connections have made.
@@ -95,6 +97,7 @@ impl Json {
     pub(super) fn new(
         side: Side,
         ping_timeout: u8,
+        max_received_bytes: usize,
         dictionary: &Arc<Dictionary>,
         settings: Settings,
     ) -> Self {
@@ -105,7 +108,7 @@ impl Json {
             numbers_services: false,
             settings,
         };
-        Self { meaning, ping_timeout, text: Vec::new(), texts: None }
+        Self { meaning, ping_timeout, max_received_bytes, text: Vec::new(), texts: None }
     }
 
     /// Services are written as numbers from now on, or as names.
@@ -180,7 +183,7 @@ impl Json {
         let mut bytes = vec![0; message.header_len() + LIMITS];
         let written = header.encode_with(&mut bytes, |room| {
             let mut list = ElementListEncoder::new(room)?;
-            list.uint("MaxMsgSize", LONGEST as u64)?;
+            list.uint("MaxMsgSize", self.max_received_bytes as u64)?;
             list.uint("PingTimeout", self.ping_timeout.into())?;
             Ok(list.finish())
         });
@@ -210,17 +213,20 @@ impl Meaning {
         Converter { dictionary: &self.dictionary, services, settings }
     }
 
-    /// Takes a text apart. What cannot be read is answered by a server, and passed over by both; after `most` of that
-    /// nothing more is looked at.
+    /// Takes a text apart, from its beginning or a place in it, until its messages have come to so many bytes: the place of the next one. What cannot be
+    /// read is answered by a server, and passed over by both; after [`MOST_MALFORMED`] of that nothing more is looked at.
     pub(super) fn read<E>(
         &self,
         received: &[u8],
-        mut most: u64,
+        from: Option<PackedPlace>,
+        mut bytes: usize,
         mut each: impl FnMut(Step<'_>) -> Result<(), E>,
-    ) -> Result<(), E> {
+    ) -> Result<Option<PackedPlace>, E> {
+        let mut most = MOST_MALFORMED;
         let mut answer = Vec::new();
         let text = String::from_utf8_lossy(received);
-        let messages = match Packed::parse(&text) {
+        let parsed = from.map_or_else(|| Packed::parse(&text), |place| Ok(Packed::resume(&text, &place)));
+        let mut messages = match parsed {
             Ok(messages) => messages,
             Err(fault) => {
                 each(Step::Unreadable(fault.to_string()))?;
@@ -230,15 +236,18 @@ impl Meaning {
                     pack.finish();
                     each(Step::Answer(&answer))?;
                 }
-                return Ok(());
+                return Ok(None);
             }
         };
         let converter = self.converter(&*self.services);
         let mut room = Vec::new();
         let mut form = self.numbers_services;
-        for incoming in messages {
+        while bytes > 0
+            && let Some(incoming) = messages.next()
+        {
+            bytes = bytes.saturating_sub(incoming.text().len());
             if most == 0 {
-                break;
+                return Ok(None);
             }
             answer.clear();
             let mut pack = Pack::new(&mut answer);
@@ -273,7 +282,7 @@ impl Meaning {
                 each(Step::Answer(&answer))?;
             }
         }
-        Ok(())
+        Ok(messages.place())
     }
 }
 

@@ -50,6 +50,52 @@ impl<'t> Packed<'t> {
     }
 }
 
+/// A place in a text, between two of its messages; see [`Packed::place`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PackedPlace {
+    items: (usize, usize),
+    single: Option<(usize, usize)>,
+    repeated: Option<((usize, usize), (usize, usize), usize)>,
+    left: usize,
+}
+
+impl<'t> Packed<'t> {
+    /// Returns the place in the text from which [`resume`](Self::resume) continues; `None` at the end of the text.
+    #[must_use]
+    pub fn place(&self) -> Option<PackedPlace> {
+        let repeated = self.repeated.as_ref().is_some_and(|(_, ids, _)| ids.clone().next().is_some());
+        if !repeated && self.single.is_none() && self.items.clone().next().is_none() {
+            return None;
+        }
+        let span = |text: &str, offset: usize| (offset, offset + text.len());
+        let of_items = |items: &Items<'t>| span(items.rest.text, items.rest.offset);
+        let of_raw = |raw: &Raw<'t>| span(raw.text, raw.offset);
+        Some(PackedPlace {
+            items: of_items(&self.items),
+            single: self.single.as_ref().map(of_raw),
+            repeated: self.repeated.as_ref().map(|(raw, ids, passed)| (of_raw(raw), of_items(ids), *passed)),
+            left: self.left,
+        })
+    }
+
+    /// Continues at a place of the same text, which is not checked again.
+    #[must_use]
+    pub fn resume(text: &'t str, place: &PackedPlace) -> Self {
+        let raw =
+            |(from, to): (usize, usize)| Raw { text: text.get(from..to).unwrap_or_default(), offset: from };
+        let items = |span| {
+            let Raw { text, offset } = raw(span);
+            Items { rest: Rest { text, offset } }
+        };
+        Self {
+            items: items(place.items),
+            single: place.single.map(raw),
+            repeated: place.repeated.map(|(whole, ids, passed)| (raw(whole), items(ids), passed)),
+            left: place.left,
+        }
+    }
+}
+
 impl<'t> Iterator for Packed<'t> {
     type Item = Incoming<'t>;
 

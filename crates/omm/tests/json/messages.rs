@@ -258,3 +258,32 @@ fn pings_pongs_and_errors_are_for_the_caller() {
     assert_eq!(kinds, [Kind::Ping, Kind::Pong, Kind::Error, Kind::Message]);
     assert_eq!((messages[2].id(), messages[2].error_text().as_deref()), (3, Some("bad")));
 }
+
+#[test]
+fn a_text_is_read_from_any_of_its_places() {
+    for text in [
+        r#"{"ID":5,"Type":"Close"}"#,
+        "[]",
+        r#"[{"Type":"Ping"}]"#,
+        r#"[{"ID":2,"Key":{"Name":"A"}}, {"ID":[3,4,5],"Key":{"Name":["B","C","D"]}} ,{"Type":"Ping"},{"ID":[6,7],"Type":"Close"}]"#,
+        r#"{"ID":[3,4,5],"Key":{"Name":["B","C","D"]}}"#,
+        r#" [ {"ID":[8,9]} ] "#,
+    ] {
+        let described = |packed: &mut Packed<'_>| {
+            packed.next().map(|incoming| (incoming.text().to_owned(), incoming.id(), incoming.kind()))
+        };
+        let mut whole = Packed::parse(text).unwrap();
+        let mut places = 0;
+        while let Some(place) = whole.place() {
+            let mut resumed = Packed::resume(text, &place);
+            assert_eq!(resumed.place(), Some(place), "{text}");
+            let rest: Vec<_> = std::iter::from_fn(|| described(&mut resumed)).collect();
+            let mut further = whole.clone();
+            assert_eq!(rest, std::iter::from_fn(|| described(&mut further)).collect::<Vec<_>>(), "{text}");
+            assert!(described(&mut whole).is_some(), "{text}");
+            places += 1;
+        }
+        assert_eq!(described(&mut whole), None, "{text}");
+        assert_eq!(places, Packed::parse(text).unwrap().count(), "{text}");
+    }
+}

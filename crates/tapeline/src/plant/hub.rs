@@ -361,7 +361,7 @@ impl Program {
                 peer_log::say_left_out(now);
                 is_alive = self.place.subscriber.publisher_alive()?;
             }
-            if taken == 0 && !is_busy && !self.spin {
+            if taken == 0 && !is_busy && !self.hub.is_owed_more() && !self.spin {
                 let is_answered =
                     self.sources.is_some() || self.authenticator.is_busy() || self.late.is_some();
                 let sleep = if is_answered { SHORT_SLEEP } else { LONGEST_SLEEP };

@@ -73,6 +73,8 @@ impl HubConfig {
 const USUAL_PORT: u16 = 14_002;
 /// A provider says much to many: as many buffers, and as patient, as EMA's.
 const OUTPUT_BUFFERS: u32 = 200;
+/// The longest message of a client: a batch of 65,535 items, the most that RWF has, or 15,000 requests in JSON.
+const LONGEST_RECEIVED: u32 = 1 << 20;
 const PING_TIMEOUT_S: u8 = 60;
 /// All images together, and all messages of which a part has arrived, where nothing is said of it.
 const CACHE_BYTES: usize = 1 << 30;
@@ -200,6 +202,8 @@ impl Source<'_> {
             address: SocketAddr::new(bind, raw.port.unwrap_or(USUAL_PORT)),
             transport: Arc::new(rssl::Settings {
                 guaranteed_output_buffers: OUTPUT_BUFFERS,
+                max_received_bytes: Some(LONGEST_RECEIVED),
+                pause_when_full: true,
                 high_water_mark: HIGH_WATER_MARK,
                 connection_ping_timeout: self.or(self.ping_timeout(&raw), PING_TIMEOUT_S),
                 tls: self.or(self.certificate(raw.cert.as_ref(), raw.key.as_ref()), None),
