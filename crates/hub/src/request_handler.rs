@@ -266,15 +266,19 @@ impl RequestHandler<'_> {
         }
     }
 
-    /// Sends what streams are owed, as long as there is room. Nothing else may wait for room then. Whether the rest waits until an
-    /// image in parts may be made.
+    /// Sends what streams are owed, as long as there is room, and at most `most` replies. Nothing else may wait for room then. Whether the
+    /// rest waits until an image in parts may be made.
     pub(crate) fn go_on(
         &mut self,
         provider: &mut Provider,
         out: &mut dyn Outbox,
         backlog: &mut Backlog,
+        mut most: usize,
     ) -> bool {
-        while let Some((stream, owed)) = self.session_state.first_owed() {
+        while most > 0
+            && let Some((stream, owed)) = self.session_state.first_owed()
+        {
+            most -= 1;
             let refusal =
                 if matches!(owed, PendingReply::Image) { self.denied_by_code(stream) } else { None };
             if let Some(refusal) = refusal {

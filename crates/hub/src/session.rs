@@ -39,6 +39,8 @@ pub(crate) struct SessionState {
     owed: VecDeque<(StreamHandle, PendingReply)>,
     /// There was no room when something was sent last: nothing is tried before there is news.
     pub(crate) is_full: bool,
+    /// It is among those that are owed replies for which there is room.
+    pub(crate) is_owed_more: bool,
     /// Since when it has taken nothing.
     pub(crate) stuck: Option<Nanos>,
     pub(crate) user: String,

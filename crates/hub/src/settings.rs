@@ -161,7 +161,7 @@ pub struct Settings {
     pub max_streams: usize,
     /// Maximum number of sessions without a login. Default 500. Beyond it the oldest one is ended, once it is a second old.
     pub max_strangers: usize,
-    /// Maximum number of streams on which one session may have the same item open. Default 100; further requests are refused. The limit exists
+    /// Maximum number of streams on which one session may have the same item open. Default 16; further requests are refused. The limit exists
     /// because each tick costs a look at every stream of its item, even for a session that reads nothing.
     pub max_streams_of_item: usize,
     /// Maximum bytes of all images. Default 1 GiB; an item whose image does not fit is suspect.
@@ -223,7 +223,7 @@ impl Default for Settings {
             max_items: 100_000,
             max_streams: 1_000_000,
             max_strangers: 500,
-            max_streams_of_item: 100,
+            max_streams_of_item: 16,
             cache_bytes: 1 << 30,
             image_bytes: 8 << 20,
             waiting_bytes: 64 << 20,

@@ -130,7 +130,8 @@ fn an_answer_that_an_image_has_overtaken_says_nothing() {
 fn that_there_is_no_image_is_not_said_behind_the_image() {
     let service = Service { is_cached: false, ..Service::new("IDN", ASKED) };
     let slow = SlowPolicy::Cut { bytes: 1 << 20, messages: 1_000 };
-    let mut exchange = Exchange::new(Settings { services: vec![service], slow, ..Settings::default() });
+    let settings = Settings { services: vec![service], slow, max_streams_of_item: 75, ..Settings::default() };
+    let mut exchange = Exchange::new(settings);
     exchange.up(ASKED, true);
     let mut client = exchange.client(4_096);
     for stream in 5..80 {

@@ -50,6 +50,38 @@ fn a_client_gets_the_image_at_n_and_then_n_plus_1() {
 }
 
 #[test]
+fn a_hundred_requests_at_once_are_answered_over_many_turns() {
+    let mut exchange = Exchange::new(Settings::default());
+    let names: Vec<String> = (0..100).map(|at| format!("I{at}")).collect();
+    names.iter().for_each(|name| exchange.refresh(name, &quote(1, 100)));
+    let [mut greedy, mut other] = [(); 2].map(|()| exchange.client(ROOM));
+    let stream = other.stream();
+    exchange.say(&other, &item(stream, "I7"));
+    exchange.read_all(&mut other);
+    exchange.read_all(&mut greedy);
+    let items: Vec<&[u8]> = names.iter().map(|name| name.as_bytes()).collect();
+    let payload = RequestPayload { items: Some(List::Given(&items)), ..RequestPayload::default() };
+    let ask = batch(10, Key { service_id: Some(1), ..Key::default() }, &payload);
+    exchange.say(&greedy, &ask);
+    // The batch's own status, and few images; the next update is not behind the others.
+    assert!((1..=3).contains(&exchange.read(&mut greedy, usize::MAX)));
+    exchange.update("I7", &bid(2));
+    assert_eq!(exchange.read(&mut other, usize::MAX), 1);
+    let (mut turns, mut read) = (0, 0);
+    while exchange.hub.is_owed_more() {
+        exchange.pass(0);
+        let more = exchange.read(&mut greedy, usize::MAX);
+        assert!(more <= 8, "{more} in one turn");
+        (turns, read) = (turns + 1, read + more);
+    }
+    assert!((97..=99).contains(&read) && turns >= 12, "{read} in {turns} turns");
+    assert_eq!(
+        greedy.received.iter().filter(|received| received.class == MessageClass::REFRESH).count(),
+        100 + 2
+    );
+}
+
+#[test]
 fn each_stream_gets_the_plants_own_bytes_under_its_id() {
     let mut exchange = Exchange::new(Settings::default());
     exchange.refresh("AAPL", &quote(1, 100));
