@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::fmt;
 use std::process::ExitCode;
+use std::sync::OnceLock;
 
 /// Exit status for a command line that cannot be understood, as clap has it.
 pub const UNKNOWN_ARGUMENTS: u8 = 2;
@@ -50,6 +51,15 @@ impl fmt::Display for Hinted {
 
 impl Error for Hinted {}
 
+/// Finds the advice in an error of another crate.
+type Adviser = fn(&(dyn Error + 'static)) -> Option<String>;
+static ADVISER: OnceLock<Adviser> = OnceLock::new();
+
+/// Errors of a crate above this one have advice too: `adviser` finds it. Called once, when the program begins.
+pub fn set_adviser(adviser: Adviser) {
+    let _ = ADVISER.set(adviser);
+}
+
 /// Prints the chain of causes on standard error, then every hint in it, and gives exit status 1; or 2, as clap does, for a
 /// command line that could not be understood. `spelled` gives a text with its options as the user spells them.
 pub fn report(error: &anyhow::Error, spelled: &dyn Fn(&str) -> String) -> ExitCode {
@@ -79,7 +89,8 @@ pub fn text(error: &anyhow::Error) -> String {
 pub fn hints(error: &anyhow::Error) -> Vec<String> {
     let of_cause = |cause: &(dyn Error + 'static)| {
         let hinted = cause.downcast_ref::<Hinted>().map(|hinted| hinted.hint().to_owned());
-        hinted.or_else(|| cause.downcast_ref::<tapeline_client::Error>()?.hint())
+        let of_client = || cause.downcast_ref::<tapeline_client::Error>()?.hint();
+        hinted.or_else(of_client).or_else(|| ADVISER.get().and_then(|adviser| adviser(cause)))
     };
     // A context is found through `anyhow` only, a cause through the chain only.
     let context = error.downcast_ref::<Hinted>().map(|hinted| hinted.hint().to_owned());

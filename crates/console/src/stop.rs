@@ -31,6 +31,11 @@ impl Stop {
         Ok(Self(flag))
     }
 
+    /// The flag that signals set, for a library.
+    pub fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.0)
+    }
+
     /// Whether it is time to end.
     pub fn requested(&self) -> bool {
         // Relaxed: nothing is published by this flag but itself.

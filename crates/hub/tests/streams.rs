@@ -59,7 +59,7 @@ fn a_hundred_requests_at_once_are_answered_over_many_turns() {
     exchange.say(&other, &item(stream, "I7"));
     exchange.read_all(&mut other);
     exchange.read_all(&mut greedy);
-    let items: Vec<&[u8]> = names.iter().map(|name| name.as_bytes()).collect();
+    let items: Vec<&[u8]> = names.iter().map(String::as_bytes).collect();
     let payload = RequestPayload { items: Some(List::Given(&items)), ..RequestPayload::default() };
     let ask = batch(10, Key { service_id: Some(1), ..Key::default() }, &payload);
     exchange.say(&greedy, &ask);

@@ -8,15 +8,14 @@
 mod cli;
 mod demo;
 mod doctor;
+mod events;
 mod feed;
 mod journal;
 mod kdb;
 mod omm;
 mod password;
-mod peer_log;
 mod plant;
 mod ring;
-mod soup;
 mod stat;
 mod tick;
 mod trading_day;
@@ -29,6 +28,7 @@ use tapeline_console::{failure, part};
 
 fn main() -> ExitCode {
     part::end_with_parent();
+    failure::set_adviser(|error| Some(error.downcast_ref::<tapeline_node::Error>()?.hint()?.to_owned()));
     let arguments: Vec<_> = std::env::args_os().collect();
     let omm::Translated { arguments, spelling, notes } = match omm::translate(&arguments, Path::new("")) {
         Ok(translated) => translated,

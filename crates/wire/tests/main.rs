@@ -12,6 +12,7 @@ mod invariants;
 #[path = "../../feed/tests/mutations/mod.rs"]
 mod mutations;
 mod pool;
+mod rssl_pauses;
 mod rssl_reactor;
 mod rssl_session;
 mod rssl_tls;

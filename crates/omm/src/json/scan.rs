@@ -50,12 +50,15 @@ impl<'t> Packed<'t> {
     }
 }
 
+/// Where something begins in a text, and where it ends.
+type Span = (usize, usize);
+
 /// A place in a text, between two of its messages; see [`Packed::place`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PackedPlace {
-    items: (usize, usize),
-    single: Option<(usize, usize)>,
-    repeated: Option<((usize, usize), (usize, usize), usize)>,
+    items: Span,
+    single: Option<Span>,
+    repeated: Option<(Span, Span, usize)>,
     left: usize,
 }
 
@@ -81,8 +84,7 @@ impl<'t> Packed<'t> {
     /// Continues at a place of the same text, which is not checked again.
     #[must_use]
     pub fn resume(text: &'t str, place: &PackedPlace) -> Self {
-        let raw =
-            |(from, to): (usize, usize)| Raw { text: text.get(from..to).unwrap_or_default(), offset: from };
+        let raw = |(from, to): Span| Raw { text: text.get(from..to).unwrap_or_default(), offset: from };
         let items = |span| {
             let Raw { text, offset } = raw(span);
             Items { rest: Rest { text, offset } }

@@ -10,8 +10,8 @@ use serde_json::Value;
 use tapeline_console::part::Part;
 use tapeline_console::stop::Stop;
 use tapeline_measure::Recorder;
+use tapeline_node::hub::ClientReport;
 
-use crate::plant::hub::ClientReport;
 use crate::plant::measure::from_hex;
 
 /// What the clients have open: where there are hundreds of stocks, three of the busier ones, a fiftieth of all messages, so

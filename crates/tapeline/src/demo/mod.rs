@@ -22,13 +22,13 @@ use tapeline_console::part::Part;
 use tapeline_console::paths::{self, FilePath};
 use tapeline_console::stop::Stop;
 use tapeline_measure::{Clock, Jitter, Nanos, Spent, Trend, Verdict, cores};
+use tapeline_node::report::{PlantReport, Ready};
 use tapeline_perf::run_folder::{Run, RunFolder};
 
 use self::clients::{Client, Clients};
 use self::journal::{Expected, Journal, Kept, Replayed};
 use self::stage::{Hub, Stage};
 use crate::plant::measure::{Joined, Report};
-use crate::plant::report::{PlantReport, Ready};
 
 /// Show the whole path at work on this machine.
 #[derive(Debug, Args)]

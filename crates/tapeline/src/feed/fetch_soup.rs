@@ -16,11 +16,11 @@ use tapeline_console::paths::{self, FilePath};
 use tapeline_console::stop::Stop;
 use tapeline_feed::soupbintcp::{ClientEvent, Login, Password, Reject, Session, Username};
 use tapeline_measure::{Clock, figures};
+use tapeline_node::soup::{Broken, Link};
 
 use super::itch_report::ItchReport;
 use super::tally::Tally;
 use crate::password;
-use crate::soup::{Broken, Link};
 
 /// The options; the help is with the subcommand.
 #[derive(Debug, Args)]

@@ -17,6 +17,7 @@ use tapeline_feed::iex::tp;
 use tapeline_feed::line::{self, Arbiter, Line, MAX_LINES, Sink};
 use tapeline_feed::moldudp64::Session;
 use tapeline_measure::{Nanos, figures};
+use tapeline_node::ticks::{self, Next};
 use tapeline_omm::rwf::{Domain, MessageView};
 use tapeline_plant::session_begun;
 use tapeline_plant::tick::{Flags, Kind, Tick};
@@ -24,7 +25,6 @@ use tapeline_ring::{Name, Start, Subscriber};
 
 use super::dbn_report;
 use crate::plant::status_text;
-use crate::plant::ticks::{self, Next};
 
 /// What to serve.
 #[derive(Debug, Args)]
@@ -107,7 +107,7 @@ impl Past {
                     }
                 }
                 Next::Nothing => break,
-                Next::Lost(lost) => return Err(lost.of("this reader")),
+                Next::Lost(lost) => return Err(lost.of("this reader").into()),
                 Next::End => {
                     anstream::eprintln!("note: the plant ended; what it published is still served");
                     self.ring = None;

@@ -25,11 +25,11 @@ use tapeline_console::stop::Stop;
 use tapeline_journal::{Directory, Settings, Writer};
 use tapeline_kdb::{Order, Update};
 use tapeline_measure::figures::thousands;
+use tapeline_node::tick::log_file::LogFile;
 
 use self::mapping::{Mapping, TABLES_HINT};
 use self::ticks::Ticks;
 use super::hinted;
-use crate::kdb::log_file::LogFile;
 
 /// Between two looks whether the user wants to end, in messages.
 const LOOK_EVERY: u64 = 4_096;
@@ -79,7 +79,7 @@ impl Import {
         let order = if self.big_endian { Order::Big } else { Order::Little };
         let mut logs = Vec::new();
         for path in &self.logs {
-            logs.push((path, LogFile::open(path, order)?));
+            logs.push((path, LogFile::open(path, &paths::shown(path), order)?));
         }
         let into = paths::shown(&self.into).to_string();
         let journal = Directory::create(&self.into).and_then(|open| Writer::open(open, Settings::default()));

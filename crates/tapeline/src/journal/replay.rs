@@ -20,6 +20,7 @@ use tapeline_console::stop::Stop;
 use tapeline_journal::{Directory, From, Next, Reader, Record};
 use tapeline_measure::figures::thousands;
 use tapeline_measure::{Clock, Nanos};
+use tapeline_node::journal_follower::JournalFollower;
 use tapeline_plant::tick::Tick;
 use tapeline_ring::{Name, Options, Publisher, Refused, Start, Subscriber, Wait};
 
@@ -27,7 +28,7 @@ use self::feed::ToFeed;
 use self::service::Service;
 use super::hinted;
 use super::place::Place;
-use crate::plant::journal_follower::JournalFollower;
+use crate::events;
 
 /// Where nothing comes, for how long to wait for more.
 const NAP: Duration = Duration::from_millis(1);
@@ -325,7 +326,7 @@ impl Onto<'_> {
     fn live(&mut self, reader: &mut Reader<Directory>, ring: &Name) -> anyhow::Result<()> {
         self.speed = Speed(None);
         let mut live = Subscriber::join(ring, Start::Oldest).with_context(|| no_plant(ring))?;
-        let mut beside = JournalFollower::of(ring.clone(), "replay");
+        let mut beside = JournalFollower::of(ring.clone(), "replay", &events::printed());
         let (mut is_alive, mut is_known) = (true, false);
         while self.goes_on()? {
             let epoch = live.epoch();
@@ -352,7 +353,10 @@ impl Onto<'_> {
                 }
                 // What was lost is in the journal, or will be.
                 tapeline_ring::Poll::Evicted { .. } => match Subscriber::join(ring, Start::Oldest) {
-                    Ok(again) => (live, beside) = (again, JournalFollower::of(ring.clone(), "replay")),
+                    Ok(again) => {
+                        beside = JournalFollower::of(ring.clone(), "replay", &events::printed());
+                        live = again;
+                    }
                     // The ring has gone with its plant meanwhile.
                     Err(tapeline_ring::Error::NotFound { .. }) => {
                         self.go_behind(reader)?;

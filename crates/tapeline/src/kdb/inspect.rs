@@ -10,8 +10,8 @@ use tapeline_console::output::{self, Format, Progress};
 use tapeline_console::paths::{self, FilePath};
 use tapeline_console::stop::Stop;
 use tapeline_kdb::Order;
+use tapeline_node::tick::log_file::LogFile;
 
-use super::log_file::LogFile;
 use super::report::Report;
 use super::tally::Tally;
 
@@ -66,7 +66,7 @@ impl Inspect {
 
 /// Reads a log to its end, or until the user has had enough.
 fn read(path: &Path, order: Order, stop: &Stop) -> anyhow::Result<Report> {
-    let mut log = LogFile::open(path, order)?;
+    let mut log = LogFile::open(path, &paths::shown(&path), order)?;
     let mut tally = Tally::default();
     let mut progress = Progress::counting("reading", "messages", None);
     let tail = log.each(|offset, message| {

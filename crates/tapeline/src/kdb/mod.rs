@@ -3,12 +3,10 @@
 //! | file | owns |
 //! |---|---|
 //! | `inspect.rs` | what is in logs: options, reading them, verdict |
-//! | `log_file.rs` | a log's messages out of a file of any size, plain or gzip |
 //! | `tally.rs` | adding up updates by table |
 //! | `report.rs` | showing that, as tables and as JSON |
 
 mod inspect;
-pub(crate) mod log_file;
 mod report;
 mod tally;
 

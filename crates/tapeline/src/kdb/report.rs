@@ -4,8 +4,8 @@ use serde_json::{Value as Json, json};
 use tapeline_console::output::{self, table};
 use tapeline_kdb::{Atom, Fault, Order, Type, Value};
 use tapeline_measure::figures::thousands;
+use tapeline_node::tick::log_file::Tail;
 
-use super::log_file::Tail;
 use super::tally::{ColumnTally, Table, Tally};
 
 /// Characters of a cell that a table shows.
@@ -112,23 +112,22 @@ impl Report {
                 tail.fault_offset,
                 tail.fault,
             );
-            anstream::eprintln!("hint: {}", tail.hint(tally.messages));
+            anstream::eprintln!("hint: {}", hint(tail, tally.messages));
         }
     }
 }
 
-impl Tail {
-    fn hint(&self, messages: u64) -> String {
-        if let (0, Some(order)) = (messages, self.order) {
-            let how = if order == Order::Big { "with" } else { "without" };
-            return format!("its first message can be read {how} --big-endian");
-        }
-        let what = match self.fault {
-            Fault::Cut { .. } => "a torn tail, as a tickerplant leaves it that dies while it writes",
-            _ => "damage, behind which there may be more messages",
-        };
-        format!("{what}; `-11!({messages};file)` replays what is before it, {} bytes", self.offset)
+/// What to do about what is behind the last whole message.
+fn hint(tail: &Tail, messages: u64) -> String {
+    if let (0, Some(order)) = (messages, tail.order) {
+        let how = if order == Order::Big { "with" } else { "without" };
+        return format!("its first message can be read {how} --big-endian");
     }
+    let what = match tail.fault {
+        Fault::Cut { .. } => "a torn tail, as a tickerplant leaves it that dies while it writes",
+        _ => "damage, behind which there may be more messages",
+    };
+    format!("{what}; `-11!({messages};file)` replays what is before it, {} bytes", tail.offset)
 }
 
 impl Table {

@@ -14,14 +14,14 @@ use tapeline_console::paths;
 use tapeline_hub::access::LoginPolicy;
 use tapeline_journal::{Durability, OnFailure, Settings};
 use tapeline_measure::figures;
+use tapeline_node::access::AuditTo;
+use tapeline_node::config::{Config, Feed, Host, Receive, SourcesConfig};
+use tapeline_node::hub::HubConfig;
 use tapeline_plant::sources::{Policy, Posts, ProviderSettings, ServiceSettings, Sharing, Sourcing};
 use tapeline_tickerplant::Schema;
 use tapeline_wire::rssl::ConnectionType;
 
-use super::config::access::AuditTo;
-use super::config::hub::HubConfig;
-use super::config::sources::{Host, SourcesConfig};
-use super::config::{self, Config, Feed, Receive};
+use super::config;
 
 /// Read everything that a plant would, and say all that is wrong and what would run
 #[derive(Debug, Args)]
@@ -428,8 +428,8 @@ fn memory(config: &Config) -> Vec<Memory> {
         let bytes = (pool.slots as u64).saturating_mul(2_048).saturating_mul(config.feeds.len() as u64);
         parts.push(Memory { what: "receiving threads' pools", bytes });
     }
-    if let Some(keeper) = &config.keeper {
-        parts.push(Memory { what: "images for late hubs", bytes: keeper.bytes as u64 });
+    if let Some(images) = &config.images {
+        parts.push(Memory { what: "images for late hubs", bytes: images.bytes as u64 });
     }
     if let Some(sources) = &config.sources {
         let bytes = sources.standby_bound() as u64;

@@ -7,7 +7,6 @@ mod faults;
 pub(crate) mod hub;
 mod journal;
 mod kdb;
-mod memory;
 mod ports;
 pub(crate) mod recovery;
 mod source;
@@ -16,10 +15,9 @@ mod symbols;
 pub(crate) mod web;
 mod zeromq;
 
-use std::net::{Ipv4Addr, SocketAddrV4};
-use std::path::{Path, PathBuf};
+use std::net::SocketAddrV4;
+use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::Context;
 use jiff::civil::Date;
@@ -27,151 +25,27 @@ use serde::Deserialize;
 use tapeline_console::failure::Hinted;
 use tapeline_console::paths;
 use tapeline_feed::Protocol;
-use tapeline_feed::symbols::Symbols;
 use tapeline_hub::Posts;
-use tapeline_measure::{Clock, Nanos};
+use tapeline_measure::Clock;
+use tapeline_node::config::{Config, Feed, Line, Receive, Recording};
+use tapeline_node::config::{MAX_ITEMS, RECEIVE_BUFFER, REORDER_TIME, RING_BYTES, STALE_AFTER, STALL_LIMIT};
+use tapeline_node::image_server::ImageServerConfig;
 use tapeline_omm::Dictionary;
-use tapeline_plant::{ConsolidationSettings, MidnightBefore, PublishPolicy};
+use tapeline_plant::PublishPolicy;
 use tapeline_wire::pool;
 use tapeline_wire::udp::MAX_WAIT;
 use toml::Spanned;
 
 pub(crate) use self::source::Source;
-use crate::plant::image_server::ImageServerConfig;
-use crate::plant::journal::JournalConfig;
-use crate::plant::kdb::KdbConfig;
 use crate::tick::config::RawTickerplant;
 use crate::trading_day;
 
 /// A sample that `tapeline plant sample` prints, and that the tests check.
 pub(crate) const SAMPLE: &str = include_str!("sample.toml");
 
-/// A whole plant, checked.
-#[derive(Debug)]
-pub(crate) struct Config {
-    /// The service's name, as clients know it.
-    pub(crate) name: String,
-    /// The ring that ticks go to.
-    pub(crate) ring: tapeline_ring::Name,
-    /// The ring's data area, in bytes.
-    pub(crate) ring_bytes: usize,
-    /// Leave the ring's name in place at the end.
-    /// For how long a live subscriber may hold the full ring; zero = for ever.
-    pub(crate) stall_limit: Duration,
-    pub(crate) keep_ring: bool,
-    /// Whether the plant ends when its ring's name is removed; it goes on otherwise.
-    pub(crate) ends_without_name: bool,
-    /// Which ticks are published.
-    pub(crate) publish: PublishPolicy,
-    /// Poll without rest instead of sleeping in the kernel while nothing arrives.
-    pub(crate) spin: bool,
-    /// Who reads the sockets.
-    pub(crate) receive: Receive,
-    /// The core that the plant's thread is pinned to.
-    pub(crate) cpu: Option<usize>,
-    /// How many items there may be; beside feeds at most half of them are of providers' services, all together.
-    pub(crate) max_items: usize,
-    /// How many of them each source is sure to have.
-    pub(crate) reserved_items: usize,
-    /// Where messages come from.
-    pub(crate) feeds: Vec<Feed>,
-    /// Over which of them the best bid and offer is published.
-    pub(crate) nbbo: Option<ConsolidationSettings>,
-    /// The number of the service that its feeds are.
-    pub(crate) service_id: u16,
-    /// Whether images are kept for who comes late.
-    pub(crate) keeper: Option<ImageServerConfig>,
-    /// Where what is published is kept.
-    pub(crate) journal: Option<JournalConfig>,
-    /// The tickerplant that kdb+ clients have its ticks of.
-    pub(crate) kdb: Option<KdbConfig>,
-    /// The OMM providers that it has items of.
-    pub(crate) sources: Option<sources::SourcesConfig>,
-    /// Who serves clients on the network.
-    pub(crate) hub: Option<hub::HubConfig>,
-}
-
-/// Who reads a plant's sockets.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Receive {
-    /// The plant's own thread.
-    Inline,
-    /// A thread for each feed, with such a pool.
-    Thread(pool::Settings),
-}
-
-/// One feed: a numbered stream of messages that arrives on one or more lines.
-#[derive(Debug)]
-pub(crate) struct Feed {
-    /// The feed's name, in counters and complaints.
-    pub(crate) name: String,
-    /// What it speaks.
-    pub(crate) protocol: Protocol,
-    /// Midnight in New York of the trading day: the feed's stamps count from it.
-    pub(crate) midnight: Nanos,
-    /// How to tell when another day began, where the day is not given: each new session is a new day then.
-    pub(crate) midnight_before: Option<MidnightBefore>,
-    /// After how long without a word a line is stale, and the feed where it is all of them; zero for never.
-    pub(crate) stale_after: Duration,
-    /// Begin with message 1 and report what was missed before the plant came, or begin with the first that is seen.
-    pub(crate) from_one: bool,
-    /// Whether numbers that begin again within a session are a reset, or what comes is taken for copies.
-    pub(crate) restart: bool,
-    /// How many messages may wait for a missing one.
-    pub(crate) reorder_messages: usize,
-    /// How long they may wait.
-    pub(crate) reorder_time: Duration,
-    /// Socket buffer of each line, in bytes.
-    pub(crate) receive_buffer: usize,
-    /// The symbols that it is wanted for; all if none is said.
-    pub(crate) symbols: Option<Symbols>,
-    /// Publish its orders too.
-    pub(crate) market_by_order: bool,
-    /// Its venue's short name.
-    pub(crate) venue: String,
-    /// What stands behind a symbol in the name of its item.
-    pub(crate) suffix: String,
-    /// Who is asked for what is missing on every line.
-    pub(crate) recovery: Option<recovery::Recovery>,
-    /// The copies of the feed.
-    pub(crate) lines: Vec<Line>,
-    /// What takes the place of the lines.
-    pub(crate) file: Option<Recording>,
-}
-
-/// A file that a feed is read from, as though it came now.
-#[derive(Debug)]
-pub(crate) struct Recording {
-    /// Where it is.
-    pub(crate) path: PathBuf,
-    /// How many times as fast as it was recorded; `None` as fast as it goes.
-    pub(crate) speed: Option<f64>,
-}
-
-/// One copy of a feed.
-#[derive(Debug)]
-pub(crate) struct Line {
-    /// The line's name.
-    pub(crate) name: String,
-    /// Multicast group, or own address for unicast, and port.
-    pub(crate) address: SocketAddrV4,
-    /// The interface to join on, by address or name.
-    pub(crate) interface: String,
-    /// Take datagrams of this sender only.
-    pub(crate) source: Option<Ipv4Addr>,
-}
-
 /// The most feeds that one plant takes, and the most lines that one feed takes.
 const MAX_FEEDS: usize = 64;
 const MAX_LINES: usize = 8;
-/// Feeds send a heartbeat each second: three in a row are missing.
-const STALE_AFTER: Duration = Duration::from_secs(3);
-/// Socket buffer of each line, where nothing is said of it.
-const RECEIVE_BUFFER: usize = 4 << 20;
-/// The ring's data area, where nothing is said of it.
-const RING_BYTES: usize = 8 << 20;
-/// For how long a live subscriber may hold the full ring, where nothing is said of it.
-const STALL_LIMIT: Duration = Duration::from_secs(1);
 /// The most messages that may wait for a missing one: some 40 MB.
 const MAX_REORDER: usize = 1 << 20;
 
@@ -352,7 +226,7 @@ impl Source<'_> {
         let several = count > 1 && !plant.shared_items;
         let feeds = raw.feed.into_iter().filter_map(|feed| self.sound(self.feed(feed, publish, several)));
         let feeds: Vec<Feed> = feeds.collect();
-        let max_items = plant.max_items.as_ref().map_or(100_000, |items| *items.get_ref());
+        let max_items = plant.max_items.as_ref().map_or(MAX_ITEMS, |items| *items.get_ref());
         let mut nbbo = None;
         // What is said of all feeds together would be said of others than there are.
         if feeds.len() == count {
@@ -406,7 +280,7 @@ impl Source<'_> {
             (count + usize::from(has_kdb), services),
         );
         self.ports_apart(hub.as_ref(), sources.as_ref(), kdb.as_ref());
-        let keeper = plant.images.as_ref().and_then(|size| {
+        let images = plant.images.as_ref().and_then(|size| {
             let of_providers = sources.iter().flat_map(|sources| &sources.settings.services);
             Some(ImageServerConfig {
                 bytes: self.sound(self.size(Some(size), 0))?,
@@ -416,7 +290,7 @@ impl Source<'_> {
             })
         });
         Some(Config {
-            keeper,
+            images,
             kdb,
             journal: raw.journal.as_ref().map(|journal| self.journal(journal)),
             nbbo,
@@ -591,11 +465,8 @@ impl Source<'_> {
             STALE_AFTER,
             "stale_after = \"3s\" is the default: feeds send a heartbeat each second; \"0s\" is never",
         );
-        let reorder_time = self.time(
-            raw.reorder_time.as_ref(),
-            Duration::from_millis(5),
-            "reorder_time = \"5ms\" is the default",
-        );
+        let reorder_time =
+            self.time(raw.reorder_time.as_ref(), REORDER_TIME, "reorder_time = \"5ms\" is the default");
         let receive_buffer = self.or(self.size(raw.receive_buffer.as_ref(), RECEIVE_BUFFER), RECEIVE_BUFFER);
         let file = known.and_then(|protocol| self.sound(self.recording(&raw, protocol))).flatten();
         let lines_expected = if raw.file.is_some() { 0..=0 } else { 1..=MAX_LINES };

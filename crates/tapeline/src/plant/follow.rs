@@ -10,12 +10,12 @@ use tapeline_console::failure::Hinted;
 use tapeline_console::paths::FilePath;
 use tapeline_console::stop::Stop;
 use tapeline_measure::{Clock, Nanos};
+use tapeline_node::ticks::{self, Next};
 use tapeline_plant::Note;
 use tapeline_plant::tick::{Flags, Tick};
 use tapeline_ring::{Name, Start, Subscriber, Wait};
 
 use super::resumed::Resumed;
-use super::ticks::{self, Next};
 
 /// Which ring to follow, and how.
 #[derive(Debug, Args)]
@@ -244,7 +244,7 @@ impl Follow {
         loop {
             let next = match &mut self.resumed {
                 Some(resumed) => resumed.next(&mut self.subscriber),
-                None => ticks::next(&mut self.subscriber),
+                None => ticks::next(&mut self.subscriber).map_err(Into::into),
             };
             match next? {
                 Next::Tick(tick) => {
@@ -267,7 +267,7 @@ impl Follow {
                     }
                 }
                 Next::End => return Ok(End::PlantEnded),
-                Next::Lost(lost) => return Err(lost.of("this reader")),
+                Next::Lost(lost) => return Err(lost.of("this reader").into()),
                 Next::Nothing => {
                     let is_all = self.resumed.as_ref().is_none_or(Resumed::is_at_end);
                     if is_dead && is_all && !self.subscriber.wait(Wait::Spin, Duration::ZERO) {

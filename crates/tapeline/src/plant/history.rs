@@ -6,20 +6,18 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use tapeline_console::output::{self, Format};
 use tapeline_hub::{Late, Unknown};
 use tapeline_measure::figures::thousands;
+use tapeline_node::Config;
+use tapeline_node::hub::{HubAlone, HubReport, Joining};
+use tapeline_node::report::Ready;
 use tapeline_ring::{Name, Publisher};
 
-use super::config::Config;
-use super::counting::{SnapshotReader, telling};
-use super::hub::counting::HubFigures;
-use super::hub::{HubReport, Joining, RunningHub};
-use super::report::Ready;
 use super::serve;
+use crate::events;
 
 /// The hub of a configuration, on a ring that this process fills.
 pub(crate) struct HistoryHub {
     config: Config,
-    hub: RunningHub,
-    figures: SnapshotReader<HubFigures>,
+    hub: HubAlone,
     /// The services that it has, by their numbers.
     services: Vec<u16>,
     max_items: usize,
@@ -45,9 +43,8 @@ impl HistoryHub {
         let of_providers = settings.services.iter().map(|service| service.id);
         let services = of_providers.chain([settings.service_id]).collect();
         let max_items = settings.max_items;
-        let (teller, figures) = telling();
-        let hub = RunningHub::start(hub, None, teller, None)?;
-        Ok(Self { config, hub, figures, services, max_items, past: None })
+        let hub = HubAlone::start(hub, &events::printed())?;
+        Ok(Self { config, hub, services, max_items, past: None })
     }
 
     /// The ring that the configuration names.
@@ -70,8 +67,7 @@ impl HistoryHub {
 
     /// Items that the clients who are there have asked for, as of a second ago at most.
     pub(crate) fn requests(&mut self) -> u64 {
-        self.figures.hear();
-        self.figures.figures.requests()
+        self.hub.requests()
     }
 
     /// Whether it has items of this service.
@@ -92,8 +88,11 @@ impl HistoryHub {
     /// Says where clients connect.
     pub(crate) fn say_ready(&self, ring: &Name, before: u64, format: Format) -> anyhow::Result<()> {
         if format == Format::Json {
-            let ready = Ready::of(&self.config, Some(&self.hub), None, None, None);
-            return output::print_json_line(&Ready { ready: ring.to_string(), ..ready });
+            let ready = Ready::of(&self.config);
+            return output::print_json_line(&Ready {
+                ready: ring.to_string(),
+                ..serve::ready(ready, &self.hub)
+            });
         }
         let images = match before {
             0 => String::new(),
@@ -101,7 +100,7 @@ impl HistoryHub {
         };
         anstream::eprintln!(
             "the journal is served{images}; clients connect to {}; Ctrl-C ends it",
-            self.hub.address
+            self.hub.address()
         );
         Ok(())
     }
@@ -109,6 +108,6 @@ impl HistoryHub {
     /// The ring has ended: waits until the clients have what they are owed, or the time for that is over.
     pub(crate) fn end(self) -> anyhow::Result<HubReport> {
         drop(self.past);
-        self.hub.end()
+        Ok(self.hub.end()?)
     }
 }

@@ -1,36 +1,17 @@
 //! `tapeline plant`: the plant itself, and readers of what it publishes.
 
-pub(crate) mod access;
 mod check;
 pub(crate) mod config;
-mod counting;
-mod cursor;
 mod follow;
 pub(crate) mod history;
-pub(crate) mod hub;
-mod image_server;
-mod images;
-mod intake;
-pub(crate) mod journal;
-pub(crate) mod journal_follower;
-pub(crate) mod kdb;
 pub(crate) mod measure;
-mod queue;
-mod reader;
-mod recorded;
-mod recovery;
+mod passwd;
 pub(crate) mod report;
 mod resumed;
 mod run;
-mod sequence_cursor;
 mod serve;
-mod socket_waker;
-mod sources;
 mod tally;
-pub(crate) mod ticks;
 mod watch;
-mod web;
-mod zeromq;
 
 pub(crate) use self::watch::status_text;
 
@@ -76,9 +57,9 @@ enum PlantCommand {
     /// Check a configuration and the files that it names: list every fault, and what would run
     Check(check::CheckArgs),
     /// Set a hub user's password, typed at the terminal or read from standard input
-    Passwd(access::passwd::PasswdArgs),
+    Passwd(passwd::PasswdArgs),
     /// Create a token for a hub user and print it; only its hash is stored
-    Token(access::passwd::TokenArgs),
+    Token(passwd::TokenArgs),
 }
 
 impl Plant {

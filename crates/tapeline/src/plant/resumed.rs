@@ -8,11 +8,12 @@ use std::path::Path;
 
 use anyhow::Context;
 use tapeline_journal::{Directory, From, Next as Kept, Reader};
+use tapeline_node::journal_follower::{Expect, JournalFollower};
+use tapeline_node::ticks::Next;
 use tapeline_plant::tick::Tick;
 use tapeline_ring::{Name, Subscriber};
 
-use super::journal_follower::{Expect, JournalFollower};
-use super::ticks::Next;
+use crate::events;
 use crate::journal::hinted;
 
 /// Records of the journal between two passes over the ring while it is behind: a ring of the usual size holds a thousand times as many ticks.
@@ -48,7 +49,7 @@ impl Resumed {
         });
         let what = || format!("cannot read the journal in {}", folder.display());
         let journal = opened.map_err(|error| hinted(&what(), error))?;
-        let (beside, last) = (JournalFollower::of(ring, label), from.saturating_sub(1));
+        let (beside, last) = (JournalFollower::of(ring, label, &events::printed()), from.saturating_sub(1));
         let place = Place { beside, last, missing: 0, is_at_end: false, is_behind: true };
         Ok(Self { journal, place })
     }

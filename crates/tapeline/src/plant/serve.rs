@@ -10,12 +10,12 @@ use tapeline_console::paths::FilePath;
 use tapeline_console::stop::Stop;
 use tapeline_hub::Posts;
 use tapeline_journal::Durability;
+use tapeline_node::Config;
+use tapeline_node::hub::{HubAlone, HubConfig, Joining};
+use tapeline_node::report::Ready;
 
-use super::config::hub::HubConfig;
-use super::config::{self, Config};
-use super::counting::telling;
-use super::hub::{Joining, RunningHub};
-use super::report::Ready;
+use super::config;
+use crate::events;
 
 /// Serve clients from the ring of a plant that runs elsewhere on this host.
 #[derive(Debug, Args)]
@@ -51,16 +51,16 @@ impl ServeArgs {
                 "warning: service {service} is of interactive providers, which only the plant's own hub can ask"
             );
         }
-        let (hub, _) =
-            RunningHub::start(hub, None, telling().0, None)?.join(&config.ring, Joining::Later(stop))?;
+        let (hub, _) = HubAlone::start(hub, &events::printed())?
+            .join(&config.ring, Joining::Later(stop.flag().into()))?;
         match self.format {
             Format::Json => {
-                tapeline_console::output::print_json_line(&Ready::of(&config, Some(&hub), None, None, None))?;
+                tapeline_console::output::print_json_line(&ready(Ready::of(&config), &hub))?;
             }
             Format::Table => anstream::eprintln!(
                 "ring {} is served; clients connect to {}; Ctrl-C ends it",
                 config.ring,
-                hub.address
+                hub.address()
             ),
         }
         let report = hub.end()?;
@@ -91,4 +91,9 @@ pub(super) fn read(file: &Path) -> anyhow::Result<(Config, HubConfig)> {
     hub.settings.posts = Posts::Refuse;
     hub.settings.services.iter_mut().for_each(|service| service.posts = Posts::Refuse);
     Ok((config, hub))
+}
+
+/// With where the hub's clients connect.
+pub(super) fn ready(ready: Ready, hub: &HubAlone) -> Ready {
+    Ready { hub: Some(hub.address()), hub_memory_bytes: Some(hub.memory_bytes()), ..ready }
 }

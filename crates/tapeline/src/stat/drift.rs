@@ -14,9 +14,8 @@ use tapeline_console::failure::Hinted;
 use tapeline_console::output::{self, Format, table};
 use tapeline_console::paths;
 use tapeline_measure::figures;
+use tapeline_node::stat::snapshot::Snapshot;
 use tapeline_perf::plot::{Curve, Curves, Scale};
-
-use super::snapshot::Snapshot;
 
 /// Samples without which a quarter says nothing.
 const LEAST: usize = 12;
@@ -89,7 +88,7 @@ const LOSSES: [Counted; 7] = [
     ("readers that lost their place", |plant| plant.backpressure.evicted),
 ];
 
-fn latency(plant: &Snapshot) -> Option<&super::snapshot::Latency> {
+fn latency(plant: &Snapshot) -> Option<&tapeline_node::stat::snapshot::Latency> {
     let hops = &plant.hub.as_ref()?.latency;
     hops.iter().find(|hop| hop.hop == HOP).map(|hop| &hop.now)
 }
@@ -294,8 +293,8 @@ fn plot(samples: &[Snapshot]) -> Curves {
 
 #[cfg(test)]
 mod tests {
-    use super::super::snapshot::{Feed, Hop, Hub, Latency, Process};
     use super::*;
+    use tapeline_node::stat::snapshot::{Feed, Hop, Hub, Latency, Process};
 
     /// A sample each minute, in which memory and descriptors are as `of` says.
     fn samples(of: impl Fn(u64) -> (u64, u64)) -> Vec<Snapshot> {

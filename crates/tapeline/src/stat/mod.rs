@@ -1,8 +1,6 @@
 //! `tapeline stat`: running plants, seen from outside.
 
 mod drift;
-pub(crate) mod file;
-pub(crate) mod snapshot;
 mod text;
 
 use std::io::IsTerminal;
@@ -16,10 +14,9 @@ use tapeline_console::failure::Hinted;
 use tapeline_console::output::{self, Format};
 use tapeline_console::paths::FilePath;
 use tapeline_console::stop::Stop;
+use tapeline_node::stat::file::{self, Found};
+use tapeline_node::stat::snapshot::Snapshot;
 use tapeline_ring::Name;
-
-use self::file::Found;
-use self::snapshot::Snapshot;
 
 /// Rings that are named where another one was meant, at most.
 const MOST_NAMED: usize = 10;

@@ -2,8 +2,7 @@
 
 use tapeline_console::output::{self, table};
 use tapeline_measure::figures::{self, thousands};
-
-use super::snapshot::{Hub, Latency, Session, Snapshot};
+use tapeline_node::stat::snapshot::{Hub, Latency, Session, Snapshot};
 
 /// Since when something is so is known to the second, in ns.
 const SECOND: u64 = 1_000_000_000;
@@ -159,7 +158,7 @@ fn of_hub(hub: &Hub, written_ns: u64) -> String {
         ", has not begun".to_owned()
     } else {
         match written_ns.saturating_sub(hub.heard_ns) {
-            late if late > super::snapshot::LATE_NS => {
+            late if late > tapeline_node::stat::snapshot::LATE_NS => {
                 format!(", HAS SAID NOTHING for {}", figures::duration(late))
             }
             _ => String::new(),
@@ -279,7 +278,7 @@ fn shown(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stat::snapshot::{Hop, Journal, Outlet, Part, Source};
+    use tapeline_node::stat::snapshot::{Hop, Journal, Outlet, Part, Source};
 
     #[test]
     fn what_a_client_calls_itself_does_not_reach_the_terminal_as_it_is() {

@@ -2,7 +2,6 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::Context;
 use serde::Deserialize;
@@ -10,11 +9,11 @@ use tapeline_console::arguments;
 use tapeline_console::failure::Hinted;
 use tapeline_console::paths;
 use tapeline_kdb::Type;
+use tapeline_node::tick::config::{LogConfig, TickerplantConfig};
 use tapeline_tickerplant::{Column, Schema};
 use toml::Spanned;
 
-use super::access::{Access, RawAccess};
-use super::log::LogConfig;
+use super::access::{self, RawAccess};
 use crate::plant::config::Source;
 
 /// `tick.q`'s own.
@@ -23,35 +22,6 @@ const USUAL_QUEUE: usize = 64 << 20;
 const USUAL_MESSAGE: usize = 16 << 20;
 const USUAL_CONNECTIONS: usize = 1_000;
 const USUAL_INCOMING: usize = 64 << 20;
-
-/// What a tickerplant is to be.
-#[derive(Debug)]
-pub(crate) struct Config {
-    /// Where it listens over TCP, port 0 for a free one; nowhere if there is none.
-    pub(crate) address: Option<SocketAddr>,
-    /// The name of its Unix-domain socket; one with `@` in front is in the abstract namespace.
-    pub(crate) unix: Option<PathBuf>,
-    /// Publish so often in place of at once.
-    pub(crate) publish_every: Option<Duration>,
-    /// Look for messages without sleeping.
-    pub(crate) spins: bool,
-    /// Bytes that may wait for a subscriber.
-    pub(crate) queue_bytes: usize,
-    /// The longest message that is taken.
-    pub(crate) most_message: usize,
-    /// Bytes of memory for messages that arrive, on all connections.
-    pub(crate) incoming_bytes: usize,
-    /// Connections at most.
-    pub(crate) max_connections: usize,
-    /// Where its days begin at midnight.
-    pub(crate) timezone: String,
-    /// Where its logs go, if it keeps any.
-    pub(crate) log: Option<LogConfig>,
-    /// Its tables.
-    pub(crate) tables: Vec<Schema>,
-    /// Who may in; everybody, if nothing is said.
-    pub(crate) access: Option<Access>,
-}
 
 /// The same as a file has it: a tickerplant's own, or a plant's table `[kdb]`.
 #[derive(Debug, Deserialize)]
@@ -92,7 +62,7 @@ pub(crate) struct RawTable {
 ///
 /// # Errors
 /// The first thing that is wrong with it, with its place and a hint.
-pub(super) fn read(path: &Path) -> anyhow::Result<Config> {
+pub(super) fn read(path: &Path) -> anyhow::Result<TickerplantConfig> {
     let hint = "docs/kdb.md shows one";
     let text = std::fs::read_to_string(path)
         .with_context(|| Hinted::new(format!("cannot read {}", paths::shown(&path)), hint))?;
@@ -101,7 +71,7 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Config> {
     check(&source, &raw)
 }
 
-fn check(source: &Source<'_>, raw: &RawTickerplant) -> anyhow::Result<Config> {
+fn check(source: &Source<'_>, raw: &RawTickerplant) -> anyhow::Result<TickerplantConfig> {
     let config = source.tickerplant(raw);
     if let Some(suffix) = &raw.suffix {
         let what = "suffix is for names of items, and only a plant has items";
@@ -126,7 +96,7 @@ fn check(source: &Source<'_>, raw: &RawTickerplant) -> anyhow::Result<Config> {
 
 impl Source<'_> {
     /// Checks what a tickerplant is to be; what is wrong goes to the faults, `None` where nothing can be said then.
-    pub(crate) fn tickerplant(&self, raw: &RawTickerplant) -> Option<Config> {
+    pub(crate) fn tickerplant(&self, raw: &RawTickerplant) -> Option<TickerplantConfig> {
         let bind = self.or(self.bind(raw.bind.as_ref()), Ipv4Addr::LOCALHOST.into());
         let publish_every = raw.publish_every.as_ref().and_then(|every| {
             let time = arguments::some_duration(every.get_ref());
@@ -181,10 +151,10 @@ impl Source<'_> {
             return None;
         }
         let access = raw.access.as_ref().and_then(|raw| {
-            let access = Access::read(raw.get_ref(), |file| self.beside(file), &tables);
+            let access = access::read(raw.get_ref(), |file| self.beside(file), &tables);
             self.sound(access.with_context(|| self.at(&raw.span())))
         });
-        Some(Config {
+        Some(TickerplantConfig {
             address: has_tcp.then_some(SocketAddr::new(bind, raw.port.unwrap_or(USUAL_PORT))),
             unix: raw.unix.as_deref().map(|unix| match tapeline_wire::local::is_abstract(unix) {
                 true => unix.to_owned(),
@@ -267,7 +237,7 @@ mod tests {
     const TRADE: &str =
         "[[table]]\nname = \"trade\"\ncolumns = [\"time timespan\", \"sym s\", \"note list\"]\n";
 
-    fn told(text: &str) -> Result<Config, String> {
+    fn told(text: &str) -> Result<TickerplantConfig, String> {
         let raw = toml::from_str(text).map_err(|error: toml::de::Error| error.to_string())?;
         check(&Source::of(Path::new("tick.toml"), text), &raw)
             .map_err(|error| tapeline_console::failure::text(&error))

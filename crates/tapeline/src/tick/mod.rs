@@ -3,22 +3,14 @@
 //! | file | owns |
 //! |---|---|
 //! | `serve.rs` | the command |
-//! | `server.rs` | the loop between sockets, tickerplant and log, for a plant's tickerplant too |
-//! | `turns.rs` | how much of a turn, and of memory for what arrives, clients may take |
 //! | `config.rs` | its TOML file |
-//! | `access.rs` | who may in, and what they may do |
-//! | `log.rs` | the kdb+ log of each day |
-//! | `zone.rs` | what time it is where the tickerplant's days are |
+//! | `access.rs` | that file's users and their rights |
 //! | `bench` | the suite: latency by rate, beside a bare relay |
 
 mod access;
 mod bench;
 pub(crate) mod config;
-mod log;
 mod serve;
-pub(crate) mod server;
-mod turns;
-pub(crate) mod zone;
 
 use std::process::ExitCode;
 

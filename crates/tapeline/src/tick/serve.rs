@@ -5,11 +5,12 @@ use std::process::ExitCode;
 use clap::Args;
 use tapeline_console::output::{self, Format};
 use tapeline_console::paths::FilePath;
-use tapeline_console::stop::Stop;
+use tapeline_console::stop::{self, Stop};
+use tapeline_node::tick::server::Server;
 
 use super::bench::pin;
 use super::config;
-use super::server::Server;
+use crate::events;
 
 /// Serve publishers and subscribers of kdb+ from a TOML file.
 #[derive(Debug, Args)]
@@ -35,9 +36,10 @@ pub(crate) struct Serve {
 impl Serve {
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
         let stop = Stop::on_signals()?;
+        stop::outlive_file_limits()?;
         let config = config::read(&self.config)?;
         // The thread that checks passwords is there by then, and goes where it likes.
-        let mut server = Server::open(config, "the configuration", None)?;
+        let mut server = Server::open(config, "the configuration", None, &events::printed())?;
         pin(self.cpu)?;
         tell(&server, self.format)?;
         while !stop.requested() {

@@ -78,3 +78,39 @@ fn ticks_journal_and_books_say_the_same_of_one_session() {
         let _: f64 = words[6].parse().unwrap();
     }
 }
+
+/// Reads lines from a child until one begins so: its rest.
+fn until(lines: &mut impl BufRead, begins: &str) -> String {
+    let mut line = String::new();
+    while lines.read_line(&mut line).unwrap() > 0 {
+        if let Some(rest) = line.strip_prefix(begins) {
+            return rest.trim_end().to_owned();
+        }
+        line.clear();
+    }
+    panic!("no line begins with {begins}");
+}
+
+#[test]
+fn a_plant_in_one_program_is_a_plant() {
+    let place = Place::new(1);
+    let journal = place.folder.path().join("journal");
+    let mut plant = example("plant");
+    plant.args([place.ring.as_str(), &place.lines[0].to_string(), "127.0.0.1:0"]).arg(&journal);
+    let mut plant = plant.stdout(Stdio::piped()).spawn().unwrap();
+    let mut says = BufReader::new(plant.stdout.take().unwrap());
+    let hub = until(&mut says, "ready: clients connect to ");
+
+    let day = place.folder.path().join("day.itch");
+    let write =
+        ["feed", "simulate", "--symbols", "3", "--messages", "3000", "--write", day.to_str().unwrap()];
+    assert!(tapeline(&write).output().unwrap().status.success());
+    place.replay(&day, 0);
+    // "N messages became N ticks, N are missing"
+    let ended = until(&mut says, "");
+    let words: Vec<&str> = ended.split(' ').collect();
+    assert_eq!((words[0], words[6]), ("3000", "0"), "{ended}");
+    assert!(plant.wait().unwrap().success(), "{ended}; {hub}");
+    let records = lines(&example("journal").arg(&journal).arg("1").output().unwrap());
+    assert_eq!(records.len().to_string(), words[3], "{ended}");
+}

@@ -12,6 +12,8 @@ use tapeline_wire::rssl::{ConnectionId, Event, Negotiated, Reactor, Sent, Settin
 /// Far longer than loopback ever takes: a test that waits this long has failed.
 const PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) const NOW: Nanos = Nanos(1_000_000_000_000);
+/// What opens a connection as a client: a request for version 14.
+pub(crate) const REQUEST: [u8; 19] = [0, 19, 0, 0, 0, 0, 0x17, 0, 17, 0, 30, 0, 0, 14, 1, 0, 0, 1, 0];
 pub(crate) const SECOND: u64 = 1_000_000_000;
 
 pub(crate) fn settings(change: impl FnOnce(&mut Settings)) -> Arc<Settings> {

@@ -3,10 +3,9 @@
 use jiff::civil::Date;
 use tapeline_kdb::{Atom, Type, UNIX_2000_NS, View};
 use tapeline_measure::Nanos;
+use tapeline_node::kdb::fields::{self, Said};
 use tapeline_omm::rwf::DataType;
 use tapeline_omm::{Fid, FieldListEncoder, Full};
-
-use crate::plant::kdb::fields::{self, Said};
 
 /// A cell of a row.
 #[derive(Clone, Copy, Debug)]

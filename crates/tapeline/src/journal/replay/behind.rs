@@ -1,11 +1,11 @@
 //! Ticks that the live ring no longer has, out of the journal.
 
 use tapeline_journal::{Directory, From, Next, Reader};
+use tapeline_node::journal_follower::{Expect, JournalFollower};
 use tapeline_ring::Subscriber;
 
 use super::{NAP, Onto};
 use crate::journal::hinted;
-use crate::plant::journal_follower::{Expect, JournalFollower};
 
 /// Records that are taken before the ring has its turn: one of the usual size holds twenty times as many ticks.
 const AT_A_TIME: usize = 4_096;

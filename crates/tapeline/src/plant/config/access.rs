@@ -1,45 +1,23 @@
 //! `[hub.access]`: who may in, who may see what, and where that is written down.
 
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use anyhow::Context;
 use data_encoding::HEXLOWER_PERMISSIVE;
 use serde::Deserialize;
-use tapeline_console::failure::Hinted;
+use tapeline_console::failure::{self, Hinted};
 use tapeline_console::paths;
+use tapeline_console::stop::Again;
 use tapeline_hub::Access;
 use tapeline_hub::access::{Action, Code, Coded, LoginPolicy, Pattern, Rule, Users};
+use tapeline_node::access::users;
+use tapeline_node::access::{AccessConfig, AuditTo, Reload};
 use tapeline_omm::rwf::Domain;
 use toml::Spanned;
 
 use super::{RawConfig, Source};
-use crate::plant::access::users;
-
-/// Who may in, as configured.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct AccessConfig {
-    /// What the hub goes by.
-    pub(crate) access: Arc<Access>,
-    /// Where logins, denials and ends are written down.
-    pub(crate) audit: AuditTo,
-    /// The configuration's file, to be read again; `None` where there is no such table.
-    pub(crate) again: Option<PathBuf>,
-    /// The file of users.
-    pub(crate) users: Option<PathBuf>,
-}
-
-/// Where the audit goes.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) enum AuditTo {
-    /// Lines for people on standard error.
-    #[default]
-    Talk,
-    /// Lines of JSON on standard error.
-    Stderr,
-    /// Lines of JSON at the end of this file.
-    File(PathBuf),
-}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -91,6 +69,41 @@ enum RawCode {
 const MOST_RULES: usize = 10_000;
 
 const LIST_HINT: &str = "leave the key out to mean all; * stands for any characters, ? for one";
+
+/// A configuration file whose users and rules are read again at SIGHUP.
+#[derive(Debug)]
+struct FromFile {
+    path: PathBuf,
+    again: OnceLock<Again>,
+}
+
+impl Reload for FromFile {
+    fn begin(&self) -> io::Result<()> {
+        let _ = self.again.set(Again::on_signal()?);
+        Ok(())
+    }
+
+    fn is_requested(&self) -> bool {
+        self.again.get().is_some_and(Again::is_requested)
+    }
+
+    fn read(&self) -> Option<AccessConfig> {
+        match read_access(&self.path) {
+            Ok(config) => {
+                let (users, rules) = (config.access.users.len(), config.access.rules.len());
+                anstream::eprintln!("note: {} read again: {users} users, {rules} rules", self.path.display());
+                Some(config)
+            }
+            Err(faults) => {
+                for fault in &faults {
+                    anstream::eprintln!("{}", failure::text(fault));
+                }
+                anstream::eprintln!("note: users and rules stay as they were");
+                None
+            }
+        }
+    }
+}
 
 /// Reads what is said of access in a configuration file, and nothing else of it.
 ///
@@ -189,7 +202,7 @@ impl Source<'_> {
                 Some("-") => AuditTo::Stderr,
                 Some(path) => AuditTo::File(self.beside(Path::new(path))),
             },
-            again: Some(self.path.clone()),
+            reload: Some(Arc::new(FromFile { path: self.path.clone(), again: OnceLock::new() })),
             users: raw.users.as_ref().map(|file| self.beside(file.get_ref())),
         }
     }

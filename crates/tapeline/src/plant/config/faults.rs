@@ -6,9 +6,10 @@ use std::path::Path;
 
 use tapeline_console::near::nearest;
 use tapeline_console::paths;
+use tapeline_node::Config;
 
 use super::source::quoted;
-use super::{Config, RawConfig, Source};
+use super::{RawConfig, Source};
 
 /// The most faults of keys that are told: whoever has so many has another kind of file.
 const MOST: usize = 100;

@@ -11,77 +11,21 @@ use tapeline_console::arguments;
 use tapeline_console::omm::dictionaries::DictionaryArgs;
 use tapeline_console::paths::{self, FilePath};
 use tapeline_hub::{Posts, Settings, SlowPolicy, Unknown};
+use tapeline_node::hub::HubConfig;
+use tapeline_node::hub::config::{CONNECTIONS, INCOMING_BYTES, PING_TIMEOUT_S};
 use tapeline_omm::role::provider;
 use tapeline_wire::rssl::{self, Tls, TlsVersions};
 use toml::Spanned;
 
 use super::Source;
-use super::access::{AccessConfig, RawAccess};
-use super::web::{RawWeb, WebConfig};
+use super::access::RawAccess;
+use super::web::RawWeb;
 use super::zeromq::RawZeromq;
-use crate::plant::zeromq::ZeromqConfig;
-use crate::stat::snapshot;
-
-/// A plant's hub.
-#[derive(Debug)]
-pub(crate) struct HubConfig {
-    /// Where it listens; port 0 for a free one.
-    pub(crate) address: SocketAddr,
-    /// Of every connection.
-    pub(crate) transport: Arc<rssl::Settings>,
-    /// Connections at most; more are refused.
-    pub(crate) max_connections: usize,
-    /// Of them from one address at most.
-    pub(crate) max_connections_per_address: usize,
-    /// Bytes of messages of which a part has arrived, on all connections together.
-    pub(crate) incoming_bytes: usize,
-    /// The core that its thread is pinned to.
-    pub(crate) cpu: Option<usize>,
-    /// Look without rest instead of sleeping in the kernel while nothing happens.
-    pub(crate) spin: bool,
-    /// Metrics, health and the live page, where they are wanted.
-    pub(crate) web: Option<WebConfig>,
-    /// Who may in.
-    pub(crate) access: AccessConfig,
-    /// All else.
-    pub(crate) settings: Settings,
-    /// What subscribers of ZeroMQ get.
-    pub(crate) zeromq: Option<ZeromqConfig>,
-}
-
-impl HubConfig {
-    /// Pages that come from there may connect.
-    pub(crate) fn let_in(&mut self, origins: impl IntoIterator<Item = String>) {
-        let mut transport = rssl::Settings::clone(&self.transport);
-        transport.ws_origins.extend(origins);
-        self.transport = Arc::new(transport);
-    }
-
-    /// What is known of the hub before it begins.
-    pub(crate) fn begin(&self) -> snapshot::Hub {
-        snapshot::Hub {
-            tls: self.transport.tls.is_some(),
-            page_items: self.web.as_ref().map_or_else(Vec::new, |web| web.items.clone()),
-            slow: super::super::hub::counting::slow(self.settings.slow).to_owned(),
-            cache: snapshot::Cache { limit_bytes: self.settings.cache_bytes, ..Default::default() },
-            ..Default::default()
-        }
-    }
-}
 
 /// Where EMA's consumers look for a provider.
 const USUAL_PORT: u16 = 14_002;
-/// A provider says much to many: as many buffers, and as patient, as EMA's.
-const OUTPUT_BUFFERS: u32 = 200;
-/// The longest message of a client: a batch of 65,535 items, the most that RWF has, or 15,000 requests in JSON.
-const LONGEST_RECEIVED: u32 = 1 << 20;
-const PING_TIMEOUT_S: u8 = 60;
-/// All images together, and all messages of which a part has arrived, where nothing is said of it.
+/// All images together, where nothing is said of it.
 const CACHE_BYTES: usize = 1 << 30;
-const INCOMING_BYTES: usize = 64 << 20;
-/// What a hub has for a client goes out after each batch of ticks, and within one when it is so much, bytes: a call of the system
-/// costs as much as some thirty updates.
-const HIGH_WATER_MARK: u32 = 32 << 10;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -138,7 +82,7 @@ impl Source<'_> {
             let what = format!("service has {} bytes; 1 to 255 are expected", service.len());
             self.sound::<()>(Err(self.wrong(span, what, "the service's name, as clients ask for it")));
         }
-        let max_connections = raw.max_connections.as_ref().map_or(1_000, |count| *count.get_ref());
+        let max_connections = raw.max_connections.as_ref().map_or(CONNECTIONS, |count| *count.get_ref());
         if !(1..=MAX_CONNECTIONS).contains(&max_connections) {
             let span = raw.max_connections.as_ref().map_or(0..0, Spanned::span);
             let what = format!("max_connections is {max_connections}; 1 to {MAX_CONNECTIONS} are expected");
@@ -201,14 +145,10 @@ impl Source<'_> {
         Ok(HubConfig {
             address: SocketAddr::new(bind, raw.port.unwrap_or(USUAL_PORT)),
             transport: Arc::new(rssl::Settings {
-                guaranteed_output_buffers: OUTPUT_BUFFERS,
-                max_received_bytes: Some(LONGEST_RECEIVED),
-                pause_when_full: true,
-                high_water_mark: HIGH_WATER_MARK,
                 connection_ping_timeout: self.or(self.ping_timeout(&raw), PING_TIMEOUT_S),
                 tls: self.or(self.certificate(raw.cert.as_ref(), raw.key.as_ref()), None),
                 ws_origins: self.or(self.origins(raw.origins), Vec::new()),
-                ..rssl::Settings::default()
+                ..HubConfig::transport()
             }),
             max_connections,
             max_connections_per_address: of_address.map_or(max_connections, |count| *count.get_ref()),

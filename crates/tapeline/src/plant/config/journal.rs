@@ -5,10 +5,10 @@ use std::path::Path;
 use serde::Deserialize;
 use tapeline_console::arguments;
 use tapeline_journal::{Durability, OnFailure, Retention, Settings};
+use tapeline_node::journal::JournalConfig;
 use toml::Spanned;
 
 use super::Source;
-use crate::plant::journal::JournalConfig;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -2,16 +2,16 @@
 
 use tapeline_console::near::nearest;
 use tapeline_kdb::Type;
+use tapeline_node::kdb::KdbConfig;
+use tapeline_node::kdb::cells::kinds_for;
+use tapeline_node::kdb::filling::{Content, Filler, RowsOf, Stamp};
+use tapeline_node::kdb::publishing::Saying;
 use tapeline_omm::rwf::DataType;
 use tapeline_omm::{Dictionary, Fid};
 use tapeline_tickerplant::Schema;
 use toml::Spanned;
 
 use super::Source;
-use crate::plant::kdb::KdbConfig;
-use crate::plant::kdb::cells::kinds_for;
-use crate::plant::kdb::filling::{Content, Filler, RowsOf, Stamp};
-use crate::plant::kdb::publishing::Saying;
 use crate::tick::config::{RawTable, RawTickerplant, words};
 
 /// What can stand behind a column's type beside a field.

@@ -3,12 +3,12 @@
 use std::net::{IpAddr, SocketAddr};
 
 use serde::Deserialize;
+use tapeline_node::config::SourcesConfig;
+use tapeline_node::hub::HubConfig;
+use tapeline_node::kdb::KdbConfig;
 use toml::Spanned;
 
 use super::Source;
-use super::hub::HubConfig;
-use super::sources::SourcesConfig;
-use crate::plant::kdb::KdbConfig;
 
 /// Where a file says its ports: read again for their places alone.
 #[derive(Default, Deserialize)]

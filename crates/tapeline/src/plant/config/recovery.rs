@@ -1,6 +1,5 @@
 //! `[feed.recovery]`: who is asked for what is missing on every line.
 
-use std::net::SocketAddrV4;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -8,43 +7,11 @@ use serde::Deserialize;
 use tapeline_console::arguments;
 use tapeline_feed::Framing;
 use tapeline_feed::soupbintcp::{Password, Username};
+use tapeline_node::config::{Recovery, RecoveryKind as Kind};
 use toml::Spanned;
 
 use super::Source;
 use crate::password;
-
-/// A feed's recovery.
-#[derive(Debug)]
-pub(crate) struct Recovery {
-    /// What the servers speak.
-    pub(crate) kind: Kind,
-    /// Whom to ask, the first first.
-    pub(crate) servers: Vec<SocketAddrV4>,
-    /// How long an answer may take before the next one is asked.
-    pub(crate) timeout: Duration,
-    /// Requests in a row that may bring nothing.
-    pub(crate) tries: u32,
-    /// How long a hole may stay open after the lines had their time.
-    pub(crate) time: Duration,
-    /// Requests a second in the long run.
-    pub(crate) requests_per_second: u64,
-    /// The most messages of one hole that are asked for.
-    pub(crate) max_hole: u64,
-}
-
-/// What servers speak.
-#[derive(Debug)]
-pub(crate) enum Kind {
-    /// Requests and answers are datagrams of the feed's own protocol.
-    MoldUdp64,
-    /// A login from a sequence on.
-    SoupBinTcp {
-        /// Who logs in.
-        username: Username,
-        /// Its password.
-        password: Password,
-    },
-}
 
 /// The most servers of one feed.
 const MAX_SERVERS: usize = 8;

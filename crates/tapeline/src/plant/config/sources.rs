@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::Context;
 use serde::Deserialize;
 use tapeline_console::arguments;
+use tapeline_node::config::{Door, Host, SourcesConfig};
 use tapeline_omm::Dictionary;
 use tapeline_omm::role::{acceptor, consumer};
 use tapeline_plant::sources::{
@@ -19,34 +20,6 @@ use tapeline_wire::rssl::{self, ConnectionType, SubProtocol, Tls, TlsVersions};
 use toml::Spanned;
 
 use super::Source;
-
-/// A plant's sources.
-#[derive(Debug)]
-pub(crate) struct SourcesConfig {
-    pub(crate) settings: Settings,
-    /// Where non-interactive providers connect, if anywhere.
-    pub(crate) door: Option<Door>,
-    /// Where the interactive ones are, in the order of [`Settings::providers`].
-    pub(crate) hosts: Vec<Vec<Host>>,
-    /// The services as their clients have them.
-    pub(crate) for_clients: Vec<tapeline_hub::Service>,
-}
-
-/// Where non-interactive providers connect.
-#[derive(Debug)]
-pub(crate) struct Door {
-    pub(crate) address: SocketAddr,
-    pub(crate) transport: Arc<rssl::Settings>,
-    pub(crate) max_connections: usize,
-}
-
-/// A host of an interactive provider.
-#[derive(Debug, Clone)]
-pub(crate) struct Host {
-    /// As the configuration has it: a name is looked up whenever the plant connects.
-    pub(crate) server: String,
-    pub(crate) transport: Arc<rssl::Settings>,
-}
 
 /// Where EMA's NI providers look for a hub.
 const USUAL_PORT: u16 = 14_003;
@@ -132,24 +105,6 @@ impl Beside<'_> {
             sources: Sourcing::Feeds,
             posts: Posts::Reflect,
         })
-    }
-}
-
-impl SourcesConfig {
-    /// What sources that stand by may take at most, bytes: of their images by the cache's own account, and what the allocator
-    /// adds.
-    pub(crate) fn standby_bound(&self) -> usize {
-        let mut warm: Vec<usize> = Vec::new();
-        for service in &self.settings.services {
-            if let Sourcing::Providers { of, policy: Policy::Warm } = &service.sources {
-                warm.extend(of);
-            }
-        }
-        warm.sort_unstable();
-        warm.dedup();
-        let publishers = self.door.as_ref().map_or(0, |door| door.max_connections);
-        let each = self.settings.standby_bytes.saturating_add(self.settings.standby_bytes / 4);
-        each.saturating_mul(warm.len().saturating_add(publishers))
     }
 }
 

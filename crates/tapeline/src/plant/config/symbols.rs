@@ -6,10 +6,11 @@ use serde::Deserialize;
 use tapeline_console::paths;
 use tapeline_feed::nbbo::{MAX_VENUE_NAME, MAX_VENUES};
 use tapeline_feed::symbols::Symbols;
+use tapeline_node::config::Feed;
 use tapeline_plant::{ConsolidationSettings, Participant};
 use toml::Spanned;
 
-use super::{Feed, Source};
+use super::Source;
 
 /// The longest name of a consolidated item's ending.
 const MAX_SUFFIX: usize = 32;

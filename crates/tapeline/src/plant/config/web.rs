@@ -3,20 +3,10 @@
 use std::net::{Ipv4Addr, SocketAddr};
 
 use serde::Deserialize;
+use tapeline_node::web::WebConfig;
 use toml::Spanned;
 
 use super::Source;
-
-/// Where metrics, health and the live page are.
-#[derive(Debug)]
-pub(crate) struct WebConfig {
-    /// Where it listens; port 0 for a free one.
-    pub(crate) address: SocketAddr,
-    /// Names by which browsers come here, beside the addresses, `localhost` and the machine's own name.
-    pub(crate) names: Vec<String>,
-    /// Items that the page shows who comes for the first time.
-    pub(crate) items: Vec<String>,
-}
 
 /// Beside the hub's.
 const USUAL_PORT: u16 = 14_080;

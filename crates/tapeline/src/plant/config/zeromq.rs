@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use tapeline_console::arguments;
+use tapeline_node::zeromq::ZeromqConfig;
+use tapeline_node::zeromq::header::Body;
 use tapeline_wire::zmtp;
 use toml::Spanned;
 
 use super::Source;
-use crate::plant::zeromq::ZeromqConfig;
-use crate::plant::zeromq::header::Body;
 
 /// Beside the hub's own; ZeroMQ has no usual one.
 const USUAL_PORT: u16 = 14_020;

@@ -1,0 +1,526 @@
+//! The plant's counters, told to the outside: a thread that makes a snapshot of what the plant's and the hub's threads tell
+//! it once a second, writes it to the counters file, and keeps it for whoever asks over HTTP.
+//!
+//! Those threads fill in numbers and exchange them for an empty set, which takes a lock that is held for that exchange
+//! alone, and only if it is free: they never wait. Percentiles, rates, texts and files are made here.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tapeline_journal::Progress;
+use tapeline_measure::{Clock, Nanos, Usage};
+use tapeline_plant::sources::{self as source, Standing};
+use tapeline_ring::Name;
+
+use crate::config::Config;
+use crate::error::Context;
+use crate::events::Events;
+use crate::hub::counting::{HubFigures, Merged};
+use crate::reader::Pulse;
+use crate::stat::file::CountersFile;
+use crate::stat::snapshot::{
+    Backpressure, Feed, Journal, LAYOUT, Outlet, Part, Process, Reader, Snapshot, Source, Unserved,
+};
+
+/// How often it is looked whether there is something new; the others tell once a second.
+const LOOK: Duration = Duration::from_millis(200);
+/// How often the file is written though nothing is new, so that a hub that hangs shows.
+const AT_LEAST_NS: i64 = 1_000_000_000;
+
+/// Two sets of figures: one is filled in by the thread whose they are, the other belongs to who reads them. Telling and
+/// hearing exchange them.
+#[derive(Debug)]
+struct Between<T> {
+    figures: T,
+    is_new: bool,
+}
+
+/// The side that fills in.
+#[derive(Debug)]
+pub(crate) struct SnapshotWriter<T> {
+    /// To be filled in; after telling, what was heard of two times ago.
+    pub(crate) figures: T,
+    between: Arc<Mutex<Between<T>>>,
+}
+
+/// The side that reads.
+#[derive(Debug)]
+pub(crate) struct SnapshotReader<T> {
+    /// What was told last.
+    pub(crate) figures: T,
+    between: Arc<Mutex<Between<T>>>,
+}
+
+/// Both sides.
+pub(crate) fn telling<T: Default>() -> (SnapshotWriter<T>, SnapshotReader<T>) {
+    let between = Arc::new(Mutex::new(Between { figures: T::default(), is_new: false }));
+    (
+        SnapshotWriter { figures: T::default(), between: Arc::clone(&between) },
+        SnapshotReader { figures: T::default(), between },
+    )
+}
+
+impl<T> SnapshotWriter<T> {
+    /// Hands the figures over: whether that could be done. If not, what was told before has not been heard yet, and this is
+    /// to be tried again later. Costs an exchange of as many bytes as a set has.
+    pub(crate) fn tell(&mut self) -> bool {
+        let Ok(mut between) = self.between.try_lock() else { return false };
+        if between.is_new {
+            return false;
+        }
+        std::mem::swap(&mut between.figures, &mut self.figures);
+        between.is_new = true;
+        true
+    }
+}
+
+impl<T> SnapshotReader<T> {
+    /// Takes what was told: whether there was anything. What was heard before goes back to be filled in.
+    pub(crate) fn hear(&mut self) -> bool {
+        let mut between = self.between.lock().unwrap_or_else(PoisonError::into_inner);
+        if !between.is_new {
+            return false;
+        }
+        std::mem::swap(&mut between.figures, &mut self.figures);
+        between.is_new = false;
+        true
+    }
+}
+
+/// What the plant's thread tells.
+#[derive(Debug, Default)]
+pub(crate) struct PlantFigures {
+    pub(crate) at: Nanos,
+    pub(crate) ticks: u64,
+    pub(crate) is_name_removed: bool,
+    pub(crate) items: usize,
+    pub(crate) stalls: u64,
+    pub(crate) stalled_ns: u64,
+    /// In the order of the configuration.
+    pub(crate) feeds: Vec<FeedFigures>,
+    pub(crate) sources: Vec<SourceFigures>,
+    /// Services that are published, each with how many of its items nobody serves any more.
+    pub(crate) unserved: Vec<(String, usize)>,
+}
+
+/// Of a source that speaks OMM.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SourceFigures {
+    pub(crate) name: String,
+    pub(crate) is_publisher: bool,
+    pub(crate) standing: Standing,
+    pub(crate) items: usize,
+    /// Of them, those that are passed on, and those that are kept until the one that serves them goes.
+    pub(crate) serves: usize,
+    pub(crate) stands_by: usize,
+    /// Services, and what it is to each.
+    pub(crate) services: Vec<(String, source::Part)>,
+}
+
+/// Of a feed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct FeedFigures {
+    pub(crate) state: tapeline_plant::State,
+    pub(crate) counters: tapeline_plant::ChannelCounters,
+    /// What it publishes may be wrong: messages were lost, or came before the plant.
+    pub(crate) is_suspect: bool,
+    pub(crate) unknown_orders: u64,
+    pub(crate) kernel_drops: u64,
+}
+
+/// The last snapshot, for other threads.
+#[derive(Debug, Default)]
+pub(crate) struct LatestSnapshot(Mutex<Arc<Snapshot>>);
+
+impl LatestSnapshot {
+    /// What was written last.
+    pub(crate) fn read(&self) -> Arc<Snapshot> {
+        Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn put(&self, snapshot: Arc<Snapshot>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = snapshot;
+    }
+}
+
+/// The thread.
+#[derive(Debug)]
+pub(crate) struct Counting {
+    /// One word lets it begin, and when this goes, it ends.
+    control: Option<Sender<()>>,
+    /// It has begun: the file is there.
+    begun: Receiver<()>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What a hub tells, and what is known of it from the beginning.
+#[derive(Debug)]
+pub(crate) struct OfHub {
+    pub(crate) hearer: SnapshotReader<HubFigures>,
+    pub(crate) begin: crate::stat::snapshot::Hub,
+}
+
+/// Who serves clients on a thread of its own, other than the hub.
+#[derive(Debug, Default)]
+pub(crate) struct Served {
+    pub(crate) kdb: Option<Serving>,
+    pub(crate) zeromq: Option<Serving>,
+}
+
+/// Whether such clients are served, and where.
+#[derive(Clone, Debug)]
+pub(crate) struct Serving {
+    pub(crate) pulse: Pulse,
+    pub(crate) address: String,
+}
+
+impl Serving {
+    /// As it is now; it was so before.
+    fn look(&self, before: &mut Option<Outlet>) {
+        let outlet =
+            before.get_or_insert_with(|| Outlet { address: self.address.clone(), ..Outlet::default() });
+        match self.pulse.look() {
+            Some((turned, missing)) => (outlet.heard_ns, outlet.missing) = (turned.0, missing),
+            None => outlet.ended = true,
+        }
+    }
+}
+
+impl Counting {
+    /// Makes the thread, which does nothing before [`begin`](Self::begin). To be called before the plant's thread is pinned:
+    /// the other one inherits where it may run.
+    pub(crate) fn start(
+        config: &Config,
+        plant: SnapshotReader<PlantFigures>,
+        hub: Option<OfHub>,
+        (journal, served): (Option<Arc<Progress>>, Served),
+        latest: &Arc<LatestSnapshot>,
+        events: &Events,
+    ) -> crate::Result<Self> {
+        let (control, told) = channel();
+        let (tell, begun) = channel();
+        let first = Snapshot {
+            layout: LAYOUT.to_owned(),
+            plant: config.name.clone(),
+            ring: config.ring.to_string(),
+            pid: std::process::id(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            feeds: config
+                .feeds
+                .iter()
+                .map(|feed| Feed {
+                    name: feed.name.clone(),
+                    protocol: feed.protocol.name().to_owned(),
+                    state: tapeline_plant::State::default().to_string(),
+                    ..Feed::default()
+                })
+                .collect(),
+            hub: hub.as_ref().map(|hub| hub.begin.clone()),
+            ..Snapshot::default()
+        };
+        let hub = hub.map(|hub| (hub.hearer, Merged::default()));
+        let (ring, latest, events) = (config.ring.clone(), Arc::clone(latest), events.clone());
+        let run = move || {
+            let mut snapshot = first;
+            let clock = Clock::calibrate();
+            snapshot.started_ns = clock.now().0;
+            // Before the plant has its ring, the file may be another one's.
+            if told.recv().is_err() {
+                return;
+            }
+            let file = CountersFile::of(&ring);
+            let mut counter = Counter {
+                clock,
+                ring,
+                file,
+                complained: false,
+                snapshot,
+                usage: None,
+                plant,
+                hub,
+                journal,
+                served,
+                latest,
+                events,
+            };
+            counter.write();
+            let _ = tell.send(());
+            counter.run(&told);
+        };
+        let thread = std::thread::Builder::new().name("counters".to_owned()).spawn(run);
+        let thread = Some(thread.context("cannot make the thread that writes the counters")?);
+        Ok(Self { control: Some(control), begun, thread })
+    }
+
+    /// The plant has its ring: returns when the counters are there for others to see.
+    pub(crate) fn begin(&self) {
+        if let Some(control) = &self.control
+            && control.send(()).is_ok()
+        {
+            let _ = self.begun.recv();
+        }
+    }
+}
+
+impl Drop for Counting {
+    /// Takes the file away.
+    fn drop(&mut self) {
+        self.control = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What the thread has.
+struct Counter {
+    clock: Clock,
+    ring: Name,
+    file: CountersFile,
+    /// It was said that the file cannot be written.
+    complained: bool,
+    snapshot: Snapshot,
+    usage: Option<Usage>,
+    plant: SnapshotReader<PlantFigures>,
+    hub: Option<(SnapshotReader<HubFigures>, Merged)>,
+    journal: Option<Arc<Progress>>,
+    served: Served,
+    latest: Arc<LatestSnapshot>,
+    events: Events,
+}
+
+impl Counter {
+    fn run(&mut self, stopped: &Receiver<()>) {
+        while stopped.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+            let mut is_new = false;
+            if self.plant.hear() {
+                merge_plant(&mut self.snapshot, &self.plant.figures);
+                is_new = true;
+            }
+            if let (Some((hearer, merged)), Some(hub)) = (&mut self.hub, &mut self.snapshot.hub)
+                && hearer.hear()
+            {
+                merged.take(hub, &mut hearer.figures);
+                is_new = true;
+            }
+            let quiet = self.clock.now().since(Nanos(self.snapshot.written_ns));
+            if is_new || quiet >= AT_LEAST_NS {
+                self.clock.recalibrate();
+                self.write();
+            }
+        }
+    }
+
+    fn write(&mut self) {
+        self.snapshot.written_ns = self.clock.now().0;
+        if let Ok(usage) = Usage::now() {
+            // The kernel counts in steps of 10 ms: a shorter time says nothing.
+            let spent = self.usage.map(|before| usage.since(&before));
+            let cores = match spent {
+                Some(spent) if spent.elapsed_ns >= 900_000_000 => {
+                    self.usage = Some(usage);
+                    spent.cores
+                }
+                Some(_) => self.snapshot.process.cores,
+                None => {
+                    self.usage = Some(usage);
+                    0.0
+                }
+            };
+            self.snapshot.process = Process {
+                cpu_ns: usage.user_ns.saturating_add(usage.system_ns),
+                cores,
+                resident_bytes: usage.resident_bytes,
+                peak_resident_bytes: usage.peak_resident_bytes,
+                threads: usage.threads,
+                descriptors: usage.descriptors,
+            };
+        }
+        self.snapshot.journal = self.journal.as_deref().map(of_journal);
+        let Served { kdb, zeromq } = &self.served;
+        for (serving, outlet) in [(kdb, &mut self.snapshot.kdb), (zeromq, &mut self.snapshot.zeromq)] {
+            serving.iter().for_each(|serving| serving.look(outlet));
+        }
+        // By a name that was removed there may be another's ring.
+        if !self.snapshot.ring_removed
+            && let Ok(ring) = tapeline_ring::inspect(&self.ring)
+        {
+            self.snapshot.backpressure.ring_bytes = ring.capacity as u64;
+            self.snapshot.backpressure.evicted = ring.publisher.evicted;
+            let reader = |reader: tapeline_ring::SubscriberView| Reader {
+                name: reader.label,
+                pid: reader.pid,
+                alive: reader.alive,
+                evicted: reader.evicted,
+                lag_bytes: reader.lag_bytes,
+            };
+            self.snapshot.readers = ring.subscribers.into_iter().map(reader).collect();
+        }
+        if let Err(error) = self.file.write(&self.snapshot)
+            && !std::mem::replace(&mut self.complained, true)
+        {
+            self.events.warning(format_args!(
+                "cannot write the counters, and `tapeline stat` will not see this plant: {}: {error}",
+                crate::stat::file::path(&self.ring).display()
+            ));
+        }
+        self.latest.put(Arc::new(self.snapshot.clone()));
+    }
+}
+
+fn of_journal(progress: &Progress) -> Journal {
+    let state = match progress.state() {
+        tapeline_journal::State::Keeping => "keeping",
+        tapeline_journal::State::Stopped => "stopped",
+        tapeline_journal::State::Without => "without",
+    };
+    Journal { state: state.to_owned(), kept: progress.written_up_to(), missing: progress.missing() }
+}
+
+fn merge_plant(snapshot: &mut Snapshot, told: &PlantFigures) {
+    let seconds = told.at.since(Nanos(snapshot.heard_ns)) as f64 / 1e9;
+    // The first time there is nothing to compare with.
+    let rate = |before: u64, now: u64| match snapshot.heard_ns {
+        0 => 0.0,
+        _ => per_second(before, now, seconds),
+    };
+    snapshot.ticks_per_second = rate(snapshot.ticks, told.ticks);
+    snapshot.ring_removed = told.is_name_removed;
+    for (feed, told) in snapshot.feeds.iter_mut().zip(&told.feeds) {
+        let counters = &told.counters;
+        feed.messages_per_second = rate(feed.messages, counters.messages);
+        feed.state = told.state.to_string();
+        feed.ended = counters.ended;
+        feed.messages = counters.messages;
+        feed.missing = counters.missing;
+        feed.gaps = counters.gaps;
+        feed.absurd_gaps = counters.absurd_gaps;
+        feed.suspect = told.is_suspect;
+        feed.unknown_orders = told.unknown_orders;
+        feed.malformed = counters.malformed_messages;
+        feed.ticks = counters.ticks;
+        feed.kernel_drops = told.kernel_drops;
+    }
+    snapshot.sources =
+        told.sources.iter().map(|told_of| merge_source(&snapshot.sources, told_of, told.at)).collect();
+    let unserved = |(service, items): &(String, usize)| Unserved { service: service.clone(), items: *items };
+    snapshot.unserved = told.unserved.iter().map(unserved).collect();
+    snapshot.heard_ns = told.at.0;
+    snapshot.ticks = told.ticks;
+    snapshot.items = told.items;
+    snapshot.backpressure =
+        Backpressure { stalls: told.stalls, stalled_ns: told.stalled_ns, ..snapshot.backpressure };
+}
+
+/// What a source is now, and since when, as far as that was seen before.
+fn merge_source(before: &[Source], told: &SourceFigures, now: Nanos) -> Source {
+    let before = before.iter().find(|before| before.name == told.name);
+    let state = match told.standing {
+        Standing::Away => "away",
+        Standing::Refused => "refused",
+        Standing::Connected => "connected",
+    };
+    let since = |since_ns: Option<u64>| since_ns.unwrap_or(now.0);
+    let service = |(name, part): &(String, source::Part)| {
+        let state = match part {
+            source::Part::Serves => "serves",
+            source::Part::StandsBy => "standby",
+            source::Part::Down => "suspect",
+        };
+        let parts = before.map(|before| before.services.as_slice()).unwrap_or_default();
+        let same = parts.iter().find(|before| before.service == *name && before.state == state);
+        Part {
+            service: name.clone(),
+            state: state.to_owned(),
+            since_ns: since(same.map(|same| same.since_ns)),
+        }
+    };
+    Source {
+        name: told.name.clone(),
+        kind: if told.is_publisher { "publisher" } else { "provider" }.to_owned(),
+        state: state.to_owned(),
+        since_ns: since(before.filter(|before| before.state == state).map(|before| before.since_ns)),
+        items: told.items,
+        serves: told.serves,
+        stands_by: told.stands_by,
+        services: told.services.iter().map(service).collect(),
+    }
+}
+
+/// Counts a second, between two times.
+pub(crate) fn per_second(before: u64, now: u64, seconds: f64) -> f64 {
+    if seconds > 0.0 { now.saturating_sub(before) as f64 / seconds } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_go_over_whole_and_nobody_waits() {
+        let (mut teller, mut hearer) = telling::<Vec<u32>>();
+        assert!(!hearer.hear());
+        teller.figures.push(1);
+        assert!(teller.tell());
+        teller.figures.push(2);
+        assert!(!teller.tell(), "the first has not been heard");
+        assert!(hearer.hear());
+        assert_eq!(hearer.figures, [1]);
+        assert!(!hearer.hear());
+        assert!(teller.tell());
+        hearer.figures.clear();
+        assert!(hearer.hear());
+        assert_eq!(hearer.figures, [2]);
+        assert!(teller.figures.is_empty());
+        let held = hearer.between.lock().unwrap();
+        assert!(!teller.tell(), "the other side is at it");
+        drop(held);
+    }
+
+    #[test]
+    fn since_when_a_source_is_as_it_is() {
+        let mut snapshot = Snapshot::default();
+        let mut tell = |at, standing, part| {
+            let source = SourceFigures {
+                name: "ema".to_owned(),
+                standing,
+                services: vec![("A".to_owned(), part)],
+                ..SourceFigures::default()
+            };
+            let told = PlantFigures { at: Nanos(at), sources: vec![source], ..PlantFigures::default() };
+            merge_plant(&mut snapshot, &told);
+            let source = &snapshot.sources[0];
+            let served = &source.services[0];
+            (source.state.clone(), source.since_ns, served.state.clone(), served.since_ns)
+        };
+        let is = |state: &str, since, part: &str, since_part| {
+            (state.to_owned(), since, part.to_owned(), since_part)
+        };
+        assert_eq!(tell(10, Standing::Away, source::Part::Down), is("away", 10, "suspect", 10));
+        assert_eq!(tell(20, Standing::Connected, source::Part::Down), is("connected", 20, "suspect", 10));
+        assert_eq!(tell(30, Standing::Connected, source::Part::Serves), is("connected", 20, "serves", 30));
+        assert_eq!(tell(40, Standing::Connected, source::Part::Serves), is("connected", 20, "serves", 30));
+        assert_eq!(tell(50, Standing::Away, source::Part::Down), is("away", 50, "suspect", 50));
+    }
+
+    #[test]
+    fn rates_are_those_between_two_tellings() {
+        let mut snapshot = Snapshot { feeds: vec![Feed::default()], ..Snapshot::default() };
+        let told = |at, ticks| PlantFigures {
+            at: Nanos(at),
+            ticks,
+            feeds: vec![FeedFigures {
+                counters: tapeline_plant::ChannelCounters { messages: 2 * ticks, ..Default::default() },
+                ..FeedFigures::default()
+            }],
+            ..PlantFigures::default()
+        };
+        merge_plant(&mut snapshot, &told(5_000_000_000, 100));
+        assert_eq!((snapshot.ticks, snapshot.ticks_per_second), (100, 0.0));
+        merge_plant(&mut snapshot, &told(7_000_000_000, 500));
+        assert_eq!((snapshot.ticks, snapshot.ticks_per_second), (500, 200.0));
+        assert_eq!(snapshot.feeds[0].messages_per_second, 400.0);
+    }
+}

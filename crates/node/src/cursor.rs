@@ -1,0 +1,232 @@
+//! A reader's place on the plant's ring: read tick by tick, and taken again where it was lost.
+
+use tapeline_measure::figures::thousands;
+use tapeline_plant::Seq;
+use tapeline_plant::tick::Tick;
+use tapeline_ring::{Name, Start, Subscriber};
+
+use crate::Error;
+use crate::error::Context;
+use crate::events::Events;
+use crate::journal::Gate;
+use crate::ticks::{self, Lost, Next};
+
+/// Where a reader stands on the ring.
+pub(crate) struct RingCursor {
+    pub(crate) ring: Name,
+    pub(crate) subscriber: Subscriber,
+    /// Which plant's ring it is: see [`Subscriber::epoch`].
+    epoch: u32,
+    /// The reader's name, in the ring's registry and in warnings.
+    pub(crate) reader: &'static str,
+    /// What keeps ticks back until they are on disk.
+    pub(crate) gate: Option<Gate>,
+    /// Whether the next tick was kept back, when it was looked for.
+    pub(crate) is_held: bool,
+    /// How often the place was lost and another one taken.
+    pub(crate) rejoined: u64,
+    pub(crate) events: Events,
+}
+
+/// What stands next.
+pub(crate) enum Read<'a> {
+    Tick(Tick<'a>),
+    /// It was taken from the place before this one: what is released lags behind what was read.
+    Again,
+    /// The ring no longer has what should stand before this tick, the first behind the gap.
+    Behind(Tick<'a>),
+    /// Nothing, for now.
+    Nothing,
+    /// The plant has ended, and everything was read.
+    End,
+    /// The plant went on without this reader.
+    Lost(Lost),
+}
+
+impl RingCursor {
+    /// At the place of `subscriber`, behind `gate` where ticks are to be on disk first.
+    pub(crate) fn new(
+        reader: &'static str,
+        ring: Name,
+        subscriber: Subscriber,
+        gate: Option<Gate>,
+        events: &Events,
+    ) -> Self {
+        let epoch = subscriber.epoch();
+        if let Some(gate) = &gate {
+            gate.holds_back(subscriber.seat());
+        }
+        Self { ring, subscriber, epoch, reader, gate, is_held: false, rejoined: 0, events: events.clone() }
+    }
+
+    /// Takes the next tick; `awaited` is its place in the plant's sequence, 0 where any may be the first.
+    ///
+    /// # Errors
+    /// Another plant goes on with the ring; there is something else than ticks.
+    #[inline]
+    pub(crate) fn next(&mut self, awaited: Seq) -> crate::Result<Read<'_>> {
+        // Before the tick: of one that comes later the next look says it.
+        let is_ours = self.subscriber.epoch() == self.epoch;
+        let has_rejoined = self.rejoined > 0;
+        let tick = match self.take()? {
+            Next::Tick(tick) => tick,
+            Next::Nothing => return Ok(Read::Nothing),
+            Next::End => return Ok(Read::End),
+            Next::Lost(lost) => return Ok(Read::Lost(lost)),
+        };
+        let seq = tick.header.seq;
+        if seq < awaited {
+            // Another plant's begin with 1.
+            return if has_rejoined && is_ours { Ok(Read::Again) } else { Err(another_plant()) };
+        }
+        let is_behind = has_rejoined && awaited > Seq(0) && seq > awaited;
+        Ok(if is_behind { Read::Behind(tick) } else { Read::Tick(tick) })
+    }
+
+    /// Takes the next tick, wherever that stands in the sequence; nothing while it is kept back.
+    ///
+    /// # Errors
+    /// There is something else than ticks.
+    #[inline]
+    pub(crate) fn take(&mut self) -> crate::Result<Next<'_>> {
+        let Some(gate) = &self.gate else { return ticks::next(&mut self.subscriber) };
+        let next = gate.next(&mut self.subscriber)?;
+        self.is_held = next.is_none();
+        Ok(next.unwrap_or(Next::Nothing))
+    }
+
+    /// The place was lost: takes another one, at the oldest tick that is still there.
+    ///
+    /// # Errors
+    /// It is another plant's ring by now.
+    pub(crate) fn rejoin(&mut self, lost: &Lost) -> crate::Result<()> {
+        let Self { reader, ring, events, .. } = self;
+        events.warning(format_args!(
+            "{reader} has read nothing for the plant's stall_limit and lost its place on the ring {ring} at position {}: \
+             it goes on with what the ring still holds",
+            lost.position
+        ));
+        let subscriber = Subscriber::join_as(ring, Start::Oldest, reader);
+        let subscriber = subscriber.with_context(|| format!("{reader} cannot join the ring again"))?;
+        // Another plant numbers its ticks and items anew, and they would be taken for those of before.
+        if !self.subscriber.is_named()? || subscriber.epoch() != self.epoch {
+            return Err(another_plant());
+        }
+        if let Some(gate) = &self.gate {
+            gate.holds_back(subscriber.seat());
+        }
+        self.subscriber = subscriber;
+        self.rejoined += 1;
+        Ok(())
+    }
+}
+
+/// What reports say of a reader that lost its place so often, and so many ticks by that; nothing where it never did.
+pub fn losses(rejoined: u64, missing: u64) -> String {
+    if rejoined == 0 {
+        return String::new();
+    }
+    let (times, missing) = (thousands(rejoined), thousands(missing));
+    format!("; lost its place on the ring {times} times, and {missing} ticks by that")
+}
+
+pub(crate) fn another_plant() -> Error {
+    let hint = "start this again: it takes over what the new plant has";
+    Error::hinted("another plant goes on with the ring", hint)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+mod tests {
+    use std::time::Duration;
+
+    use tapeline_ring::{Options, Publisher, Refused};
+
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_nanos(1);
+
+    fn open(name: &Name, keep: bool) -> Publisher {
+        let options = Options { capacity: 1 << 16, stall_limit: LIMIT, keep, ..Options::default() };
+        Publisher::open(name, &options).unwrap()
+    }
+
+    fn publish(publisher: &mut Publisher, seqs: std::ops::RangeInclusive<u64>) {
+        for seq in seqs {
+            let frame = ticks::frame(seq);
+            while publisher.publish(&frame) == Err(Refused::Full) {
+                std::thread::yield_now();
+            }
+        }
+    }
+
+    /// A hub that has read a few ticks of a ring which then goes on without it: where it joins again.
+    fn lost(name: &str, keep: bool) -> (RingCursor, Publisher) {
+        let name: Name = format!("test-{name}-{}", std::process::id()).parse().unwrap();
+        let mut publisher = open(&name, keep);
+        let subscriber = Subscriber::join_as(&name, Start::Newest, "hub").unwrap();
+        let mut place = RingCursor::new("hub", name, subscriber, None, &Events::default());
+        publish(&mut publisher, 1..=3);
+        for seq in 1..=3 {
+            assert!(matches!(place.next(Seq(seq)).unwrap(), Read::Tick(tick) if tick.header.seq == Seq(seq)));
+        }
+        publish(&mut publisher, 4..=3_000);
+        assert!(matches!(place.next(Seq(4)).unwrap(), Read::Lost(_)));
+        (place, publisher)
+    }
+
+    fn rejoin(place: &mut RingCursor) -> crate::Result<()> {
+        let Read::Lost(lost) = place.next(Seq(4))? else { panic!("it has its place") };
+        place.rejoin(&lost)
+    }
+
+    #[test]
+    fn behind_a_gap_no_tick_is_taken_twice_and_the_first_is_known() {
+        let (mut place, publisher) = lost("seated-again", false);
+        rejoin(&mut place).unwrap();
+        let Read::Behind(first) = place.next(Seq(4)).unwrap() else { panic!("no gap") };
+        let first = first.header.seq;
+        assert!(first > Seq(4) && first < Seq(3_000), "{first:?}");
+        // Of those that come now, ten were taken from the place before.
+        let awaited = Seq(first.0 + 11);
+        for _ in 0..10 {
+            assert!(matches!(place.next(awaited).unwrap(), Read::Again));
+        }
+        assert!(matches!(place.next(awaited).unwrap(), Read::Tick(tick) if tick.header.seq == awaited));
+        publisher.close().unwrap();
+    }
+
+    #[test]
+    fn another_plants_ring_is_not_gone_on_with() {
+        let (mut place, publisher) = lost("seated-other", false);
+        let name = place.ring.clone();
+        drop(publisher);
+        let mut publisher = open(&name, false);
+        publish(&mut publisher, 1..=3_000);
+        let error = rejoin(&mut place).unwrap_err();
+        assert!(error.to_string().contains("another plant"), "{error}");
+        publisher.close().unwrap();
+    }
+
+    #[test]
+    fn nor_is_it_where_that_takes_the_ring_over_meanwhile() {
+        let (mut place, publisher) = lost("seated-meanwhile", true);
+        rejoin(&mut place).unwrap();
+        let (mut plant, mut awaited) = (Some(publisher), Seq(4));
+        let error = loop {
+            match place.next(awaited) {
+                Ok(Read::Behind(tick) | Read::Tick(tick)) => awaited = Seq(tick.header.seq.0 + 1),
+                Ok(Read::Nothing) => drop(plant.take()),
+                Ok(_) => {
+                    let mut next = open(&place.ring, false);
+                    publish(&mut next, 1..=1);
+                    plant = Some(next);
+                }
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(awaited, Seq(3_001));
+        assert!(error.to_string().contains("another plant"), "{error}");
+        plant.unwrap().close().unwrap();
+    }
+}

@@ -1,0 +1,350 @@
+//! What a plant reports while it runs: data for whoever prints, logs or counts it. This crate itself prints nothing.
+//!
+//! Peers can cause events without end: of each [`Kind`] at most [`MOST_EVENTS`] a second are reported, the others are counted in one event.
+//! Memory: three numbers for each kind, whoever the peers are.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tapeline_measure::Nanos;
+
+/// Events of one kind in a second: enough to read what happens, and a day of them is a few hundred MB of text at most.
+const MOST_EVENTS: u64 = 20;
+const PERIOD_NS: i64 = 1_000_000_000;
+
+/// The weight of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    /// Something ordinary happened.
+    Info,
+    /// Something that an operator may want to know.
+    Note,
+    /// Something is wrong, and the plant continues.
+    Warning,
+    /// Something failed.
+    Error,
+}
+
+/// Something that happened in a plant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Event {
+    /// Its weight.
+    pub severity: Severity,
+    /// When it happened; `None` for what concerns the plant itself.
+    pub time: Option<Nanos>,
+    /// What happened, and where.
+    pub text: String,
+    /// Advice to the operator, if there is any.
+    pub hint: Option<String>,
+}
+
+impl Event {
+    /// Creates an event of the plant itself.
+    pub(crate) fn new(severity: Severity, text: impl fmt::Display) -> Self {
+        Self { severity, time: None, text: text.to_string(), hint: None }
+    }
+}
+
+/// As text for an operator: `TIME severity: text`, and the hint on a line of its own.
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(time) = self.time {
+            write!(f, "{} ", Utc(time))?;
+        }
+        f.write_str(match self.severity {
+            Severity::Info => "",
+            Severity::Note => "note: ",
+            Severity::Warning => "warning: ",
+            Severity::Error => "error: ",
+        })?;
+        f.write_str(&self.text)?;
+        match &self.hint {
+            Some(hint) => write!(f, "\nhint: {hint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Which events are counted together: what peers cause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A client of the hub has logged in.
+    Login,
+    /// A client of the hub has gone.
+    Gone,
+    /// A login to the hub was refused.
+    Refused,
+    /// A client of the hub was denied an item.
+    Denied,
+    /// A connection to the hub was over before a login.
+    NeverOpened,
+    /// A message of a client of the hub cannot be read, or sent to it.
+    Unreadable,
+    /// A kdb+ client was turned away or cut off.
+    Kdb,
+    /// A ZeroMQ subscriber has gone.
+    Zeromq,
+    /// A provider, publisher, or what one of them sends.
+    Source,
+    /// A server that is asked for what is missing.
+    Recovery,
+    /// A port lets nobody in.
+    Accept,
+}
+
+impl Kind {
+    const ALL: [Self; 11] = [
+        Self::Login,
+        Self::Gone,
+        Self::Refused,
+        Self::Denied,
+        Self::NeverOpened,
+        Self::Unreadable,
+        Self::Kdb,
+        Self::Zeromq,
+        Self::Source,
+        Self::Recovery,
+        Self::Accept,
+    ];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Login => "hub: logins",
+            Self::Gone => "hub: sessions that are gone",
+            Self::Refused => "hub: refused logins",
+            Self::Denied => "hub: denied items",
+            Self::NeverOpened => "hub: connections that never opened",
+            Self::Unreadable => "hub: messages that cannot be read or sent",
+            Self::Kdb => "kdb+ clients",
+            Self::Zeromq => "zeromq: subscribers",
+            Self::Source => "sources",
+            Self::Recovery => "recovery",
+            Self::Accept => "ports that let nobody in",
+        }
+    }
+}
+
+/// Counts the events that peers cause; the text of none is kept.
+#[derive(Debug)]
+struct Limiter {
+    kinds: [Period; Kind::ALL.len()],
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Period {
+    begun: Nanos,
+    reported: u64,
+    left_out: u64,
+}
+
+impl Period {
+    const NONE: Self = Self { begun: Nanos(0), reported: 0, left_out: 0 };
+}
+
+impl Limiter {
+    const fn new() -> Self {
+        Self { kinds: [Period::NONE; Kind::ALL.len()] }
+    }
+
+    /// Whether an event of this kind is reported, and the count of those that were left out before it, if that is due.
+    fn admit(&mut self, now: Nanos, kind: Kind) -> (bool, Option<Event>) {
+        let before = self.end_period(now, kind);
+        let period = &mut self.kinds[kind as usize];
+        let is_admitted = period.reported < MOST_EVENTS;
+        if is_admitted {
+            period.reported += 1;
+        } else {
+            period.left_out += 1;
+        }
+        (is_admitted, before)
+    }
+
+    /// The counts that are due where nothing more comes.
+    fn due(&mut self, now: Nanos) -> Vec<Event> {
+        Kind::ALL.iter().filter_map(|kind| self.end_period(now, *kind)).collect()
+    }
+
+    /// Every count that was not reported yet: the plant ends.
+    fn rest(&mut self, now: Nanos) -> Vec<Event> {
+        self.kinds.iter_mut().for_each(|period| period.begun = Nanos(0));
+        self.due(now)
+    }
+
+    /// Begins another period where the last one is over: the count of what was left out in it.
+    fn end_period(&mut self, now: Nanos, kind: Kind) -> Option<Event> {
+        let period = &mut self.kinds[kind as usize];
+        // A clock that was set back ends it too.
+        if (0..PERIOD_NS).contains(&now.since(period.begun)) {
+            return None;
+        }
+        let Period { left_out, .. } = std::mem::replace(period, Period { begun: now, ..Period::NONE });
+        (left_out > 0).then(|| Event {
+            time: Some(now),
+            ..Event::new(Severity::Info, format_args!("{}: {left_out} more lines left out", kind.name()))
+        })
+    }
+}
+
+/// The way for events to whoever takes them. A copy is cheap, and goes to the same place.
+#[derive(Clone)]
+pub struct Events {
+    take: Arc<dyn Fn(&Event) + Send + Sync>,
+    limiter: Arc<Mutex<Limiter>>,
+}
+
+impl Default for Events {
+    /// Nobody takes them.
+    fn default() -> Self {
+        Self::new(|_| {})
+    }
+}
+
+impl fmt::Debug for Events {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Events").finish_non_exhaustive()
+    }
+}
+
+impl Events {
+    /// Creates the way to `take`, which threads of the plant call: it should be quick, and must not wait for the plant.
+    #[must_use]
+    pub fn new(take: impl Fn(&Event) + Send + Sync + 'static) -> Self {
+        Self { take: Arc::new(take), limiter: Arc::new(Mutex::new(Limiter::new())) }
+    }
+
+    /// Reports an event.
+    pub(crate) fn report(&self, event: &Event) {
+        (self.take)(event);
+    }
+
+    pub(crate) fn info(&self, text: impl fmt::Display) {
+        self.report(&Event::new(Severity::Info, text));
+    }
+
+    pub(crate) fn note(&self, text: impl fmt::Display) {
+        self.report(&Event::new(Severity::Note, text));
+    }
+
+    pub(crate) fn warning(&self, text: impl fmt::Display) {
+        self.report(&Event::new(Severity::Warning, text));
+    }
+
+    /// As [`warning`](Self::warning), with advice.
+    pub(crate) fn warning_with(&self, text: impl fmt::Display, hint: impl Into<String>) {
+        self.report(&Event { hint: Some(hint.into()), ..Event::new(Severity::Warning, text) });
+    }
+
+    /// Reports a failure, with advice if there is any.
+    pub(crate) fn error(&self, text: impl fmt::Display, hint: Option<String>) {
+        self.report(&Event { hint, ..Event::new(Severity::Error, text) });
+    }
+
+    /// The events to report for something that a peer caused: none if there were too many of its kind.
+    pub(crate) fn of_peer(
+        &self,
+        now: Nanos,
+        kind: Kind,
+        severity: Severity,
+        text: impl fmt::Display,
+    ) -> impl Iterator<Item = Event> {
+        let (is_admitted, before) =
+            self.limiter.lock().unwrap_or_else(PoisonError::into_inner).admit(now, kind);
+        let event = is_admitted.then(|| Event { time: Some(now), ..Event::new(severity, text) });
+        before.into_iter().chain(event)
+    }
+
+    /// Reports something that a peer caused, unless there were too many events of its kind.
+    pub(crate) fn peer(&self, now: Nanos, kind: Kind, severity: Severity, text: impl fmt::Display) {
+        self.of_peer(now, kind, severity, text).for_each(|event| self.report(&event));
+    }
+
+    /// Reports how many events were left out in the last second: whoever calls [`peer`](Self::peer) calls this about once a second.
+    pub(crate) fn left_out(&self, now: Nanos) {
+        let due = self.limiter.lock().unwrap_or_else(PoisonError::into_inner).due(now);
+        due.iter().for_each(|event| self.report(event));
+    }
+
+    /// Reports how many events were left out and not counted yet: the plant ends.
+    pub(crate) fn end(&self, now: Nanos) {
+        let rest = self.limiter.lock().unwrap_or_else(PoisonError::into_inner).rest(now);
+        rest.iter().for_each(|event| self.report(event));
+    }
+}
+
+/// A moment, as RFC 3339 has it, in microseconds; nothing where no calendar has it.
+pub(crate) struct Utc(pub(crate) Nanos);
+
+impl fmt::Display for Utc {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match jiff::Timestamp::from_nanosecond(i128::from(self.0.0)) {
+            Ok(time) => write!(f, "{time:.6}"),
+            Err(_) => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BEGIN: u64 = 1_800_000_000_000_000_000;
+
+    /// Events, and what was taken of them.
+    fn taken() -> (Events, Arc<Mutex<Vec<String>>>) {
+        let lines = Arc::<Mutex<Vec<String>>>::default();
+        let to = Arc::clone(&lines);
+        (Events::new(move |event| to.lock().unwrap().push(event.to_string())), lines)
+    }
+
+    #[test]
+    fn an_event_is_a_line_with_its_time_weight_and_advice() {
+        let (events, lines) = taken();
+        events.peer(Nanos(BEGIN), Kind::Login, Severity::Info, "hub: session 0 login A");
+        events.peer(Nanos(BEGIN), Kind::Source, Severity::Warning, "sources: a broken frame");
+        events.warning_with("the name of the ring was removed", "start the plant again");
+        assert_eq!(
+            *lines.lock().unwrap(),
+            [
+                "2027-01-15T08:00:00.000000Z hub: session 0 login A",
+                "2027-01-15T08:00:00.000000Z warning: sources: a broken frame",
+                "warning: the name of the ring was removed\nhint: start the plant again",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_flood_of_one_kind_is_cut_counted_and_hides_no_other() {
+        let (events, lines) = taken();
+        let say = |at, kind| events.peer(Nanos(at), kind, Severity::Info, "gone");
+        (0..10_000).for_each(|at| say(BEGIN + at, Kind::Gone));
+        assert_eq!(lines.lock().unwrap().len() as u64, MOST_EVENTS);
+        say(BEGIN, Kind::Login);
+        assert_eq!(lines.lock().unwrap().len() as u64, MOST_EVENTS + 1);
+        events.left_out(Nanos(BEGIN + 20_000));
+        assert_eq!(lines.lock().unwrap().len() as u64, MOST_EVENTS + 1, "the second is not over");
+        events.left_out(Nanos(BEGIN + 1_000_000_000));
+        let last = lines.lock().unwrap().pop().unwrap();
+        assert!(last.ends_with(" hub: sessions that are gone: 9980 more lines left out"), "{last}");
+        say(BEGIN + 1_000_000_001, Kind::Gone);
+        assert!(lines.lock().unwrap().pop().unwrap().ends_with("gone"));
+    }
+
+    #[test]
+    fn what_is_left_out_is_reported_before_the_next_event_and_at_the_end() {
+        let (events, lines) = taken();
+        let say = |at| events.peer(Nanos(at), Kind::Kdb, Severity::Info, "cut");
+        (0..=MOST_EVENTS).for_each(|_| say(BEGIN));
+        lines.lock().unwrap().clear();
+        say(BEGIN + 2_000_000_000);
+        let said = std::mem::take(&mut *lines.lock().unwrap());
+        assert!(said[0].ends_with("kdb+ clients: 1 more lines left out") && said[1].ends_with("cut"));
+        // A clock that was set back begins another second.
+        (0..=MOST_EVENTS).for_each(|_| say(BEGIN));
+        lines.lock().unwrap().clear();
+        events.end(Nanos(BEGIN));
+        assert!(lines.lock().unwrap().pop().unwrap().contains("1 more lines left out"));
+        events.end(Nanos(BEGIN));
+        assert!(lines.lock().unwrap().is_empty());
+    }
+}

@@ -1,0 +1,451 @@
+//! Who came, who was kept out, who was kept from what, and who went: a line for each.
+//!
+//! The lines are written by a thread of their own behind a bounded queue. A disk that is full or a terminal that nobody reads
+//! costs lines, which are counted and said, and never the hub's time.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::time::Duration;
+
+use serde::Serialize;
+use tapeline_hub::{HubEvent, Peer, Who};
+use tapeline_measure::Nanos;
+
+use crate::Error;
+use crate::access::AuditTo;
+use crate::error::Context;
+use crate::events::{Event, Events, Kind, Severity, Utc};
+
+/// Lines that may wait for the writer: some MB at most.
+const MOST_WAITING: usize = 10_000;
+/// How long a hub that ends waits for its last lines.
+const LAST_LINES: Duration = Duration::from_secs(2);
+
+/// The lines of one hub.
+#[derive(Debug)]
+pub(super) struct Audit {
+    lines: SyncSender<Event>,
+    shared: Arc<Shared>,
+    is_json: bool,
+    /// Nothing ever comes: it ends with the writer.
+    written: Receiver<()>,
+    events: Events,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    /// Lines that found no room, or could not be written, since that was said last.
+    lost: AtomicU64,
+    /// The file is to be opened anew.
+    reopen: AtomicBool,
+}
+
+impl Audit {
+    /// Opens the file, and makes the thread that writes.
+    ///
+    /// # Errors
+    /// The file cannot be opened.
+    pub(super) fn start(to: &AuditTo, events: &Events) -> crate::Result<Self> {
+        let sink = match to {
+            AuditTo::File(path) => {
+                let hint = "audit = \"-\" in [hub.access] writes to standard error";
+                let what = || Error::hinted(format!("cannot write the audit to {}", path.display()), hint);
+                Sink::File { file: Some(open(path).with_context(what)?), path: path.clone() }
+            }
+            AuditTo::Talk | AuditTo::Stderr => Sink::Events,
+        };
+        let (lines, waiting) = sync_channel(MOST_WAITING);
+        let (writes, written) = sync_channel(0);
+        let shared = Arc::<Shared>::default();
+        let writer = Writer {
+            sink,
+            shared: Arc::clone(&shared),
+            is_json: *to != AuditTo::Talk,
+            has_failed: false,
+            events: events.clone(),
+        };
+        std::thread::Builder::new()
+            .name("audit".to_owned())
+            .spawn(move || {
+                let _writes: SyncSender<()> = writes;
+                writer.write(&waiting);
+            })
+            .context("cannot make the audit's thread")?;
+        let events = events.clone();
+        Ok(Self { lines, shared, is_json: *to != AuditTo::Talk, written, events })
+    }
+
+    /// Writes something down, sooner or later, or counts it as lost.
+    pub(super) fn note(&self, now: Nanos, note: &HubEvent) {
+        if self.is_json {
+            json(now, note).into_iter().for_each(|line| self.line(plain(line)));
+        } else if let Some((kind, line)) = talk(note) {
+            self.events.of_peer(now, kind, Severity::Info, line).for_each(|event| self.line(event));
+        }
+    }
+
+    /// The rules were read again: what came of it.
+    pub(super) fn read_again(&self, now: Nanos, is_set: bool) {
+        if self.is_json {
+            let event = if is_set { "rules read" } else { "rules kept" };
+            self.line(plain(as_line(&Line { time: utc(now), event, ..Line::default() })));
+        }
+    }
+
+    /// A connection was over before there was a session.
+    pub(super) fn never_opened(&self, now: Nanos, address: Option<SocketAddr>, why: &str) {
+        let address = address.map(|address| address.to_string());
+        if self.is_json {
+            let line = Line { time: utc(now), event: "never opened", address, ..Line::default() };
+            self.line(plain(as_line(&Line { why: Some(why.to_owned()), ..line })));
+        } else {
+            let from = address.as_deref().unwrap_or("an unknown address");
+            let line = format_args!("hub: a connection from {from} never opened: {}", why.escape_debug());
+            let events = self.events.of_peer(now, Kind::NeverOpened, Severity::Info, line);
+            events.for_each(|event| self.line(event));
+        }
+    }
+
+    /// So many more, of which each has no line of its own; `why` they are summed up.
+    pub(super) fn more_never_opened(&self, now: Nanos, count: u64, why: &str) {
+        self.line(if self.is_json {
+            let line =
+                Line { time: utc(now), event: "never opened", connections: Some(count), ..Line::default() };
+            plain(as_line(&Line { why: Some(why.to_owned()), ..line }))
+        } else {
+            // Two of these in a second at most: a count is not left out.
+            let text = format_args!("hub: {count} more connections never opened: {why}");
+            Event { time: Some(now), ..Event::new(Severity::Info, text) }
+        });
+    }
+
+    fn line(&self, line: Event) {
+        if self.lines.try_send(line).is_err() {
+            // Relaxed: a number, which orders nothing.
+            self.shared.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// From the next line on the file is the one that has its name then: the old one has been moved away.
+    pub(super) fn reopen(&self) {
+        // Relaxed: whichever line meets it first, nothing is lost.
+        self.shared.reopen.store(true, Ordering::Relaxed);
+    }
+
+    /// The last line was handed over: waits for a moment until it is written.
+    pub(super) fn end(self) {
+        drop(self.lines);
+        let _: Result<(), RecvTimeoutError> = self.written.recv_timeout(LAST_LINES);
+    }
+}
+
+/// Where lines go.
+#[derive(Debug)]
+enum Sink {
+    Events,
+    File {
+        path: PathBuf,
+        /// Nothing while it cannot be opened.
+        file: Option<File>,
+    },
+}
+
+#[derive(Debug)]
+struct Writer {
+    sink: Sink,
+    shared: Arc<Shared>,
+    is_json: bool,
+    has_failed: bool,
+    events: Events,
+}
+
+/// At the end of what is there; its owner's alone to read, if it is new.
+fn open(path: &Path) -> io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+
+    std::fs::OpenOptions::new().append(true).create(true).mode(0o600).open(path)
+}
+
+impl Writer {
+    fn write(mut self, lines: &Receiver<Event>) {
+        for line in lines {
+            // Before the line, so that what is missing is missing there.
+            let lost = self.shared.lost.swap(0, Ordering::Relaxed);
+            if lost > 0 && !self.put(&self.lost_line(lost)) {
+                self.shared.lost.fetch_add(lost, Ordering::Relaxed);
+            }
+            if !self.put(&line) {
+                self.shared.lost.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        let lost = self.shared.lost.load(Ordering::Relaxed);
+        if lost > 0 && !self.put(&self.lost_line(lost)) {
+            self.events.warning(format_args!("{lost} lines of the audit could not be written"));
+        }
+    }
+
+    fn lost_line(&self, lost: u64) -> Event {
+        plain(if self.is_json {
+            as_line(&Line { event: "lost", lines: Some(lost), ..Line::default() })
+        } else {
+            format!("hub: {lost} lines like these are missing here: they could not be written in time")
+        })
+    }
+
+    /// Whether it is written.
+    fn put(&mut self, line: &Event) -> bool {
+        let is_new = self.shared.reopen.swap(false, Ordering::Relaxed);
+        let written = match &mut self.sink {
+            Sink::Events => {
+                self.events.report(line);
+                Ok(())
+            }
+            Sink::File { path, file } => {
+                let opened = match file.take().filter(|_| !is_new) {
+                    Some(file) => Ok(file),
+                    None => open(path),
+                };
+                opened.and_then(|opened| file.insert(opened).write_all(format!("{}\n", line.text).as_bytes()))
+            }
+        };
+        match (&written, &self.sink, self.has_failed) {
+            (Err(error), Sink::File { path, .. }, false) => {
+                self.events
+                    .warning(format_args!("the audit cannot be written to {}: {error}", path.display()));
+            }
+            (Ok(()), Sink::File { path, .. }, true) => {
+                self.events.note(format_args!("the audit is written to {} again", path.display()));
+            }
+            _ => {}
+        }
+        self.has_failed = written.is_err();
+        written.is_ok()
+    }
+}
+
+/// A line that says everything by itself.
+fn plain(text: String) -> Event {
+    Event::new(Severity::Info, text)
+}
+
+/// A line of JSON. Members that say nothing are left out.
+#[derive(Debug, Default, Serialize)]
+struct Line<'a> {
+    /// UTC, to the microsecond; none where the writer itself says something.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time: Option<String>,
+    event: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    address: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    encrypted: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user: Option<&'a str>,
+    #[serde(skip_serializing_if = "is_empty")]
+    application: &'a str,
+    #[serde(skip_serializing_if = "is_empty")]
+    application_name: &'a str,
+    #[serde(skip_serializing_if = "is_empty")]
+    position: &'a str,
+    #[serde(skip_serializing_if = "is_empty")]
+    service: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    domain: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    item: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    requests: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refused: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refreshes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    updates: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    conflated: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dropped: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lines: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    connections: Option<u64>,
+}
+
+const fn is_empty(text: &&str) -> bool {
+    text.is_empty()
+}
+
+impl<'a> Line<'a> {
+    fn of(now: Nanos, event: &'a str, session: usize, peer: &Peer, user: &'a str) -> Self {
+        Self {
+            time: utc(now),
+            event,
+            session: Some(session),
+            address: peer.address.map(|address| address.to_string()),
+            encrypted: Some(peer.is_encrypted),
+            user: Some(user),
+            ..Self::default()
+        }
+    }
+
+    fn said(self, who: &'a Who) -> Self {
+        Self {
+            application: &who.application_id,
+            application_name: &who.application_name,
+            position: &who.position,
+            ..self
+        }
+    }
+}
+
+fn json(now: Nanos, note: &HubEvent) -> Option<String> {
+    let line = match note {
+        HubEvent::Login { session, peer, user, who } => {
+            Line::of(now, "login", session.index(), peer, user).said(who)
+        }
+        HubEvent::Refused { session, peer, user, who, why } => Line {
+            why: Some((*why).to_owned()),
+            ..Line::of(now, "login refused", session.index(), peer, user).said(who)
+        },
+        HubEvent::Denied { session, peer, user, service, domain, name, why } => Line {
+            service,
+            domain: Some(domain.to_string()),
+            item: Some(name),
+            why: Some((*why).to_owned()),
+            ..Line::of(now, "denied", session.index(), peer, user)
+        },
+        HubEvent::Gone { session, peer, user, end, counters } => Line {
+            why: Some(end.to_string()),
+            requests: Some(counters.requests),
+            refused: Some(counters.refused),
+            refreshes: Some(counters.refreshes),
+            updates: Some(counters.updates),
+            conflated: Some(counters.conflated),
+            dropped: Some(counters.dropped),
+            ..Line::of(now, "gone", session.index(), peer, user)
+        },
+        _ => return None,
+    };
+    Some(as_line(&line))
+}
+
+/// For people, with the kind that it is counted with.
+fn talk(note: &HubEvent) -> Option<(Kind, String)> {
+    Some(match note {
+        HubEvent::Login { session, user, .. } => {
+            (Kind::Login, format!("hub: session {} login {}", session.index(), user.escape_debug()))
+        }
+        HubEvent::Gone { session, user, end, counters, .. } => {
+            let line = format!(
+                "hub: session {} gone {}: {end}; {} requests, {} refreshes, {} updates, {} conflated, {} dropped",
+                session.index(),
+                user.escape_debug(),
+                counters.requests,
+                counters.refreshes,
+                counters.updates,
+                counters.conflated,
+                counters.dropped
+            );
+            (Kind::Gone, line)
+        }
+        HubEvent::Refused { session, user, why, .. } => (
+            Kind::Refused,
+            format!("hub: session {} refused {}: {why}", session.index(), user.escape_debug()),
+        ),
+        HubEvent::Denied { session, user, name, why, .. } => {
+            let (user, name) = (user.escape_debug(), name.escape_debug());
+            (Kind::Denied, format!("hub: session {} denied {user}: {name}: {why}", session.index()))
+        }
+        _ => return None,
+    })
+}
+
+/// A moment, as RFC 3339 has it.
+fn utc(now: Nanos) -> Option<String> {
+    Some(Utc(now).to_string()).filter(|time| !time.is_empty())
+}
+
+fn as_line(line: &Line<'_>) -> String {
+    let mut text = serde_json::to_string(line).unwrap_or_default();
+    // What clients say of themselves stands here: nothing in it may move a terminal's cursor or turn its text around.
+    if !text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+        text = ascii(&text);
+    }
+    text.push('\n');
+    text
+}
+
+/// JSON with all that is not printable ASCII escaped. Outside of strings there is nothing else.
+fn ascii(json: &str) -> String {
+    let mut text = String::with_capacity(json.len() + 16);
+    let mut units = [0; 2];
+    for c in json.chars() {
+        if matches!(c, ' '..='~') {
+            text.push(c);
+        } else {
+            for unit in c.encode_utf16(&mut units) {
+                text.push_str(&format!("\\u{unit:04x}"));
+            }
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_clients_say_is_escaped_and_can_be_read_back() {
+        let user = "a\"b\\\n\u{1b}[2J\u{9b}\u{202e}é😀\u{7f}";
+        let line = as_line(&Line {
+            user: Some(user),
+            time: utc(Nanos(1_800_000_000_123_456_789)),
+            ..Line::default()
+        });
+        assert!(line.trim_end().bytes().all(|byte| matches!(byte, b' '..=b'~')), "{line:?}");
+        let read: serde_json::Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(
+            (read["user"].as_str(), read["time"].as_str()),
+            (Some(user), Some("2027-01-15T08:00:00.123456Z"))
+        );
+    }
+
+    #[test]
+    fn a_file_is_appended_to_opened_anew_and_never_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.jsonl");
+        let read = || std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, "before\n").unwrap();
+        let audit = Audit::start(&AuditTo::File(path.clone()), &Events::default()).unwrap();
+        audit.read_again(Nanos(0), true);
+        audit.end();
+        assert!(
+            read()
+                .starts_with("before\n{\"time\":\"1970-01-01T00:00:00.000000Z\",\"event\":\"rules read\"}\n")
+        );
+        let audit = Audit::start(&AuditTo::File(path.clone()), &Events::default()).unwrap();
+        std::fs::rename(&path, folder.path().join("audit.1")).unwrap();
+        audit.reopen();
+        audit.read_again(Nanos(0), false);
+        audit.end();
+        assert!(read().contains("rules kept"));
+        assert!(Audit::start(&AuditTo::File(folder.path().join("none/audit")), &Events::default()).is_err());
+        // A disk that is full: each line is counted, none is waited for.
+        let audit = Audit::start(&AuditTo::File("/dev/full".into()), &Events::default()).unwrap();
+        let shared = Arc::clone(&audit.shared);
+        (0..100).for_each(|_| audit.read_again(Nanos(0), true));
+        drop(audit.lines);
+        assert!(audit.written.recv().is_err(), "the writer has ended");
+        assert_eq!(shared.lost.load(Ordering::Relaxed), 100);
+    }
+}

@@ -1,0 +1,326 @@
+//! The connections of the hub's sessions.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tapeline_client::connection::MOST_MALFORMED;
+use tapeline_client::connection::{JsonSettings, RoleConnection, SharedTexts, Side};
+use tapeline_hub::{Connections, End, Hub, Peer, SessionId};
+use tapeline_measure::Nanos;
+use tapeline_omm::Dictionary;
+use tapeline_omm::domain::Directory;
+use tapeline_omm::role::Outbox;
+use tapeline_wire::Error;
+use tapeline_wire::rssl::{ConnectionId, Event, Reactor, SubProtocol};
+
+use super::audit::Audit;
+use super::counting::Connected;
+use crate::events::{Events, Kind, Severity};
+
+/// What clients may cost between two looks at the ring, in bytes of their messages: the rest waits for the next turn. A request takes 2 µs
+/// in 60 bytes of RWF, so that updates wait for no longer than about a quarter of a millisecond.
+const TURN_COST: usize = 4 << 10;
+/// What a message costs at least, and what the beginning or the end of a connection does.
+const LEAST_COST: usize = 64;
+/// A byte of JSON costs as much as four of RWF: a request in 55 of them that is answered with an image takes 20 µs.
+const JSON_COST: usize = 4;
+const CONNECTION_COST: usize = 1 << 10;
+
+/// How long a connection stays whose session is over. EMA Java passes over a message that comes together with the end of
+/// TLS, such as the reason why a login was refused, and tries again.
+pub(super) const PARTING_NS: u64 = 100_000_000;
+
+/// All connections, each under the number of its session.
+#[derive(Debug)]
+pub(super) struct ClientConnections {
+    reactor: Reactor,
+    connections: Vec<Option<ClientConnection>>,
+    sessions: HashMap<ConnectionId, SessionId>,
+    /// Whose session is over, and from when on they are to be closed: in the order of that.
+    parting: VecDeque<(Nanos, ConnectionId)>,
+    /// The same, to be found.
+    parted: HashSet<ConnectionId>,
+    dictionary: Arc<Dictionary>,
+    /// What JSON calls the service.
+    services: Directory,
+    /// Requests in JSON that name no service mean the only one.
+    json: JsonSettings,
+    never_opened: NeverOpened,
+    /// Of messages that many get.
+    texts: SharedTexts,
+    events: Events,
+}
+
+#[derive(Debug)]
+struct ClientConnection {
+    connection: ConnectionId,
+    room: RoleConnection,
+    since: Nanos,
+}
+
+impl Connections for ClientConnections {
+    #[inline]
+    fn with<R>(&mut self, session: SessionId, send: impl FnOnce(&mut dyn Outbox) -> R) -> Option<R> {
+        let connection = self.connections.get_mut(session.index())?.as_mut()?;
+        let mut sender = self.reactor.sender(connection.connection)?;
+        Some(send(&mut connection.room.outbox(&mut sender)))
+    }
+
+    fn is_flushed(&mut self, session: SessionId) -> bool {
+        let Some(Some(connection)) = self.connections.get_mut(session.index()) else { return true };
+        is_flushed(&mut self.reactor, connection)
+    }
+}
+
+impl ClientConnections {
+    /// On what listens already.
+    pub(super) fn new(
+        reactor: Reactor,
+        dictionary: Arc<Dictionary>,
+        services: Directory,
+        events: Events,
+    ) -> Self {
+        let mut json = JsonSettings::default();
+        json.default_service = services.services().map(|service| service.id).next();
+        Self {
+            reactor,
+            connections: Vec::new(),
+            sessions: HashMap::new(),
+            parting: VecDeque::new(),
+            parted: HashSet::new(),
+            dictionary,
+            services,
+            json,
+            never_opened: NeverOpened::default(),
+            texts: SharedTexts::default(),
+            events,
+        }
+    }
+
+    /// Sends what waits, looks at the sockets, and hands what came to the hub, as much as one turn allows: whether anything came.
+    ///
+    /// # Errors
+    /// The machine refuses to wait for sockets.
+    pub(super) fn serve(&mut self, hub: &mut Hub, now: Nanos) -> Result<bool, Error> {
+        while let Some((_, connection)) = self.parting.front().copied().filter(|(due, _)| *due <= now) {
+            self.parting.pop_front();
+            self.parted.remove(&connection);
+            self.reactor.close(connection);
+        }
+        self.reactor.wait(Duration::ZERO)?;
+        let (mut is_busy, mut cost) = (false, 0);
+        while cost < TURN_COST
+            && let Some((id, event, mut sender)) = self.reactor.next(now)
+        {
+            is_busy = true;
+            if !matches!(event, Event::Message(_)) {
+                cost += CONNECTION_COST;
+            }
+            if let Event::Connected(agreed) = event {
+                let mut room = RoleConnection::new(Side::Server, agreed, &self.dictionary, self.json);
+                room.set_services(&self.services);
+                let (is_json, login) = (agreed.is_json(), RoleConnection::cookie_login(agreed));
+                let peer = Peer {
+                    address: self.reactor.peer_address(id),
+                    is_encrypted: self.reactor.tls_version(id).is_some(),
+                    is_json,
+                };
+                let session = hub.open_from(now, peer);
+                room.share_texts(&self.texts);
+                if self.connections.len() <= session.index() {
+                    self.connections.resize_with(session.index() + 1, || None);
+                }
+                // A client that has logged in by a cookie sends no message for it.
+                if let Some((login, mut sender)) = login.zip(self.reactor.sender(id)) {
+                    hub.message(now, session, &login, &mut room.outbox(&mut sender));
+                }
+                self.connections[session.index()] =
+                    Some(ClientConnection { connection: id, room, since: now });
+                self.sessions.insert(id, session);
+                self.close_those_over(hub, now);
+                continue;
+            }
+            let Some(session) = self.sessions.get(&id).copied() else {
+                if let Event::Closed(reason) = event
+                    && !self.parted.remove(&id)
+                {
+                    let reason = reason.to_string();
+                    self.never_opened.add(self.reactor.peer_address(id), reason);
+                }
+                continue;
+            };
+            let Some(Some(connection)) = self.connections.get_mut(session.index()) else { continue };
+            match event {
+                Event::Message(received) => {
+                    // The rest of a text with more messages than the turn has capacity for comes again, after other clients.
+                    let bytes = (TURN_COST - cost).div_ceil(JSON_COST);
+                    let Ok(is_read) =
+                        connection.room.receive_some(received, &mut sender, bytes, |message, out| {
+                            hub.message(now, session, message, out);
+                            Ok::<(), Infallible>(())
+                        });
+                    cost += received.len().max(LEAST_COST);
+                    if !is_read {
+                        cost = TURN_COST;
+                        self.reactor.repeat(id);
+                    }
+                    while let Some(note) = connection.room.next_note() {
+                        self.events.peer(now, Kind::Unreadable, Severity::Info, format_args!("hub: {note}"));
+                    }
+                    // Those in RWF the hub counts itself.
+                    if connection.room.unreadable() >= MOST_MALFORMED {
+                        hub.end(session, End::Malformed(MOST_MALFORMED));
+                    }
+                }
+                Event::Room => {
+                    hub.room(now, session, &mut connection.room.outbox(&mut sender));
+                }
+                Event::Closed(reason) => {
+                    let end = End::Connection(reason.to_string());
+                    self.forget(session);
+                    hub.close(session, end);
+                }
+                _ => {}
+            }
+            // At once: nothing else of what it sent is looked at.
+            self.close_those_over(hub, now);
+        }
+        // What the turn had no room for, or who waits to be let in.
+        Ok(is_busy || !self.reactor.is_idle())
+    }
+
+    /// Closes the connections of the sessions that the hub has ended: not at once, so that what they were told last is read
+    /// before the end.
+    pub(super) fn close_those_over(&mut self, hub: &mut Hub, now: Nanos) {
+        while let Some(session) = hub.next_over() {
+            if let Some(connection) = self.forget(session) {
+                self.parting.push_back((Nanos(now.0.saturating_add(PARTING_NS)), connection));
+                self.parted.insert(connection);
+            }
+        }
+    }
+
+    /// Closes all connections.
+    pub(super) fn close_all(&mut self, hub: &mut Hub) {
+        let open: Vec<SessionId> = self.sessions.values().copied().collect();
+        for session in open {
+            self.close(session);
+            hub.close(session, End::Stopped);
+        }
+    }
+
+    /// Has written down who never opened since this was called last; how many more there were than are written down one by one,
+    /// where `is_summed`.
+    pub(super) fn say_who_never_opened(&mut self, now: Nanos, audit: &Audit, is_summed: bool) {
+        self.never_opened.say(now, audit);
+        if is_summed {
+            self.never_opened.sum(now, self.reactor.refusals(), audit);
+        }
+    }
+
+    /// Connections that never opened.
+    pub(super) const fn never_opened(&self) -> u64 {
+        self.never_opened.all
+    }
+
+    /// What is known of a session's connection.
+    pub(super) fn connected(&mut self, session: SessionId) -> Option<Connected> {
+        let ClientConnection { connection, since, .. } = self.connections.get(session.index())?.as_ref()?;
+        let reactor = &mut self.reactor;
+        let is_tls = reactor.tls_version(*connection).is_some();
+        let transport = match (reactor.negotiated(*connection)?.websocket, is_tls) {
+            (None, false) => "tcp",
+            (None, true) => "tls",
+            (Some(SubProtocol::Rwf), false) => "websocket rssl.rwf",
+            (Some(SubProtocol::Rwf), true) => "websocket rssl.rwf, tls",
+            (Some(SubProtocol::TrJson2), false) => "websocket tr_json2",
+            (Some(SubProtocol::TrJson2), true) => "websocket tr_json2, tls",
+            (Some(SubProtocol::RsslJsonV2), false) => "websocket rssl.json.v2",
+            (Some(SubProtocol::RsslJsonV2), true) => "websocket rssl.json.v2, tls",
+        };
+        let address = reactor.peer_address(*connection);
+        let unsent_bytes = reactor.sender(*connection)?.unsent();
+        Some(Connected { since: *since, address, transport, unsent_bytes })
+    }
+
+    /// Why nobody can be let in, since this was asked last.
+    pub(super) fn accept_error(&mut self) -> Option<Error> {
+        self.reactor.accept_error()
+    }
+
+    /// Whether everything has left this process.
+    pub(super) fn are_flushed(&mut self) -> bool {
+        self.reactor.flush();
+        let Self { reactor, connections, .. } = self;
+        connections.iter_mut().flatten().all(|connection| is_flushed(reactor, connection))
+    }
+
+    fn close(&mut self, session: SessionId) {
+        if let Some(connection) = self.forget(session) {
+            self.reactor.close(connection);
+        }
+    }
+
+    fn forget(&mut self, session: SessionId) -> Option<ConnectionId> {
+        let connection = self.connections.get_mut(session.index())?.take()?;
+        self.sessions.remove(&connection.connection);
+        Some(connection.connection)
+    }
+}
+
+/// Whether everything of one connection has left this process.
+fn is_flushed(reactor: &mut Reactor, connection: &mut ClientConnection) -> bool {
+    reactor
+        .sender(connection.connection)
+        .is_none_or(|mut sender| connection.room.outbox(&mut sender).send_waiting() && sender.unsent() == 0)
+}
+
+/// Connections that were over before there was a session: anybody can make as many as a network carries.
+#[derive(Debug, Default)]
+struct NeverOpened {
+    all: u64,
+    /// Of them, those that the reactor refused because there are too many.
+    refused: u64,
+    /// Since they were last summed up.
+    lately: u64,
+    /// Those that are to be written down one by one.
+    each: Vec<(Option<SocketAddr>, String)>,
+}
+
+/// So many a second are written down one by one.
+const SAID_EACH: u64 = 10;
+
+impl NeverOpened {
+    fn add(&mut self, from: Option<SocketAddr>, reason: String) {
+        (self.all, self.lately) = (self.all + 1, self.lately + 1);
+        if self.lately <= SAID_EACH {
+            self.each.push((from, reason));
+        }
+    }
+
+    fn say(&mut self, now: Nanos, audit: &Audit) {
+        for (from, why) in self.each.drain(..) {
+            audit.never_opened(now, from, &why);
+        }
+    }
+
+    /// Called about once a second. Of all connections so many were refused.
+    fn sum(&mut self, now: Nanos, refused: u64, audit: &Audit) {
+        let refusals = refused - std::mem::replace(&mut self.refused, refused);
+        self.all += refusals;
+        if refusals > 0 {
+            audit.more_never_opened(
+                now,
+                refusals,
+                "max_connections is reached, or max_connections_per_address",
+            );
+        }
+        let lately = std::mem::take(&mut self.lately);
+        if lately > SAID_EACH {
+            audit.more_never_opened(now, lately - SAID_EACH, "too many for a line each");
+        }
+    }
+}

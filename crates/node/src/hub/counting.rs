@@ -1,0 +1,311 @@
+//! What the hub's thread tells of itself once a second, and what is made of it on another thread.
+
+use std::net::SocketAddr;
+
+use tapeline_hub::{AccessCounters, Counters, Hub, SessionCounters, SlowPolicy};
+use tapeline_measure::{Nanos, Recorder};
+use tapeline_omm::domain::directory::ServiceState;
+use tapeline_plant::cache::Memory;
+use tapeline_plant::tick;
+
+use super::connections::ClientConnections;
+use crate::counting::{SnapshotWriter, per_second};
+use crate::stat::snapshot::{self, Cache, Hop, Latency, Rates, Totals};
+
+/// How often the hub tells.
+const EVERY_NS: i64 = 1_000_000_000;
+
+/// The hops of a tick's way through the hub, in the order of [`HubFigures::hops`].
+pub(crate) const HOPS: [&str; 4] =
+    ["wire_to_decoded", "decoded_to_sequenced", "sequenced_to_taken", "wire_to_sent"];
+
+/// What the hub's thread tells.
+#[derive(Debug, Default)]
+pub(crate) struct HubFigures {
+    at: Nanos,
+    /// It is the last time.
+    ended: bool,
+    counters: Counters,
+    access: AccessCounters,
+    memory: Option<Memory>,
+    /// So many of those below are of now.
+    open: usize,
+    /// Kept with their texts' memory.
+    sessions: Vec<SessionFigures>,
+    services: Vec<snapshot::Service>,
+    /// Since it was told last.
+    hops: [Recorder; 4],
+}
+
+#[derive(Clone, Debug, Default)]
+struct SessionFigures {
+    number: usize,
+    since: Nanos,
+    user: String,
+    address: Option<SocketAddr>,
+    transport: &'static str,
+    streams: usize,
+    queued_messages: usize,
+    queued_bytes: usize,
+    unsent_bytes: usize,
+    owed: usize,
+    waits_since: Option<Nanos>,
+    slow: &'static str,
+    counters: SessionCounters,
+}
+
+impl HubFigures {
+    /// Items that those who are there have asked for.
+    pub(crate) fn requests(&self) -> u64 {
+        let sessions = self.sessions.get(..self.open).unwrap_or_default();
+        sessions.iter().map(|session| session.counters.requests).sum()
+    }
+}
+
+/// What the doors know of a session.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Connected {
+    pub(crate) since: Nanos,
+    pub(crate) address: Option<SocketAddr>,
+    pub(crate) transport: &'static str,
+    pub(crate) unsent_bytes: usize,
+}
+
+/// The hub's side. Of each turn's ticks the first is timed: it is the one that waits for the longest. That takes a look at
+/// the clock and four entries in histograms, for at most 64 ticks; the rest is done once a second.
+#[derive(Debug)]
+pub(crate) struct Telling {
+    teller: SnapshotWriter<HubFigures>,
+    told: Nanos,
+    /// When the first tick of this turn was there, by its stamps.
+    on_its_way: Option<Nanos>,
+}
+
+impl Telling {
+    pub(crate) fn new(teller: SnapshotWriter<HubFigures>) -> Self {
+        Self { teller, told: Nanos(0), on_its_way: None }
+    }
+
+    /// The first tick of a turn was taken.
+    pub(crate) fn taken(&mut self, header: &tick::Header, now: Nanos) {
+        let [decoded, sequenced, taken, _] = &mut self.teller.figures.hops;
+        decoded.record(header.decoded.since(header.wire));
+        sequenced.record(header.sequenced.since(header.decoded));
+        taken.record(now.since(header.sequenced));
+        self.on_its_way = Some(header.wire);
+    }
+
+    /// A turn is over: what its ticks made was given to the kernel.
+    pub(crate) fn sent(&mut self, now: Nanos) {
+        if let Some(wire) = self.on_its_way.take() {
+            self.teller.figures.hops[3].record(now.since(wire));
+        }
+    }
+
+    /// Tells, once a second.
+    pub(super) fn turn(&mut self, now: Nanos, hub: &Hub, connections: &mut ClientConnections) {
+        if now.since(self.told) >= EVERY_NS {
+            self.tell(now, hub, connections, false);
+        }
+    }
+
+    /// Tells at once; `ended`: for the last time.
+    pub(super) fn tell(&mut self, now: Nanos, hub: &Hub, connections: &mut ClientConnections, ended: bool) {
+        self.told = now;
+        let HubFigures { sessions, services, open, .. } = &mut self.teller.figures;
+        *open = 0;
+        for seen in hub.seen() {
+            let Some(connected) = connections.connected(seen.session) else { continue };
+            if sessions.len() <= *open {
+                sessions.push(SessionFigures::default());
+            }
+            let place = &mut sessions[*open];
+            *open += 1;
+            place.user.clear();
+            place.user.push_str(seen.user);
+            let Connected { since, address, transport, unsent_bytes } = connected;
+            *place = SessionFigures {
+                number: seen.session.index(),
+                since,
+                user: std::mem::take(&mut place.user),
+                address,
+                transport,
+                streams: seen.streams,
+                queued_messages: seen.queued_messages,
+                queued_bytes: seen.queued_bytes,
+                unsent_bytes,
+                owed: seen.owed,
+                waits_since: seen.waits_since,
+                slow: slow(seen.slow),
+                counters: seen.counters,
+            };
+        }
+        services.clear();
+        services.extend(hub.directory().services().map(|service| {
+            let state = service.state();
+            // What was said when it went down stays there when it is up again.
+            let status = state.filter(|state| !state.is_up()).and_then(|state| state.status.as_ref());
+            snapshot::Service {
+                id: service.id,
+                name: service.name().unwrap_or_default().to_owned(),
+                up: state.is_some_and(ServiceState::is_up),
+                text: status
+                    .map_or_else(String::new, |status| String::from_utf8_lossy(&status.text).into_owned()),
+            }
+        }));
+        let figures = &mut self.teller.figures;
+        (figures.at, figures.ended) = (now, ended);
+        figures.counters = *hub.counters();
+        figures.access = *hub.access_counters();
+        figures.memory = Some(hub.memory());
+        self.teller.tell();
+    }
+}
+
+/// What is kept from one telling to the next.
+#[derive(Debug, Default)]
+pub(crate) struct Merged {
+    hops: [Recorder; 4],
+    totals: Totals,
+}
+
+impl Merged {
+    /// Takes what the hub told, and leaves it as the hub needs it next.
+    pub(crate) fn take(&mut self, hub: &mut snapshot::Hub, told: &mut HubFigures) {
+        let before = std::mem::take(&mut hub.sessions);
+        let seconds = told.at.since(Nanos(hub.heard_ns)) as f64 / 1e9;
+        let open = told.sessions.get(..told.open).unwrap_or_default();
+        hub.sessions = open
+            .iter()
+            .map(|session| {
+                let totals = totals(&session.counters);
+                // Another session may have had the number.
+                let known = before.binary_search_by_key(&session.number, |known| known.session).ok();
+                let known = known.map(|at| &before[at]).filter(|known| known.since_ns == session.since.0);
+                snapshot::Session {
+                    session: session.number,
+                    since_ns: session.since.0,
+                    user: session.user.clone(),
+                    address: session.address.map_or_else(String::new, |address| address.to_string()),
+                    transport: session.transport.to_owned(),
+                    streams: session.streams,
+                    queued_messages: session.queued_messages,
+                    queued_bytes: session.queued_bytes,
+                    unsent_bytes: session.unsent_bytes,
+                    owed: session.owed,
+                    slow: session.slow.to_owned(),
+                    lag_ns: session.waits_since.map_or(0, |since| told.at.since(since).max(0).unsigned_abs()),
+                    rates: known.map_or_else(Rates::default, |known| rates(&known.totals, &totals, seconds)),
+                    totals,
+                }
+            })
+            .collect();
+        let mut sum = totals(&told.counters.past);
+        for session in &hub.sessions {
+            add(&mut sum, &session.totals);
+        }
+        hub.rates = if hub.heard_ns == 0 { Rates::default() } else { rates(&self.totals, &sum, seconds) };
+        (self.totals, hub.totals) = (sum, sum);
+        (hub.heard_ns, hub.ended) = (told.at.0, told.ended);
+        hub.ticks = told.counters.ticks;
+        hub.missing = told.counters.missing;
+        hub.opened = told.counters.sessions;
+        hub.cut = told.counters.cut;
+        let access = told.access;
+        (hub.logins, hub.logins_refused, hub.denied) = (access.logins, access.refused, access.denied);
+        hub.services.clone_from(&told.services);
+        if let Some(memory) = told.memory {
+            hub.cache = Cache { items: memory.items, bytes: memory.bytes, ..hub.cache };
+        }
+        hub.latency = HOPS
+            .iter()
+            .zip(&mut told.hops)
+            .zip(&mut self.hops)
+            .map(|((hop, now), all)| {
+                all.merge(now);
+                let latency = Hop { hop: (*hop).to_owned(), now: Latency::of(now), all: Latency::of(all) };
+                now.clear();
+                latency
+            })
+            .collect();
+    }
+}
+
+/// A policy, as the configuration calls it.
+pub(crate) const fn slow(policy: SlowPolicy) -> &'static str {
+    match policy {
+        SlowPolicy::Conflate => "conflate",
+        SlowPolicy::Cut { .. } => "cut",
+        SlowPolicy::DropWithGap { .. } => "drop-with-gap",
+        SlowPolicy::Block { .. } => "block",
+    }
+}
+
+fn totals(counters: &SessionCounters) -> Totals {
+    let SessionCounters {
+        requests, refused, refreshes, updates, conflated, dropped, held, malformed, ..
+    } = *counters;
+    Totals { requests, refused, refreshes, updates, conflated, dropped, held, malformed }
+}
+
+fn add(sum: &mut Totals, more: &Totals) {
+    sum.requests += more.requests;
+    sum.refused += more.refused;
+    sum.refreshes += more.refreshes;
+    sum.updates += more.updates;
+    sum.conflated += more.conflated;
+    sum.dropped += more.dropped;
+    sum.held += more.held;
+    sum.malformed += more.malformed;
+}
+
+fn rates(before: &Totals, now: &Totals, seconds: f64) -> Rates {
+    Rates {
+        refreshes: per_second(before.refreshes, now.refreshes, seconds),
+        updates: per_second(before.updates, now.updates, seconds),
+        conflated: per_second(before.conflated, now.conflated, seconds),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(at: u64, since: u64, updates: u64, past: u64) -> HubFigures {
+        let counters = |updates| SessionCounters { updates, ..SessionCounters::default() };
+        let mut figures = HubFigures { at: Nanos(at), open: 1, ..HubFigures::default() };
+        figures.counters.past = counters(past);
+        figures.sessions = vec![
+            SessionFigures {
+                since: Nanos(since),
+                user: "me".to_owned(),
+                counters: counters(updates),
+                ..SessionFigures::default()
+            },
+            // Of a session that is gone.
+            SessionFigures { number: 9, counters: counters(1_000), ..SessionFigures::default() },
+        ];
+        figures.hops[3].record(1_000);
+        figures
+    }
+
+    #[test]
+    fn a_number_that_another_session_has_now_is_not_taken_for_the_one_before() {
+        let (mut merged, mut hub) = (Merged::default(), snapshot::Hub::default());
+        const S: u64 = 1_000_000_000;
+        merged.take(&mut hub, &mut told(2 * S, S, 100, 50));
+        assert_eq!((hub.totals.updates, hub.rates.updates), (150, 0.0));
+        merged.take(&mut hub, &mut told(4 * S, S, 500, 50));
+        assert_eq!(
+            (hub.totals.updates, hub.rates.updates, hub.sessions[0].rates.updates),
+            (550, 200.0, 200.0)
+        );
+        // It is gone, and the next one has its number.
+        let mut next = told(5 * S, 4 * S, 10, 550);
+        merged.take(&mut hub, &mut next);
+        assert_eq!((hub.totals.updates, hub.rates.updates, hub.sessions[0].rates.updates), (560, 10.0, 0.0));
+        assert_eq!(hub.sessions.len(), 1);
+        assert_eq!((hub.latency[3].now.samples, hub.latency[3].all.samples), (1, 3));
+        assert_eq!(next.hops[3].samples(), 0, "what the hub gets back is empty");
+    }
+}

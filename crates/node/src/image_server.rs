@@ -1,0 +1,388 @@
+//! Images for readers that come late: `images` in `[plant]`. One more reader of the ring folds every tick, and gives what it has
+//! to whoever asks for it over a socket beside the ring.
+//!
+//! ```text
+//!  magic (8)   then, again and again: length (4), tick     then: 0 (4)
+//! ```
+//! Each tick is what a reader that was there from the beginning would know by it: the state of each feed and of each provider's
+//! service, then each item's image as a refresh, with the place in the plant's sequence of the last tick that is in it. Who asks
+//! joins the ring before, keeps what comes meanwhile, and passes by what is in an image already. So nothing has to stand still:
+//! the images may be of different moments.
+
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tapeline_measure::{Clock, Nanos};
+use tapeline_omm::Dictionary;
+use tapeline_omm::domain::{Directory, directory};
+use tapeline_omm::rwf::{Domain, Header, MapAction, MessageView};
+use tapeline_plant::ItemId;
+use tapeline_plant::cache::Limits;
+use tapeline_plant::tick::{self, Flags, Kind, Tick};
+use tapeline_ring::{Name, Subscriber, SubscriberId, Wait};
+use tapeline_wire::local::{self, Listener};
+
+use crate::Error;
+use crate::error::Context;
+use crate::events::Events;
+use crate::images::Images;
+use crate::reader::Reader;
+use crate::stat::file;
+use crate::ticks::{self, Next};
+
+/// What the answer begins with; another layout has another last digit.
+const MAGIC: &[u8; 8] = b"tapeimg1";
+/// The longest tick: an image that clients of the hub can be sent, and what is around it.
+const LONGEST: usize = 17 << 20;
+/// Bytes that are made ready at a time.
+const READY: usize = 256 << 10;
+/// A directory's entry at most.
+const MOST_DIRECTORY: usize = 64 << 10;
+/// Ticks that are taken before the socket is looked at again.
+const BATCH: usize = 64;
+/// How long to sleep at most while the ring is quiet: with somebody who is being answered, and without.
+const SHORT_SLEEP: Duration = Duration::from_micros(200);
+const LONG_SLEEP: Duration = Duration::from_millis(10);
+/// Who asked and takes nothing for so long is let go.
+const PATIENCE_NS: i64 = 5_000_000_000;
+/// How often it is looked whether the plant lives.
+const HOUSEKEEPING_NS: i64 = 1_000_000_000;
+
+/// What is to be kept.
+#[derive(Debug)]
+pub struct ImageServerConfig {
+    /// All images together at most.
+    pub bytes: usize,
+    /// Largest item number with an image; ticks of items with larger numbers are ignored.
+    pub max_items: usize,
+    /// The service of the feeds, and those of providers.
+    pub services: Vec<u16>,
+    /// What fields mean, for partial text in images.
+    pub dictionary: Arc<Dictionary>,
+}
+
+/// Where a ring's images are given out.
+pub(crate) fn path(ring: &Name) -> PathBuf {
+    file::path(ring).with_extension("images")
+}
+
+/// Its thread.
+#[derive(Debug)]
+pub(crate) struct RunningImageServer(Reader<()>);
+
+impl RunningImageServer {
+    /// Makes the thread, which waits for the ring. As a hub's, before this thread is pinned.
+    pub(crate) fn start(config: ImageServerConfig, ring: &Name, events: &Events) -> crate::Result<Self> {
+        let path = path(ring);
+        let read = move |_, subscriber, _| {
+            // Only now is the ring this plant's, and with it the name.
+            let listener = Listener::bind(&path)
+                .with_context(|| format!("cannot give out images at {}", path.display()))?;
+            ImageServer::new(&config, subscriber, listener).run()
+        };
+        Ok(Self(Reader::start("images", events, read)?))
+    }
+
+    /// The ring is there: returns when it is read; its place there is to be [exempt](tapeline_ring::Publisher) from the stall
+    /// limit, as nobody could go on in it.
+    pub(crate) fn join(self, ring: &Name) -> crate::Result<(Self, SubscriberId)> {
+        let (reader, seat) = self.0.join(ring)?;
+        Ok((Self(reader), seat))
+    }
+
+    /// The ring has ended.
+    pub(crate) fn end(self) -> crate::Result<()> {
+        self.0.end()
+    }
+}
+
+/// All that it has.
+struct ImageServer {
+    subscriber: Subscriber,
+    listener: Listener,
+    images: Images,
+    /// Of each feed the last tick about it as a whole.
+    feeds: Vec<Option<Vec<u8>>>,
+    /// Of providers' services, and of each the last tick about it.
+    directory: Directory,
+    services: Vec<tick::Header>,
+    asking: Option<Asking>,
+}
+
+/// Somebody who has asked.
+struct Asking {
+    stream: UnixStream,
+    ready: Vec<u8>,
+    /// Of that, what is gone.
+    sent: usize,
+    next: usize,
+    /// Items that there were when it asked; later ones it sees on the ring.
+    end: usize,
+    /// When it took something last.
+    took: Nanos,
+}
+
+impl ImageServer {
+    fn new(config: &ImageServerConfig, subscriber: Subscriber, listener: Listener) -> Self {
+        let limits =
+            Limits { items: config.max_items.saturating_mul(2), bytes: config.bytes, ..Limits::default() };
+        let mut images = Images::new(limits, config.max_items);
+        for service in &config.services {
+            images.set_dictionary(*service, &config.dictionary);
+        }
+        Self {
+            subscriber,
+            listener,
+            images,
+            feeds: Vec::new(),
+            directory: Directory::new(),
+            services: Vec::new(),
+            asking: None,
+        }
+    }
+
+    fn run(mut self) -> crate::Result<()> {
+        let clock = Clock::calibrate();
+        let (mut housekept, mut is_alive) = (clock.now(), true);
+        loop {
+            let mut taken = 0;
+            while taken < BATCH {
+                match ticks::next(&mut self.subscriber)? {
+                    Next::Tick(tick) => {
+                        Kept {
+                            images: &mut self.images,
+                            feeds: &mut self.feeds,
+                            directory: &mut self.directory,
+                            services: &mut self.services,
+                        }
+                        .take(&tick);
+                        taken += 1;
+                    }
+                    Next::Nothing => break,
+                    Next::End => return Ok(()),
+                    Next::Lost(lost) => return Err(lost.of("who keeps the images")),
+                }
+            }
+            let now = clock.now();
+            self.answer(now);
+            if now.since(housekept) >= HOUSEKEEPING_NS {
+                housekept = now;
+                is_alive = self.subscriber.publisher_alive()?;
+            } else if taken == 0 {
+                // Who ends the ring lets go of it too: what is on it is read first, and then its end.
+                crate::error::ensure!(is_alive, "the plant has died");
+            }
+            if taken == 0 {
+                let sleep = if self.asking.is_some() { SHORT_SLEEP } else { LONG_SLEEP };
+                self.subscriber.wait(Wait::Park, sleep);
+            }
+        }
+    }
+
+    /// Gives who has asked as much as it takes; one after the other.
+    fn answer(&mut self, now: Nanos) {
+        if self.asking.is_none()
+            && let Ok(Some(stream)) = self.listener.accept()
+        {
+            let mut ready = MAGIC.to_vec();
+            for frame in self.feeds.iter().flatten() {
+                put(&mut ready, |out| out.extend_from_slice(frame));
+            }
+            for header in &self.services {
+                put_service(&mut ready, &self.directory, header);
+            }
+            let end = self.images.len();
+            self.asking = Some(Asking { stream, ready, sent: 0, next: 0, end, took: now });
+        }
+        let Some(asking) = &mut self.asking else { return };
+        while asking.ready.len() < READY && asking.next <= asking.end {
+            if asking.next == asking.end {
+                put(&mut asking.ready, |_| ());
+            } else if let Some(image) = self.images.give(asking.next).map(<[u8]>::to_vec)
+                && let Some(place) = self.images.place(asking.next)
+            {
+                let header = tick::Header { kind: Kind::Refresh, ..place.last };
+                let tick = Tick { header, name: &place.name, body: &image, source: &[] };
+                put(&mut asking.ready, |out| tick.write(out));
+            }
+            asking.next += 1;
+        }
+        match asking.stream.write(&asking.ready[asking.sent..]) {
+            Ok(count) => {
+                asking.sent += count;
+                asking.took = now;
+            }
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+            // It has gone.
+            Err(_) => asking.took = Nanos(0),
+        }
+        if asking.sent == asking.ready.len() {
+            asking.ready.clear();
+            asking.sent = 0;
+        }
+        let is_done = asking.ready.is_empty() && asking.next > asking.end;
+        if is_done || now.since(asking.took) >= PATIENCE_NS {
+            self.asking = None;
+        }
+    }
+}
+
+/// What is kept, while the ring has lent a tick.
+struct Kept<'a> {
+    images: &'a mut Images,
+    feeds: &'a mut Vec<Option<Vec<u8>>>,
+    directory: &'a mut Directory,
+    services: &'a mut Vec<tick::Header>,
+}
+
+impl Kept<'_> {
+    fn take(&mut self, tick: &Tick<'_>) {
+        let Ok(message) = MessageView::parse(tick.body) else { return };
+        if tick.header.item != ItemId(0) {
+            self.images.fold(message.domain(), tick);
+            if tick.header.flags.contains(Flags::LAST) {
+                self.images.forget(tick.header.item);
+            }
+            return;
+        }
+        if tick.header.kind != Kind::Status {
+            return;
+        }
+        if message.domain() != Domain::SOURCE {
+            let channel = usize::from(tick.header.channel);
+            if self.feeds.len() <= channel {
+                self.feeds.resize(channel + 1, None);
+            }
+            let frame = self.feeds[channel].get_or_insert_default();
+            frame.clear();
+            return tick.write(frame);
+        }
+        let is_update = matches!(message.header(), Ok(Header::Update(_) | Header::Refresh(_)));
+        let entries = is_update.then(|| directory::services(message.payload()).ok()).flatten();
+        for entry in entries.into_iter().flatten().flatten() {
+            self.directory.apply(&entry);
+        }
+        match self.services.iter_mut().find(|known| known.service == tick.header.service) {
+            Some(known) => *known = tick.header,
+            None => self.services.push(tick.header),
+        }
+    }
+}
+
+/// Puts a tick behind the others, with its length in front.
+pub(crate) fn put(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+    let at = out.len();
+    out.extend_from_slice(&[0; 4]);
+    write(out);
+    // Cannot cut: `LONGEST` is far below that.
+    let length = (out.len() - at - 4) as u32;
+    out[at..at + 4].copy_from_slice(&length.to_le_bytes());
+}
+
+/// Puts what a provider's service has said of itself, all together.
+fn put_service(out: &mut Vec<u8>, directory: &Directory, header: &tick::Header) {
+    let Some(entry) = directory.service(header.service) else { return };
+    let mut entry = entry.clone();
+    entry.action = MapAction::ADD;
+    let mut room = vec![0; MOST_DIRECTORY];
+    let Ok(len) = directory::encode_update(0, directory::filter::ALL, [&entry], &mut room) else { return };
+    let tick = Tick { header: *header, name: "", body: &room[..len], source: &[] };
+    put(out, |out| tick.write(out));
+}
+
+/// The other side: images as they come.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    stream: UnixStream,
+    came: Vec<u8>,
+    /// Of that, what was taken.
+    at: usize,
+    has_begun: bool,
+}
+
+/// What came.
+pub(crate) enum Came<'a> {
+    /// An image, or a state.
+    Tick(Tick<'a>),
+    /// Nothing, for now.
+    Nothing,
+    /// That was all.
+    End,
+}
+
+impl Asked {
+    /// Asks for the images of a ring; `None` where nobody keeps them.
+    ///
+    /// # Errors
+    /// Somebody else is there.
+    pub(crate) fn of(ring: &Name) -> crate::Result<Option<Self>> {
+        let path = path(ring);
+        match local::connect(&path) {
+            Ok(stream) => Ok(Some(Self { stream, came: Vec::new(), at: 0, has_begun: false })),
+            Err(error)
+                if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) =>
+            {
+                Ok(None)
+            }
+            Err(error) => {
+                let hint = "run it as the user who runs the plant";
+                let what = format!("cannot ask for the images at {}", path.display());
+                Err(Error::hinted(what, hint).because(error))
+            }
+        }
+    }
+
+    /// The next of them.
+    ///
+    /// # Errors
+    /// It is over before the end, or is no image of this version.
+    pub(crate) fn next(&mut self) -> crate::Result<Came<'_>> {
+        if self.length().is_none_or(|length| self.came.len() - self.at < 4 + length) && !self.read()? {
+            return Ok(Came::Nothing);
+        }
+        if !self.has_begun {
+            let Some(magic) = self.came.get(..MAGIC.len()) else { return Ok(Came::Nothing) };
+            crate::error::ensure!(magic == MAGIC, "the plant's images are of another version");
+            (self.at, self.has_begun) = (MAGIC.len(), true);
+        }
+        let Some(length) = self.length() else { return Ok(Came::Nothing) };
+        crate::error::ensure!(
+            length <= LONGEST,
+            "an image of {length} bytes; {LONGEST} at most are expected"
+        );
+        if length == 0 {
+            return Ok(Came::End);
+        }
+        let begin = self.at + 4;
+        let Some(frame) = self.came.get(begin..begin + length) else { return Ok(Came::Nothing) };
+        self.at = begin + length;
+        Ok(Came::Tick(Tick::parse(frame).context("what the plant gave out is no image")?))
+    }
+
+    /// The length of the next tick, if that is there.
+    fn length(&self) -> Option<usize> {
+        let length = self.has_begun.then(|| self.came.get(self.at..)?.first_chunk()).flatten()?;
+        Some(u32::from_le_bytes(*length) as usize)
+    }
+
+    /// Whether more has come.
+    fn read(&mut self) -> crate::Result<bool> {
+        self.came.drain(..self.at);
+        self.at = 0;
+        let before = self.came.len();
+        self.came.resize(before + READY, 0);
+        let count = self.stream.read(&mut self.came[before..]);
+        self.came.truncate(before + *count.as_ref().unwrap_or(&0));
+        match count {
+            Ok(0) => crate::error::bail!("the plant has ended while its images were read"),
+            Ok(_) => Ok(true),
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+                Ok(false)
+            }
+            Err(error) => Err(error).context("cannot read the plant's images"),
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! Where a feed's datagrams come from: sockets that the plant's own thread reads, or a receiving thread with a pool.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, JoinHandle, Thread};
+use std::time::Duration;
+
+use tapeline_feed::line::Line;
+use tapeline_measure::{Nanos, monotonic_ns};
+use tapeline_plant::Refused;
+use tapeline_wire::pool::{self, Counters, Intake, Outlet, Poll, Settings};
+use tapeline_wire::udp::{Batch, Receiver, wait_any};
+
+use crate::error::Context;
+use crate::events::Events;
+
+/// Datagrams taken from one line before the next line has its turn.
+const BATCH_SLOTS: usize = 64;
+/// The longest datagram that is taken whole; exchanges stay below an Ethernet frame.
+const SLOT_BYTES: usize = pool::SLOT_BYTES;
+/// How long a thread sleeps at most while nothing arrives, so that gaps are declared and signals are seen.
+pub(crate) const LONGEST_SLEEP: Duration = Duration::from_millis(5);
+/// How long the receiving thread sleeps while the plant has all of its slots.
+const NO_SLOTS_SLEEP: Duration = Duration::from_micros(50);
+
+/// A feed's sockets, and who reads them.
+pub(crate) enum Source {
+    /// The plant's thread.
+    Inline { receivers: Vec<Receiver>, batch: Batch },
+    /// A thread of its own.
+    Thread(Behind),
+    /// Nobody any more.
+    Ended { receivers: Vec<Receiver>, counters: Option<Counters> },
+}
+
+/// What the plant's thread has of a receiving thread.
+pub(crate) struct Behind {
+    outlet: Outlet,
+    thread: JoinHandle<(Vec<Receiver>, Counters)>,
+    told: Arc<Told>,
+}
+
+/// What the receiving thread and the plant's tell each other.
+#[derive(Debug, Default)]
+struct Told {
+    stop: AtomicBool,
+    /// Datagrams that had been delivered when every line was last read to its end.
+    read_up_to: AtomicU64,
+    kernel_drops: AtomicU64,
+}
+
+/// A datagram that has come.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrived<'a> {
+    pub(crate) line: Line,
+    pub(crate) bytes: &'a [u8],
+    /// The kernel's stamp.
+    pub(crate) received: Option<Nanos>,
+    pub(crate) truncated: bool,
+    /// How many more are there already.
+    pub(crate) left: usize,
+}
+
+/// What came of a turn.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Turn {
+    /// Datagrams.
+    pub(crate) taken: usize,
+    /// Whether every line has been read to its end: only then what is missing on one is known not to lie unread on
+    /// another.
+    pub(crate) all_read: bool,
+}
+
+/// Sockets that fail while the plant runs (an interface that goes away, say): the other lines go on, and it is said, but
+/// not a million times a second.
+#[derive(Debug, Default)]
+struct Failures {
+    count: u64,
+    said_ns: Option<u64>,
+}
+
+impl Failures {
+    fn say(&mut self, error: &tapeline_wire::Error, events: &Events) {
+        self.count += 1;
+        let now = monotonic_ns();
+        if self.said_ns.is_none_or(|said| now - said >= 1_000_000_000) {
+            self.said_ns = Some(now);
+            events.warning(format_args!("{error} ({} times so far)", self.count));
+        }
+    }
+}
+
+/// A plant's sources share what they complain of.
+#[derive(Debug, Default)]
+pub(crate) struct Complaints {
+    failures: Failures,
+    events: Events,
+}
+
+impl Complaints {
+    /// Goes to these events.
+    pub(crate) fn to(events: &Events) -> Self {
+        Self { failures: Failures::default(), events: events.clone() }
+    }
+}
+
+impl Source {
+    /// Sockets that this thread reads itself.
+    pub(crate) fn inline(receivers: Vec<Receiver>) -> Self {
+        Self::Inline { receivers, batch: Batch::new(BATCH_SLOTS, SLOT_BYTES) }
+    }
+
+    /// Sockets that a thread of their own reads from now on, into a pool; `spin`: without rest. The calling thread is the
+    /// one that takes what they bring, and is woken from [`thread::park_timeout`] when there is something.
+    pub(crate) fn thread(
+        receivers: Vec<Receiver>,
+        settings: &Settings,
+        spin: bool,
+        name: &str,
+        events: &Events,
+    ) -> crate::Result<Self> {
+        let (intake, outlet) = pool::open(&Settings { batch: BATCH_SLOTS, ..*settings })?;
+        let told = Arc::new(Told::default());
+        let receiving = Receiving {
+            receivers,
+            intake,
+            told: Arc::clone(&told),
+            taker: thread::current(),
+            spin,
+            failures: Failures::default(),
+            events: events.clone(),
+        };
+        let thread = thread::Builder::new()
+            .name(format!("receive {name}"))
+            .spawn(move || receiving.run())
+            .context("cannot start a receiving thread")?;
+        Ok(Self::Thread(Behind { outlet, thread, told }))
+    }
+
+    /// Takes what has come, up to a batch for each line.
+    #[inline]
+    pub(crate) fn turn(
+        &mut self,
+        complaints: &mut Complaints,
+        mut each: impl FnMut(Arrived<'_>) -> Result<(), Refused>,
+    ) -> Result<Turn, Refused> {
+        match self {
+            Self::Inline { receivers, batch } => {
+                let mut turn = Turn { taken: 0, all_read: true };
+                for (receiver, number) in receivers.iter_mut().zip(0..) {
+                    let Some(line) = Line::new(number) else { continue };
+                    let got = match receiver.receive(batch) {
+                        Ok(got) => got,
+                        Err(error) => {
+                            complaints.failures.say(&error, &complaints.events);
+                            continue;
+                        }
+                    };
+                    turn.taken += got;
+                    turn.all_read &= got < BATCH_SLOTS;
+                    for (datagram, left) in batch.iter().zip((0..got).rev()) {
+                        let (bytes, received) = (datagram.bytes, datagram.received);
+                        each(Arrived { line, bytes, received, truncated: datagram.truncated, left })?;
+                    }
+                }
+                Ok(turn)
+            }
+            Self::Thread(behind) => behind.turn(each),
+            Self::Ended { .. } => Ok(Turn { taken: 0, all_read: true }),
+        }
+    }
+
+    /// Datagrams that the kernel has dropped.
+    pub(crate) fn kernel_drops(&mut self) -> u64 {
+        match self {
+            Self::Inline { receivers, .. } | Self::Ended { receivers, .. } => {
+                receivers.iter_mut().map(Receiver::ask_kernel_drops).sum()
+            }
+            // Relaxed: a statistic.
+            Self::Thread(behind) => behind.told.kernel_drops.load(Ordering::Relaxed),
+        }
+    }
+
+    /// The sockets, where this thread reads them itself.
+    pub(crate) fn receivers(&self) -> &[Receiver] {
+        match self {
+            Self::Inline { receivers, .. } => receivers,
+            Self::Thread(_) | Self::Ended { .. } => &[],
+        }
+    }
+
+    /// Whether a thread of their own reads them.
+    pub(crate) const fn is_thread(&self) -> bool {
+        matches!(self, Self::Thread(_))
+    }
+
+    /// Ends the receiving thread, if there is one, and gives the sockets and what its pool has counted.
+    pub(crate) fn end(&mut self) -> (&mut [Receiver], Option<Counters>) {
+        let none = Self::Ended { receivers: Vec::new(), counters: None };
+        *self = match std::mem::replace(self, none) {
+            Self::Thread(Behind { outlet, thread, told }) => {
+                told.stop.store(true, Ordering::Relaxed);
+                drop(outlet);
+                let (receivers, counters) =
+                    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                Self::Ended { receivers, counters: Some(counters) }
+            }
+            Self::Inline { receivers, .. } => Self::Ended { receivers, counters: None },
+            ended @ Self::Ended { .. } => ended,
+        };
+        match self {
+            Self::Ended { receivers, counters } => (receivers, *counters),
+            Self::Inline { .. } | Self::Thread(_) => (&mut [], None),
+        }
+    }
+}
+
+impl Behind {
+    #[inline]
+    fn turn(&mut self, mut each: impl FnMut(Arrived<'_>) -> Result<(), Refused>) -> Result<Turn, Refused> {
+        // Before the look: what is delivered later can only make the two differ.
+        // Acquire pairs with the receiving thread's release: what it had delivered by then is there.
+        let read_up_to = self.told.read_up_to.load(Ordering::Acquire);
+        let Poll::Ready(datagrams) = self.outlet.take() else {
+            return Ok(Turn { taken: 0, all_read: self.outlet.taken() == read_up_to });
+        };
+        let taken = datagrams.len();
+        for (datagram, left) in datagrams.iter().zip((0..taken).rev()) {
+            let Some(line) = Line::new(datagram.line().into()) else { continue };
+            let truncated = datagram.is_truncated();
+            each(Arrived { line, bytes: datagram.bytes(), received: datagram.received(), truncated, left })?;
+        }
+        drop(datagrams);
+        Ok(Turn { taken, all_read: self.outlet.taken() == read_up_to })
+    }
+}
+
+/// A receiving thread at work.
+struct Receiving {
+    receivers: Vec<Receiver>,
+    intake: Intake,
+    told: Arc<Told>,
+    taker: Thread,
+    spin: bool,
+    failures: Failures,
+    events: Events,
+}
+
+impl Receiving {
+    fn run(mut self) -> (Vec<Receiver>, Counters) {
+        let mut delivered = 0;
+        while !self.told.stop.load(Ordering::Relaxed) {
+            let (mut came, mut all_read, mut exhausted) = (0, true, false);
+            for (receiver, number) in self.receivers.iter_mut().zip(0..) {
+                match self.intake.receive(receiver, number) {
+                    Ok(received) => {
+                        let count = received.count + received.dropped;
+                        came += count;
+                        // A batch can be short because slots were.
+                        all_read &= count == 0 && !received.exhausted;
+                        exhausted |= received.exhausted;
+                    }
+                    Err(error) => self.failures.say(&error, &self.events),
+                }
+            }
+            let Ok(now_delivered) = self.intake.deliver() else { break };
+            delivered += now_delivered as u64;
+            if all_read {
+                // Release pairs with the taker's acquire: what was delivered is there.
+                self.told.read_up_to.store(delivered, Ordering::Release);
+            }
+            if came > 0 {
+                let drops = self.receivers.iter().map(Receiver::kernel_drops).sum();
+                self.told.kernel_drops.store(drops, Ordering::Relaxed);
+                // Costs a swap while the taker is awake.
+                self.taker.unpark();
+            } else if exhausted {
+                thread::sleep(NO_SLOTS_SLEEP);
+            } else if !self.spin {
+                wait_any(&self.receivers, LONGEST_SLEEP);
+            }
+        }
+        (self.receivers, self.intake.counters())
+    }
+}

@@ -1,0 +1,435 @@
+//! The plant's journal: one more reader of its ring, that keeps every tick on disk. `[journal]` in its configuration.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tapeline_journal::{Directory, Durability, Outcome, Progress, Settings, State, Writer};
+use tapeline_measure::figures::thousands;
+use tapeline_plant::Seq;
+use tapeline_plant::tick::Tick;
+use tapeline_ring::{Name, Poll, Subscriber, SubscriberId, Wait};
+
+use crate::Error;
+use crate::error::Context;
+use crate::events::Events;
+use crate::reader::Reader;
+use crate::ticks::{self, Next};
+
+/// Ticks that are taken before they are written, where the ring always has more.
+const BATCH: usize = 4_096;
+/// How long to sleep at most while the ring is quiet.
+const SLEEP: Duration = Duration::from_millis(10);
+/// How long to sleep while the next tick is on its way to the disk: short beside what a disk takes.
+pub(crate) const WHILE_HELD: Duration = Duration::from_micros(20);
+
+/// What is to be kept, and where.
+#[derive(Clone, Debug)]
+pub struct JournalConfig {
+    /// Folder of the journal's segments.
+    pub folder: PathBuf,
+    /// Durability, policy when the journal cannot be written, segment size and retention.
+    pub settings: Settings,
+}
+
+impl JournalConfig {
+    /// Creates the configuration of a journal in a folder, with the defaults of a configuration file.
+    #[must_use]
+    pub fn new(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into(), settings: Settings::default() }
+    }
+}
+
+/// What a journal did.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct JournalReport {
+    /// Its folder.
+    pub folder: String,
+    /// Ticks of this plant that are in it.
+    pub ticks: u64,
+    /// Ticks that are not, because it could not be written.
+    pub missing: u64,
+    /// The last sequence that is in it.
+    pub last: u64,
+}
+
+/// Its thread.
+#[derive(Debug)]
+pub(crate) struct RunningJournal {
+    reader: Reader<JournalReport>,
+    progress: Arc<Progress>,
+    durability: Durability,
+    /// The last tick of the plants before this one: it goes on behind it.
+    pub(crate) after: Seq,
+}
+
+/// What keeps ticks back from one reader until they are on disk.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    progress: Arc<Progress>,
+    held: Arc<Holding>,
+}
+
+/// What a gate holds, for who waits for its reader.
+#[derive(Debug, Default)]
+struct Holding {
+    /// The tick that it holds, or held last; 0 for none.
+    seq: AtomicU64,
+    /// Where its reader stands.
+    seat: Mutex<Option<SubscriberId>>,
+}
+
+impl RunningJournal {
+    /// Opens it, cuts what a crash tore, and makes the thread, which waits for the ring. To be called before this thread is pinned.
+    pub(crate) fn start(config: &JournalConfig, events: &Events) -> crate::Result<Self> {
+        let folder = config.folder.display().to_string();
+        let opened = Directory::create(&config.folder).and_then(|open| Writer::open(open, config.settings));
+        let (writer, opened) = opened
+            .map_err(|error| Error::of_journal(format!("cannot open the journal in {folder}"), error))?;
+        if let Some(lost) = &opened.lost {
+            events.warning(format_args!(
+                "the last file of the journal in {folder} is lost, with ticks from {} on; it goes on behind tick {}",
+                lost.from, opened.last
+            ));
+        }
+        if let Some(tail) = &opened.tail {
+            events.info(format_args!(
+                "the journal in {folder} was torn: {} bytes behind tick {} were cut off {}",
+                thousands(tail.bytes),
+                tail.after,
+                tail.segment
+            ));
+        }
+        let (progress, durability) = (writer.progress(), config.settings.durability);
+        let of_thread = events.clone();
+        let keep = move |_, subscriber, _| {
+            Keeping { writer, subscriber, given: 0, is_well: true, events: of_thread }.run(folder)
+        };
+        Ok(Self {
+            reader: Reader::start("journal", events, keep)?,
+            progress,
+            durability,
+            after: Seq(opened.last),
+        })
+    }
+
+    /// The ring is there: returns when it is read; its place there is to be [exempt](tapeline_ring::Publisher) from the stall limit,
+    /// as what it missed would be lost.
+    pub(crate) fn join(self, ring: &Name) -> crate::Result<(Self, SubscriberId)> {
+        let (reader, seat) = self.reader.join(ring)?;
+        Ok((Self { reader, ..self }, seat))
+    }
+
+    /// How far it is, for who tells that to the outside.
+    pub(crate) fn progress(&self) -> Arc<Progress> {
+        Arc::clone(&self.progress)
+    }
+
+    /// What holds back a reader that gives ticks to others, where they are to be on disk first: one for each reader.
+    pub(crate) fn gate(&self) -> Option<Gate> {
+        (self.durability == Durability::Synced).then(|| Gate::of(Arc::clone(&self.progress)))
+    }
+
+    /// Whether the plant has to stop, as nothing more can be kept.
+    pub(crate) fn has_stopped(&self) -> bool {
+        self.progress.state() == State::Stopped
+    }
+
+    /// The ring has ended.
+    pub(crate) fn end(self) -> crate::Result<JournalReport> {
+        self.reader.end()
+    }
+}
+
+/// What a gate says of the next tick.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Held {
+    /// It may go out, or there is none.
+    No,
+    /// It is not on disk yet.
+    Yes,
+    /// It will never be: the plant stops.
+    ForEver,
+}
+
+impl Gate {
+    fn of(progress: Arc<Progress>) -> Self {
+        Self { progress, held: Arc::default() }
+    }
+
+    /// Its reader stands here on the ring from now on.
+    pub(crate) fn holds_back(&self, seat: SubscriberId) {
+        *self.held.seat.lock().unwrap_or_else(PoisonError::into_inner) = Some(seat);
+    }
+
+    /// Whether it holds back the reader at a place, for the publisher that waits for that one: see
+    /// [`excuse_while`](tapeline_ring::PublisherOf::excuse_while).
+    pub(crate) fn excuse(&self) -> Box<dyn Fn(SubscriberId) -> bool + Send> {
+        let (progress, held) = (Arc::clone(&self.progress), Arc::clone(&self.held));
+        Box::new(move |seat| {
+            let seq = held.seq.load(Ordering::Relaxed);
+            let its = *held.seat.lock().unwrap_or_else(PoisonError::into_inner);
+            its == Some(seat) && seq > 0 && !progress.lets_go(seq)
+        })
+    }
+
+    /// Takes the next tick of a ring, once it may go out; `None` while it is held. Where it will never be on disk, that is the end.
+    ///
+    /// # Errors
+    /// As [`ticks::next`].
+    pub(crate) fn next<'a>(&self, subscriber: &'a mut Subscriber) -> crate::Result<Option<Next<'a>>> {
+        match self.holds(subscriber) {
+            Held::No => {}
+            Held::Yes => return Ok(None),
+            Held::ForEver => return Ok(Some(Next::End)),
+        }
+        between_looks();
+        Ok(Some(match ticks::next(subscriber)? {
+            Next::Tick(tick) if !self.lets_out(tick.header.seq) => Next::End,
+            next => next,
+        }))
+    }
+
+    /// Whether the next tick of a ring may go out.
+    fn holds(&self, subscriber: &mut Subscriber) -> Held {
+        let next = subscriber.ahead(|frame| Tick::parse(frame).ok().map(|tick| tick.header.seq)).next();
+        let Some(seq) = next.flatten() else {
+            return Held::No;
+        };
+        if self.progress.lets_go(seq.0) {
+            return Held::No;
+        }
+        self.held.seq.store(seq.0, Ordering::Relaxed);
+        if self.progress.state() == State::Stopped { Held::ForEver } else { Held::Yes }
+    }
+
+    /// Returns once a tick that was taken may go out: one that came behind the look at an empty ring was never held. `false`: it will never
+    /// be on disk.
+    pub(crate) fn lets_out(&self, seq: Seq) -> bool {
+        while !self.progress.lets_go(seq.0) {
+            self.held.seq.store(seq.0, Ordering::Relaxed);
+            if self.progress.state() == State::Stopped {
+                return false;
+            }
+            std::thread::sleep(WHILE_HELD);
+        }
+        true
+    }
+}
+
+/// The journal at work.
+struct Keeping {
+    writer: Writer<Directory>,
+    subscriber: Subscriber,
+    /// Ticks of this plant.
+    given: u64,
+    /// As the user was last told.
+    is_well: bool,
+    events: Events,
+}
+
+impl Keeping {
+    /// Keeps what comes until the ring ends; what it did.
+    fn run(mut self, folder: String) -> crate::Result<JournalReport> {
+        let kept = self.keep();
+        if kept.is_err() {
+            // What it has taken is kept all the same. The writer says that it has stopped when it goes.
+            let _ = self.writer.flush();
+        }
+        kept?;
+        let progress = self.writer.progress();
+        let outcome = self.writer.finish();
+        let (last, missing) = (progress.written_up_to(), progress.missing());
+        // Each is there or missing, wherever the missing ones are.
+        let report = JournalReport { folder, ticks: self.given.saturating_sub(missing), missing, last };
+        crate::error::ensure!(
+            outcome != Outcome::Stopped,
+            "ticks from {} on are not in the journal",
+            last + 1
+        );
+        Ok(report)
+    }
+
+    /// Keeps what comes until the ring ends. A journal that has stopped goes on reading, so that it holds nobody up.
+    fn keep(&mut self) -> crate::Result<()> {
+        let mut is_alive = true;
+        loop {
+            let mut taken = 0;
+            let mut is_over = false;
+            while taken < BATCH {
+                match self.subscriber.next() {
+                    Poll::Frame(frame) => {
+                        let tick = Tick::parse(frame.bytes())
+                            .context("the ring holds something that is not a tick")?;
+                        let seq = tick.header.seq.0;
+                        self.given += 1;
+                        let outcome = self.writer.append(seq, tick.header.sequenced, frame.bytes());
+                        if outcome.is_kept() != self.is_well {
+                            self.is_well = !self.is_well;
+                            say(&self.writer, outcome, seq, &self.events);
+                        }
+                        taken += 1;
+                    }
+                    Poll::Ended => {
+                        is_over = true;
+                        break;
+                    }
+                    Poll::Empty => break,
+                    Poll::Evicted { .. } => crate::error::bail!("the plant went on without its journal"),
+                    _ => crate::error::bail!("the plant's ring is damaged"),
+                }
+            }
+            let outcome = self.writer.flush();
+            if self.is_well && !outcome.is_kept() {
+                self.is_well = false;
+                say(&self.writer, outcome, self.writer.kept_up_to() + 1, &self.events);
+            }
+            if is_over {
+                return Ok(());
+            }
+            if taken == 0 {
+                crate::error::ensure!(is_alive, "the plant has died");
+                self.subscriber.wait(Wait::Park, SLEEP);
+                // Who ends the ring lets go of it too: one more look tells that from death.
+                is_alive = self.subscriber.publisher_alive()?;
+            }
+        }
+    }
+}
+
+/// Reports that the journal fails, or is well again.
+fn say(writer: &Writer<Directory>, outcome: Outcome, seq: u64, events: &Events) {
+    let Some(fault) = writer.fault() else {
+        events.info(format_args!("the journal is written again, from tick {seq} on"));
+        return;
+    };
+    let cause = std::error::Error::source(fault).map(|cause| format!(": {cause}")).unwrap_or_default();
+    let then = match outcome {
+        Outcome::Stopped => "the plant stops",
+        _ => "the plant goes on WITHOUT a journal",
+    };
+    let from = writer.kept_up_to() + 1;
+    let said = format_args!("{fault}{cause}; ticks from {from} on are missing, {then}");
+    events.error(said, fault.hint().map(Into::into));
+}
+
+/// Between a gate's look at the ring and the take: where a test lets a tick come.
+#[cfg(not(test))]
+const fn between_looks() {}
+#[cfg(test)]
+use self::tests::between_looks;
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+mod tests {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    use tapeline_journal::OnFailure;
+    use tapeline_measure::Nanos;
+    use tapeline_ring::{Options, Publisher, Start};
+
+    use super::*;
+    use crate::ticks::frame;
+
+    thread_local! {
+        /// What happens between a gate's look at the ring and the take.
+        static BETWEEN: RefCell<Option<Box<dyn FnOnce()>>> = RefCell::default();
+    }
+
+    pub(super) fn between_looks() {
+        if let Some(happens) = BETWEEN.take() {
+            happens();
+        }
+    }
+
+    /// A synced journal, and a ring with a reader.
+    fn scene(name: &str, folder: &std::path::Path) -> (Writer<Directory>, Publisher, Subscriber) {
+        let settings = Settings { durability: Durability::Synced, ..Settings::default() };
+        let (writer, _) = Writer::open(Directory::create(folder).unwrap(), settings).unwrap();
+        let name: Name = format!("test-gate-{name}-{}", std::process::id()).parse().unwrap();
+        let publisher = Publisher::open(&name, &Options { capacity: 1 << 16, ..Options::default() }).unwrap();
+        let subscriber = Subscriber::join(&name, Start::Newest).unwrap();
+        (writer, publisher, subscriber)
+    }
+
+    fn taken(next: Option<Next<'_>>) -> Option<u64> {
+        match next {
+            Some(Next::Tick(tick)) => Some(tick.header.seq.0),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn a_tick_goes_out_once_it_is_on_disk() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut writer, mut publisher, mut subscriber) = scene("held", folder.path());
+        let gate = Gate::of(writer.progress());
+        assert!(matches!(gate.next(&mut subscriber).unwrap(), Some(Next::Nothing)));
+        publisher.publish(&frame(1)).unwrap();
+        assert!(gate.next(&mut subscriber).unwrap().is_none());
+        assert!(writer.append(1, Nanos(0), &frame(1)).is_kept());
+        assert!(gate.next(&mut subscriber).unwrap().is_none(), "it is not written yet");
+        assert!(writer.flush().is_kept());
+        assert_eq!(taken(gate.next(&mut subscriber).unwrap()), Some(1));
+        publisher.close().unwrap();
+    }
+
+    /// From some tick on its folder takes no other segment: what is missing is at the end.
+    #[test]
+    fn what_is_missing_at_the_end_is_not_taken_from_what_is_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = Settings {
+            segment_bytes: Settings::LEAST_SEGMENT_BYTES,
+            on_failure: OnFailure::Continue,
+            ..Settings::default()
+        };
+        let (writer, _) = Writer::open(Directory::create(folder.path()).unwrap(), settings).unwrap();
+        let progress = writer.progress();
+        let (_, mut publisher, subscriber) = scene("end", tempfile::tempdir().unwrap().path());
+        let keeping = Keeping { writer, subscriber, given: 0, is_well: true, events: Events::default() };
+        let keeping = std::thread::spawn(move || keeping.run(String::new()));
+        let (mut given, mut enough) = (0, None);
+        while enough != Some(given) {
+            given += 1;
+            while publisher.publish(&frame(given)).is_err() {
+                assert!(!keeping.is_finished());
+                std::thread::yield_now();
+            }
+            if given == 10 {
+                while progress.written_up_to() < given {
+                    std::thread::yield_now();
+                }
+                std::fs::remove_dir_all(folder.path()).unwrap();
+            }
+            if enough.is_none() && progress.state() == State::Without {
+                enough = Some(given + 10);
+            }
+        }
+        publisher.close().unwrap();
+        let report = keeping.join().unwrap().unwrap();
+        assert!(report.missing >= 10, "{report:?}");
+        assert_eq!((report.ticks, report.ticks + report.missing), (report.last, given), "{report:?}");
+    }
+
+    /// It comes where the gate has just looked at an empty ring, and the reader is about to take what there is.
+    #[test]
+    fn a_tick_that_comes_behind_the_look_at_an_empty_ring_waits_for_the_disk_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut writer, publisher, mut subscriber) = scene("between", folder.path());
+        let gate = Gate::of(writer.progress());
+        // The disk never has it: whoever waits is told so, and whoever does not wait is given the tick.
+        std::fs::remove_dir_all(folder.path()).unwrap();
+        assert_eq!(writer.append(1, Nanos(0), &frame(1)), Outcome::Stopped);
+        let publisher = Rc::new(RefCell::new(publisher));
+        let comes = Rc::clone(&publisher);
+        BETWEEN.set(Some(Box::new(move || {
+            comes.borrow_mut().publish(&frame(1)).unwrap();
+        })));
+        let next = gate.next(&mut subscriber).unwrap();
+        assert!(matches!(next, Some(Next::End)), "{:?} was given out", taken(next));
+        assert!(BETWEEN.take().is_none(), "nothing came between");
+    }
+}

@@ -1,0 +1,305 @@
+//! Rows that kdb+ clients publish, on their way to the plant's thread, which makes ticks of them.
+
+use std::collections::VecDeque;
+use std::mem;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::thread::Thread;
+
+use serde::{Deserialize, Serialize};
+use tapeline_kdb::Type;
+use tapeline_measure::{Clock, Nanos};
+use tapeline_omm::rwf::DataType;
+use tapeline_omm::{Fid, FieldListEncoder};
+use tapeline_plant::rows::{Row, RowChannel, RowCounters, Update};
+use tapeline_plant::{Refused, RingPublish, Sequencer};
+use tapeline_tickerplant::{Passing, PassingRow};
+
+use super::fields;
+use super::filling::Content;
+use crate::queue::{Bytes, Entry, Exit, queue};
+use crate::tick::server::Onward;
+
+/// Updates that wait for the plant's thread at most; their publishers' sockets fill up then.
+const QUEUE: usize = 4_096;
+/// Bytes that wait, but for one update that goes beyond.
+const QUEUE_BYTES: usize = 32 << 20;
+/// Rows that are published before others have their turn, but for the update that goes beyond.
+const BATCH: usize = 4_096;
+/// The most rows of an update: the feeds wait while they are published.
+const MOST_ROWS: usize = 65_536;
+/// The most bytes of a row's fields.
+const FIELDS: usize = u16::MAX as usize;
+/// Empty updates that are kept for the next rows, and the most bytes of memory that each may have kept.
+const SPARE: usize = 64;
+const SPARE_BYTES: usize = 1 << 20;
+
+impl Bytes for Update {
+    fn bytes(&self) -> usize {
+        Self::bytes(self)
+    }
+}
+
+/// How a row of a table is said to others than kdb+ clients.
+#[derive(Clone, Debug, Default)]
+pub struct Saying {
+    /// Of columns that have a field, by ascending number of it: the column's place and type, the field and its type.
+    pub fields: Vec<(usize, Type, Fid, DataType)>,
+}
+
+impl Saying {
+    /// Those columns that have fields: the first of each, as a message has a field once.
+    pub fn of(columns: &[(Option<Content>, Type)]) -> Self {
+        let fields = columns.iter().enumerate().filter_map(|(at, (content, kind))| match content {
+            Some(Content::Field(fid, is)) => Some((at, *kind, *fid, *is)),
+            _ => None,
+        });
+        let mut fields: Vec<_> = fields.collect();
+        fields.sort_by_key(|(_, _, fid, _)| *fid);
+        fields.dedup_by_key(|(_, _, fid, _)| *fid);
+        Self { fields }
+    }
+}
+
+/// What became of rows.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct PublishedReport {
+    /// Updates that became ticks.
+    pub updates: u64,
+    /// Rows of those updates; each row is a tick.
+    pub rows: u64,
+    /// Rows whose item found no place among the plant's.
+    pub items_refused: u64,
+}
+
+/// The tickerplant's end.
+#[derive(Debug)]
+pub struct Giving {
+    to: Entry<Update>,
+    /// Updates to be written again.
+    spare: Receiver<Update>,
+    /// What found no room, first come first.
+    held: VecDeque<Update>,
+    /// How many were sent.
+    taken: u64,
+    writing: Update,
+    plant: Thread,
+    tables: Vec<Saying>,
+    suffix: String,
+    /// Bytes at most of a row's name, fields and source: more has no place in the ring.
+    most_row: usize,
+    name: String,
+    fields: Vec<u8>,
+    source: Vec<u8>,
+}
+
+/// The plant's end.
+#[derive(Debug)]
+pub struct Publishing {
+    from: Exit<Update>,
+    spare: SyncSender<Update>,
+    channel: RowChannel,
+}
+
+/// A way for rows of these tables from the tickerplant's thread to this one, which makes ticks of a channel of them, of so many bytes
+/// at most.
+pub fn open(tables: Vec<Saying>, suffix: String, channel: u16, most_tick: usize) -> (Giving, Publishing) {
+    open_for(QUEUE, tables, suffix, RowChannel::new(channel), most_tick)
+}
+
+/// The same, where so many updates may wait.
+fn open_for(
+    most: usize,
+    tables: Vec<Saying>,
+    suffix: String,
+    channel: RowChannel,
+    most_tick: usize,
+) -> (Giving, Publishing) {
+    let (to, from) = queue(most, QUEUE_BYTES);
+    let (give_back, spare) = sync_channel(SPARE);
+    let giving = Giving {
+        to,
+        spare,
+        held: VecDeque::new(),
+        taken: 0,
+        writing: Update::default(),
+        plant: std::thread::current(),
+        tables,
+        suffix,
+        most_row: channel.most_row(most_tick),
+        name: String::new(),
+        fields: vec![0; FIELDS],
+        source: Vec::new(),
+    };
+    (giving, Publishing { from, spare: give_back, channel })
+}
+
+impl Onward for Giving {
+    fn has_room(&mut self) -> bool {
+        while let Some(held) = self.held.pop_front() {
+            if let Some(update) = self.try_send(held) {
+                self.held.push_front(update);
+                return false;
+            }
+        }
+        true
+    }
+
+    fn take(&mut self, rows: &mut Passing<'_>, arrived: Nanos) -> Result<(), &'static str> {
+        let mut update = mem::take(&mut self.writing);
+        update.begin(arrived);
+        let table = rows.table();
+        if rows.len() > MOST_ROWS {
+            self.writing = update;
+            return Err("an update has 65,536 rows at most");
+        }
+        while let Some(row) = rows.next_row() {
+            if let Err(why) = self.push(table, &row, &mut update) {
+                self.writing = update;
+                return Err(why);
+            }
+        }
+        self.writing = self.spare.try_recv().unwrap_or_default();
+        if !update.is_empty() {
+            self.taken += 1;
+            self.send(update);
+        }
+        Ok(())
+    }
+
+    fn taken(&self) -> u64 {
+        self.taken
+    }
+}
+
+impl Giving {
+    fn push(&mut self, table: usize, row: &PassingRow<'_>, update: &mut Update) -> Result<(), &'static str> {
+        let symbol = std::str::from_utf8(row.symbol()).map_err(|_| "a symbol is no UTF-8")?;
+        self.name.clear();
+        if !symbol.is_empty() {
+            self.name.push_str(symbol);
+            self.name.push_str(&self.suffix);
+        }
+        let long = "a row's fields have 64 KiB at most";
+        let mut list = FieldListEncoder::new(&mut self.fields).map_err(|_| long)?;
+        for (column, kind, fid, is) in self.tables.get(table).map_or(&[][..], |saying| &saying.fields) {
+            fields::write(row.cell(*column), *kind, *fid, *is, &mut list).map_err(|_| long)?;
+        }
+        let len = list.finish();
+        self.source.clear();
+        row.write(&mut self.source);
+        if self.name.len() + len + self.source.len() > self.most_row {
+            return Err("a row is longer than the plant's ring takes (ring_size)");
+        }
+        update
+            .push(Row { name: &self.name, fields: &self.fields[..len], source: &self.source })
+            .map_err(|_| "a row has 64 KiB at most, its symbol 255 bytes")
+    }
+
+    /// Sends an update, behind those that wait.
+    fn send(&mut self, update: Update) {
+        if self.has_room() {
+            let refused = self.try_send(update);
+            self.held.extend(refused);
+        } else {
+            self.held.push_back(update);
+        }
+    }
+
+    /// Sends an update; what finds no room comes back.
+    fn try_send(&self, update: Update) -> Option<Update> {
+        match self.to.try_send(update) {
+            Ok(()) => {
+                self.plant.unpark();
+                None
+            }
+            Err(TrySendError::Full(update)) => Some(update),
+            // The plant has ended.
+            Err(TrySendError::Disconnected(_)) => None,
+        }
+    }
+}
+
+impl Publishing {
+    /// Publishes what has come: whether there was anything.
+    pub fn turn(&mut self, clock: &Clock, to: &mut Sequencer<RingPublish>) -> Result<bool, Refused> {
+        let Self { from, spare, channel } = self;
+        let mut rows = 0;
+        while rows < BATCH {
+            let (taken, _) = from.take(1, |mut update| {
+                channel.publish(&update, to, clock)?;
+                rows += update.len();
+                update.begin(Nanos(0));
+                if update.capacity() <= SPARE_BYTES {
+                    // Where there are enough it is dropped.
+                    let _ = spare.try_send(update);
+                }
+                Ok(())
+            })?;
+            if taken == 0 {
+                break;
+            }
+        }
+        if rows > 0 {
+            to.publisher().ring().flush();
+        }
+        Ok(rows > 0)
+    }
+
+    /// Returns the counts of updates and rows that became ticks so far.
+    pub const fn report(&self) -> PublishedReport {
+        let RowCounters { updates, rows, items_refused } = self.channel.counters();
+        PublishedReport { updates, rows, items_refused }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use tapeline_kdb::{Encoder, Message, MessageKind};
+    use tapeline_tickerplant::{Column, Local, Outlets, Rights, Schema, SessionId, Settings, Tickerplant};
+
+    use super::*;
+
+    struct Out(Giving);
+
+    impl Outlets for Out {
+        fn send(&mut self, _: SessionId, _: &[u8]) {}
+
+        fn pass_on(&mut self, rows: &mut Passing<'_>) -> Result<(), &'static str> {
+            self.0.take(rows, Nanos(7))
+        }
+    }
+
+    #[test]
+    fn what_finds_no_room_waits_in_its_order() {
+        let column = |name: &str, kind| Column { name: name.into(), kind };
+        let columns = vec![column("time", Type::TIMESPAN), column("sym", Type::SYMBOL)];
+        let settings =
+            Settings { passes_on: true, ..Settings::new(vec![Schema::new("t", columns).unwrap()]) };
+        let mut plant = Tickerplant::new(settings, 0);
+        plant.open(SessionId(0), Rights::all(1), false);
+        let channel = RowChannel::new(3);
+        let (giving, publishing) = open_for(1, vec![Saying::default()], ".X".to_owned(), channel, 1 << 10);
+        let mut out = Out(giving);
+        for symbol in [b"A", b"B", b"C", b"D"] {
+            let mut room = [0; 64];
+            let mut message = Encoder::message(&mut room, MessageKind::Sync).unwrap();
+            message.list(3).unwrap();
+            [b".u.upd".as_slice(), b"t"].into_iter().for_each(|name| message.symbol(name).unwrap());
+            message.list(1).unwrap();
+            message.symbol(symbol).unwrap();
+            let len = message.finish().unwrap();
+            plant.receive(SessionId(0), &Message::parse(&room[..len]).unwrap(), Local(0), &mut out);
+        }
+        assert_eq!((out.0.taken(), out.0.has_room()), (4, false));
+        let mut names = Vec::new();
+        for _ in 0..4 {
+            names.extend(
+                publishing.from.try_iter().map(|update| update.rows().next().unwrap().name.to_owned()),
+            );
+            out.0.has_room();
+        }
+        assert_eq!(names, ["A.X", "B.X", "C.X", "D.X"]);
+        assert!(out.0.has_room());
+    }
+}

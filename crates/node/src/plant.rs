@@ -1,0 +1,744 @@
+//! A plant: sockets in, ring out, on one thread, or one more for each feed that receives; beside it the threads that read its ring.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tapeline_feed::book;
+use tapeline_feed::line::{self, Restart, Start};
+use tapeline_measure::{Clock, Nanos};
+use tapeline_plant::{
+    Channel, ChannelSettings, ItemSource, Items, Note, Refused, RingPublish, Seq, Sequencer,
+};
+use tapeline_ring::SubscriberId;
+use tapeline_wire::http::Server;
+use tapeline_wire::udp::{ReceiveOptions, Receiver, wait_any, wait_any_or};
+
+use crate::config::{Config, Feed, Receive};
+use crate::counting::{
+    Counting, FeedFigures, LatestSnapshot, OfHub, PlantFigures, Served, SnapshotWriter, telling,
+};
+use crate::error::Context;
+use crate::events::Events;
+use crate::hub::{Joining, RunningHub};
+use crate::image_server::RunningImageServer;
+use crate::intake::{Complaints, LONGEST_SLEEP, Source};
+use crate::journal::{Gate, RunningJournal};
+use crate::kdb::publishing::Publishing;
+use crate::kdb::{KdbReport, RunningKdb};
+use crate::recorded::Recorded;
+use crate::recovery::Recovery;
+use crate::report::{PlantReport, Ready};
+use crate::sources::RunningSources;
+use crate::stat::file::{self, Found};
+use crate::stat::snapshot;
+use crate::zeromq::RunningZeromq;
+use crate::{Error, Result, Stop, web};
+
+/// Subscribers that sleep are woken after this many datagrams, and after the last of a batch. Less often would let them
+/// sleep through a burst; more often, they would fall asleep again in the middle of it.
+const WAKE_EVERY: usize = 8;
+/// How long the plant sleeps while an answer is waited for: as long as one takes on the same host.
+const WHILE_RECOVERING: Duration = Duration::from_micros(200);
+/// How long the plant sleeps at most while it waits for other threads, which cannot wake it together with sockets.
+const BETWEEN_THREADS: Duration = Duration::from_micros(500);
+/// Bytes that are kept for each message that may wait for recovery; ITCH's have 30 on average.
+const WAITING_BYTES: usize = 48;
+/// For how long a plant that is told to stop goes on with what has already arrived.
+const LAST_WORDS_NS: i64 = 500_000_000;
+/// How often the clock is compared with the kernel's and the note is rewritten.
+const HOUSEKEEPING_NS: i64 = 1_000_000_000;
+
+/// One feed with its sockets, or the file that takes their place.
+struct Inlet {
+    name: String,
+    channel: Channel,
+    source: Source,
+    file: Option<Recorded>,
+    recovery: Option<Recovery>,
+    /// Where it began late, as the operator was told.
+    told_late: Option<u64>,
+    /// Whether the user knows that new symbols find no place.
+    has_said_no_place: bool,
+}
+
+impl Inlet {
+    /// Tells the operator once that a session is heard of from its middle on, what that means, and what helps.
+    fn tell_late(&mut self, events: &Events) {
+        let late = self.channel.begun_late_at();
+        if late != self.told_late
+            && let Some(first) = late
+        {
+            let with =
+                if self.recovery.is_some() { "asks [feed.recovery]" } else { "with [feed.recovery] asks" };
+            events.warning_with(
+                format_args!(
+                    "feed {}: heard from message {first} of its session on: items are suspect until the next session, as books lack what \
+                     came before",
+                    self.name
+                ),
+                format!("start = \"from-one\" {with} for it"),
+            );
+        }
+        self.told_late = late;
+    }
+
+    /// Whether nothing more is to be expected.
+    fn is_over(&self, now: Nanos) -> bool {
+        self.file.as_ref().map_or_else(|| self.channel.is_over(now), Recorded::is_over)
+    }
+}
+
+/// A plant at work.
+struct Running {
+    inlets: Vec<Inlet>,
+    sources: Option<RunningSources>,
+    /// What kdb+ clients publish.
+    rows: Option<Publishing>,
+    clock: Clock,
+    sequencer: Sequencer<RingPublish>,
+    journal: Option<RunningJournal>,
+    stop: Stop,
+    housekept: Nanos,
+    /// The ring has lost its name.
+    is_name_removed: bool,
+    truncated: u64,
+    /// Of the ring's subscribers, as last told.
+    evicted: u64,
+    complaints: Complaints,
+    teller: SnapshotWriter<PlantFigures>,
+    each_second: Option<Box<dyn FnMut()>>,
+    events: Events,
+}
+
+/// A plant with its sockets open and its ring named. It runs on the thread that opened it.
+pub struct Plant {
+    config: Config,
+    running: Running,
+    threads: Threads,
+    ready: Ready,
+}
+
+impl fmt::Debug for Plant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Plant").field("ready", &self.ready).finish_non_exhaustive()
+    }
+}
+
+/// What a plant did, and why it ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// What it did.
+    pub report: PlantReport,
+    /// Why it could not go on; `None` if it was stopped, or every feed is over.
+    pub refused: Option<Refused>,
+    /// The first error of a part of it, if one failed.
+    pub failed: Option<Error>,
+}
+
+impl Plant {
+    /// Opens sockets, ring and files, and makes the threads. The calling thread is the plant's own from here on: it is pinned to
+    /// [`Config::cpu`]. A plant that has started waits for whoever reads its files beyond their limits: heed SIGXFSZ where there are limits.
+    ///
+    /// # Errors
+    /// What cannot be opened, with its place and advice.
+    pub fn open(mut config: Config, stop: &Stop, events: &Events) -> Result<Self> {
+        let (threads, beside) = Threads::start(&mut config, events)?;
+        let cpu = config.cpu;
+        let pin = || cpu.map_or(Ok(()), tapeline_measure::pin);
+        // A thread inherits where its maker is bound, and a receiving thread is to have a core of its own.
+        if matches!(config.receive, Receive::Inline) {
+            pin()?;
+        }
+        let excuses = beside.excuses;
+        let inputs = (beside.sources, beside.rows, beside.after);
+        let mut running = Running::open(&config, inputs, stop, beside.teller, events)?;
+        pin()?;
+        let threads = threads.join(&config, &mut running, excuses, beside.after)?;
+        let publishers = running.sources.as_ref().and_then(|sources| sources.address);
+        let ready = Ready {
+            kdb: threads.kdb.as_ref().map(|kdb| kdb.listening.clone()),
+            publishers,
+            web: threads.web.as_ref().map(Server::address),
+            zeromq: threads.zeromq.as_ref().map(|zeromq| zeromq.address),
+            hub: threads.hub.as_ref().map(|hub| hub.address),
+            hub_memory_bytes: threads.hub.as_ref().map(|hub| hub.memory_bytes),
+            ..Ready::of(&config)
+        };
+        Ok(Self { config, running, threads, ready })
+    }
+
+    /// Returns where clients connect.
+    #[must_use]
+    pub const fn ready(&self) -> &Ready {
+        &self.ready
+    }
+
+    /// Returns the configuration, without the parts that threads have taken: hub, sources, kdb+, images.
+    #[must_use]
+    pub const fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Has something done about once a second by the plant's thread.
+    pub fn each_second(&mut self, does: impl FnMut() + 'static) {
+        self.running.each_second = Some(Box::new(does));
+    }
+
+    /// Publishes until it is stopped, or, with `until_end_of_session`, until every feed has ended its session. Then ends the ring, gives the
+    /// clients what they are owed, and ends the threads.
+    #[must_use]
+    pub fn run(self, until_end_of_session: bool) -> Ended {
+        let Self { config, mut running, threads, .. } = self;
+        let refused = running.run(&config, until_end_of_session).err();
+        let mut report = running.report(&config, refused.as_ref());
+        let mut failed = Failed::default();
+        threads.end(running, &mut report, &mut failed);
+        Ended { report, refused, failed: failed.0 }
+    }
+}
+
+/// The threads beside the plant's own.
+struct Threads {
+    journal: Option<RunningJournal>,
+    hub: Option<RunningHub>,
+    zeromq: Option<RunningZeromq>,
+    kdb: Option<RunningKdb>,
+    image_server: Option<RunningImageServer>,
+    web: Option<Server>,
+    counting: Counting,
+}
+
+/// A look at whether a subscriber is waited for, as long as its gate holds it back.
+type Excuse = Box<dyn Fn(SubscriberId) -> bool + Send>;
+
+/// What the plant's thread has of the others.
+struct Beside {
+    sources: Option<RunningSources>,
+    /// What kdb+ clients publish.
+    rows: Option<Publishing>,
+    teller: SnapshotWriter<PlantFigures>,
+    /// The last tick of the plants before this one.
+    after: Seq,
+    /// Each reader that gives ticks to others is held back by itself, and waited for while it is.
+    excuses: Vec<Excuse>,
+}
+
+impl Threads {
+    /// Opens the ports and makes the threads, which wait for the ring. Called before the plant's thread is pinned: the others inherit where
+    /// they may run.
+    fn start(config: &mut Config, events: &Events) -> Result<(Self, Beside)> {
+        let journal = config.journal.as_ref().map(|journal| RunningJournal::start(journal, events));
+        let journal = journal.transpose()?;
+        let after = journal.as_ref().map(|journal| journal.after).unwrap_or_default();
+        let mut excuses = Vec::new();
+        let mut gate = || {
+            let gate = journal.as_ref().and_then(RunningJournal::gate);
+            excuses.extend(gate.as_ref().map(Gate::excuse));
+            gate
+        };
+        let images = config.images.take();
+        let image_server = images.map(|images| RunningImageServer::start(images, &config.ring, events));
+        let image_server = image_server.transpose()?;
+        let sources = config.sources.take().map(|sources| RunningSources::open(sources, events));
+        let (sources, demanding) = sources.transpose()?.unzip();
+        let (teller, of_plant) = telling();
+        let (hub_teller, of_hub) = telling();
+        let begin = config.hub.as_ref().map(crate::hub::HubConfig::begin);
+        let latest = Arc::new(LatestSnapshot::default());
+        let web = match &mut config.hub {
+            Some(hub) => web::open(hub, &latest)?,
+            None => None,
+        };
+        let page = web.as_ref().map(Server::address);
+        let zeromq = config.hub.as_mut().and_then(|hub| hub.zeromq.take());
+        let most_tick = ring_options(config).longest_frame();
+        let folder = config.journal.as_ref().map(|journal| journal.folder.clone());
+        let kept = folder.zip(journal.as_ref().map(RunningJournal::progress));
+        let zeromq = zeromq.map(|zeromq| RunningZeromq::start(zeromq, (gate(), kept.clone(), after), events));
+        let zeromq = zeromq.transpose()?;
+        let kdb = config.kdb.take();
+        let kdb = kdb.map(|kdb| RunningKdb::start(kdb, (gate(), kept, after), most_tick, events));
+        let (kdb, rows) = kdb.transpose()?.unzip();
+        let hub = config.hub.take();
+        let hub = hub.map(|hub| RunningHub::start(hub, demanding, hub_teller, gate(), events)).transpose()?;
+        let of_hub = begin.zip(hub.as_ref()).map(|(begin, hub)| OfHub {
+            hearer: of_hub,
+            begin: snapshot::Hub {
+                address: hub.address.to_string(),
+                web: page.map(|address| address.to_string()),
+                ..begin
+            },
+        });
+        // Gone, and the file with it, before the plant has reported its end.
+        let progress = journal.as_ref().map(RunningJournal::progress);
+        let served = Served {
+            kdb: kdb.as_ref().map(RunningKdb::standing),
+            zeromq: zeromq.as_ref().map(RunningZeromq::standing),
+        };
+        let counting = Counting::start(config, of_plant, of_hub, (progress, served), &latest, events)?;
+        let threads = Self { journal, hub, zeromq, kdb, image_server, web, counting };
+        Ok((threads, Beside { sources, rows, teller, after, excuses }))
+    }
+
+    /// The ring is there: returns when each of them reads it, before the first tick, so that journal, images and logs are whole.
+    fn join(
+        mut self,
+        config: &Config,
+        running: &mut Running,
+        excuses: Vec<Excuse>,
+        after: Seq,
+    ) -> Result<Self> {
+        self.counting.begin();
+        if let Some(journal) = self.journal.take() {
+            let (journal, seat) = journal.join(&config.ring)?;
+            running.sequencer.publisher().ring().exempt(seat);
+            running.journal = Some(journal);
+        }
+        for excuse in excuses {
+            running.sequencer.publisher().ring().excuse_while(excuse);
+        }
+        let hub = self.hub.take().map(|hub| hub.join(&config.ring, Joining::First(after))).transpose()?;
+        self.hub = hub.map(|(hub, _)| hub);
+        self.zeromq = self.zeromq.take().map(|zeromq| zeromq.join(&config.ring)).transpose()?;
+        self.kdb = self.kdb.take().map(|kdb| kdb.join(&config.ring)).transpose()?;
+        if let Some(image_server) = self.image_server.take() {
+            let (image_server, seat) = image_server.join(&config.ring)?;
+            running.sequencer.publisher().ring().exempt(seat);
+            self.image_server = Some(image_server);
+        }
+        Ok(self)
+    }
+
+    /// Ends the ring, and with it the hub, once its clients have what they are owed. Whatever became of one thread, the others are waited
+    /// for: the journal writes what it has still to read.
+    fn end(self, mut running: Running, report: &mut PlantReport, failed: &mut Failed) {
+        let journal = running.journal.take();
+        let published = running.rows.as_ref().map(Publishing::report);
+        failed.unless(running.close());
+        report.hub = self.hub.and_then(|hub| failed.unless(hub.end()));
+        report.zeromq = self.zeromq.and_then(|zeromq| failed.unless(zeromq.end()));
+        let kdb = self.kdb.and_then(|kdb| failed.unless(kdb.end()));
+        report.kdb = kdb.map(|kdb| KdbReport { published: published.unwrap_or_default(), ..kdb });
+        if let Some(image_server) = self.image_server {
+            failed.unless(image_server.end());
+        }
+        report.journal = journal.and_then(|journal| failed.unless(journal.end()));
+        drop(self.web);
+        drop(self.counting);
+    }
+}
+
+/// What went wrong first, while the rest is still brought to its end.
+#[derive(Default)]
+struct Failed(Option<Error>);
+
+impl Failed {
+    /// What was done, unless it failed.
+    fn unless<T>(&mut self, done: Result<T>) -> Option<T> {
+        done.map_err(|error| _ = self.0.get_or_insert(error)).ok()
+    }
+}
+
+/// Who names items, each of whom has places of its own.
+fn sources_of(config: &Config) -> impl Iterator<Item = ItemSource> {
+    let feeds = (0..config.feeds.len()).map(|number| ItemSource::Channel(number as u16));
+    let kdb = config.kdb.iter().map(|kdb| ItemSource::Channel(kdb.channel));
+    let services = config.sources.iter().flat_map(|sources| &sources.settings.services);
+    feeds.chain(kdb).chain(services.map(|service| ItemSource::Service(service.id)))
+}
+
+/// What the plant's ring is like.
+fn ring_options(config: &Config) -> tapeline_ring::Options {
+    tapeline_ring::Options {
+        capacity: config.ring_bytes,
+        keep: config.keep_ring,
+        stall_limit: config.stall_limit,
+        // Datagrams bring many messages at once: see `WAKE_EVERY`.
+        wake_on_commit: false,
+        ..tapeline_ring::Options::default()
+    }
+}
+
+impl Running {
+    fn open(
+        config: &Config,
+        (sources, rows, after): (Option<RunningSources>, Option<Publishing>, Seq),
+        stop: &Stop,
+        teller: SnapshotWriter<PlantFigures>,
+        events: &Events,
+    ) -> Result<Self> {
+        let inlets = config
+            .feeds
+            .iter()
+            .zip(0u16..)
+            .map(|(feed, number)| Inlet::open(feed, number, config, events))
+            .collect::<Result<Vec<_>>>()?;
+        if let Ok(Found::Live(other)) = file::read(&config.ring)
+            && !config.ring.path().exists()
+        {
+            let what = format!(
+                "process {} publishes ring {} still, although its name was removed",
+                other.pid, config.ring
+            );
+            let hint = "end that plant first, or give this one's ring another name";
+            return Err(Error::hinted(what, hint));
+        }
+        let ring = tapeline_ring::Publisher::open(&config.ring, &ring_options(config))
+            .map_err(|error| Error::of_ring("cannot publish the plant's ring", error))?;
+        let clock = Clock::calibrate();
+        let publish = RingPublish::new(ring, on_stall(config.ring.clone(), stop.clone(), events.clone()));
+        let mut items = Items::new(config.max_items);
+        if !config.feeds.is_empty() {
+            // Providers name what they like, and clients ask them for what they like: feeds' new symbols need places still.
+            items = items.reserve(config.service_id, config.max_items.div_ceil(2));
+        }
+        items = items.share(sources_of(config), config.reserved_items);
+        let mut running = Self {
+            inlets,
+            sources,
+            rows,
+            housekept: clock.now(),
+            clock,
+            sequencer: Sequencer::new(config.service_id, items, publish).after(after),
+            journal: None,
+            stop: stop.clone(),
+            is_name_removed: false,
+            truncated: 0,
+            evicted: 0,
+            complaints: Complaints::to(events),
+            teller,
+            each_second: None,
+            events: events.clone(),
+        };
+        if let Some(nbbo) = &config.nbbo {
+            running.sequencer.consolidate(nbbo);
+        }
+        running.write_note();
+        Ok(running)
+    }
+
+    /// Takes datagrams and publishes ticks until it is told to stop, or every session is over.
+    fn run(&mut self, config: &Config, until_end_of_session: bool) -> Result<(), Refused> {
+        let mut stopping: Option<Nanos> = None;
+        if let Some(sources) = &mut self.sources {
+            sources.begin(&self.clock, &mut self.sequencer)?;
+        }
+        loop {
+            let mut taken = 0;
+            for inlet in &mut self.inlets {
+                let (channel, sequencer, clock) = (&mut inlet.channel, &mut self.sequencer, &self.clock);
+                let truncated = &mut self.truncated;
+                let turn = inlet.source.turn(&mut self.complaints, |arrived| {
+                    *truncated += u64::from(arrived.truncated);
+                    let wire = arrived.received.unwrap_or_else(|| clock.now());
+                    channel.datagram(arrived.line, arrived.bytes, wire, clock, sequencer)?;
+                    if arrived.left % WAKE_EVERY == 0 {
+                        sequencer.publisher().ring().flush();
+                    }
+                    Ok(())
+                })?;
+                taken += turn.taken;
+                let mut all_read = turn.all_read;
+                if let Some(file) = &mut inlet.file {
+                    let played = file.play(&mut inlet.channel, &self.clock, &mut self.sequencer)?;
+                    taken += played;
+                    all_read &= played == 0;
+                }
+                if let Some(recovery) = &mut inlet.recovery
+                    && recovery.turn(&mut inlet.channel, &self.clock, &mut self.sequencer)?
+                {
+                    self.sequencer.publisher().ring().flush();
+                }
+                // Only now is what is missing on one line known not to lie unread on another.
+                if all_read && inlet.channel.expire(&self.clock, &mut self.sequencer)? {
+                    self.sequencer.publisher().ring().flush();
+                }
+            }
+            if let Some(sources) = &mut self.sources {
+                let has_come = sources.turn(taken > 0, &self.clock, &mut self.sequencer)?;
+                taken += usize::from(has_come);
+            }
+            if let Some(rows) = &mut self.rows {
+                taken += usize::from(rows.turn(&self.clock, &mut self.sequencer)?);
+            }
+            if self.journal.as_ref().is_some_and(RunningJournal::has_stopped) {
+                return Err(Refused::NotKept);
+            }
+            let now = self.clock.now();
+            if self.stop.is_requested() {
+                // What has arrived is still published, but a feed that never pauses is not followed for ever.
+                let since = *stopping.get_or_insert(now);
+                if taken == 0 || now.since(since) >= LAST_WORDS_NS {
+                    return self
+                        .inlets
+                        .iter_mut()
+                        .try_for_each(|inlet| inlet.channel.finish(&self.clock, &mut self.sequencer));
+                }
+            }
+            if taken == 0 {
+                let are_over = !self.inlets.is_empty() && self.inlets.iter().all(|inlet| inlet.is_over(now));
+                if until_end_of_session && are_over {
+                    return Ok(());
+                }
+                if !config.spin {
+                    self.sleep();
+                }
+            }
+            if now.since(self.housekept) >= HOUSEKEEPING_NS {
+                self.housekept = now;
+                self.clock.recalibrate();
+                self.look_after_name(config)?;
+                self.write_note();
+            }
+        }
+    }
+
+    fn sleep(&mut self) {
+        let publisher = self.sequencer.publisher().ring();
+        // Those who look from outside see where the ring stands while nothing moves.
+        publisher.flush();
+        let files = self.inlets.iter().filter_map(|inlet| inlet.file.as_ref());
+        let longest = files.map(|file| file.until_due(&self.clock)).fold(LONGEST_SLEEP, Duration::min);
+        let recovers = |inlet: &Inlet| inlet.recovery.as_ref().is_some_and(Recovery::is_busy);
+        let longest = if self.inlets.iter().any(recovers) { longest.min(WHILE_RECOVERING) } else { longest };
+        if let Some(sources) = &self.sources {
+            let longest = longest.min(sources.until_due(self.clock.now()));
+            let all: Vec<&Receiver> = self.inlets.iter().flat_map(|inlet| inlet.source.receivers()).collect();
+            let is_threaded = self.rows.is_some() || self.inlets.iter().any(|inlet| inlet.source.is_thread());
+            wait_any_or(&all, sources, if is_threaded { longest.min(BETWEEN_THREADS) } else { longest });
+            return;
+        }
+        let are_sockets = self.inlets.iter().any(|inlet| !inlet.source.receivers().is_empty());
+        let longest = if are_sockets && self.rows.is_some() { longest.min(BETWEEN_THREADS) } else { longest };
+        match self.inlets.as_slice() {
+            // All that have lines have a thread, or none has.
+            all if all.iter().all(|inlet| inlet.source.receivers().is_empty()) => {
+                std::thread::park_timeout(longest);
+            }
+            [one] => _ = wait_any(one.source.receivers(), longest),
+            many => {
+                let all: Vec<&Receiver> = many.iter().flat_map(|inlet| inlet.source.receivers()).collect();
+                wait_any(&all, longest);
+            }
+        }
+    }
+
+    fn write_note(&mut self) {
+        self.tell();
+        self.events.left_out(self.clock.now());
+        self.say_who_has_no_place();
+        if let Some(each_second) = &mut self.each_second {
+            each_second();
+        }
+        let note = Note {
+            calibration: self.clock.calibration(),
+            messages: self.inlets.iter().map(|inlet| inlet.channel.counters().messages).sum(),
+            missing: self.inlets.iter().map(|inlet| inlet.channel.counters().missing).sum(),
+            kernel_drops: self.kernel_drops(),
+            state: Note::worst(self.inlets.iter().map(|inlet| inlet.channel.state())),
+        };
+        let ring = self.sequencer.publisher().ring();
+        ring.set_note(note.to_words());
+        let evicted = ring.evicted();
+        if evicted > self.evicted {
+            let count = evicted - self.evicted;
+            self.events.warning(format_args!(
+                "{count} of the ring's subscribers read nothing for the stall limit and lost their place"
+            ));
+            self.evicted = evicted;
+        }
+    }
+
+    /// Names a feed, once, whose new symbols find no place.
+    fn say_who_has_no_place(&mut self) {
+        for inlet in &mut self.inlets {
+            if inlet.channel.counters().items_refused > 0 && !inlet.has_said_no_place {
+                inlet.has_said_no_place = true;
+                self.events.warning_with(
+                    format_args!("feed {}: new symbols have no place: their ticks are of no item", inlet.name),
+                    "does the feed make symbols up? If not, raise max_items in [plant]; reserved_items is what each feed is sure to have",
+                );
+            }
+        }
+    }
+
+    /// Notices that the ring has lost its name, once.
+    fn look_after_name(&mut self, config: &Config) -> Result<(), Refused> {
+        // What the system refuses to say is asked again.
+        if self.is_name_removed || self.sequencer.publisher().ring().is_named().unwrap_or(true) {
+            return Ok(());
+        }
+        self.is_name_removed = true;
+        self.events.warning_with(
+            format_args!(
+                "the name of the ring, {}, was removed: those who have joined read on, nobody else can join",
+                config.ring.path().display()
+            ),
+            "systemd removes the shared memory of a user whose last session ends, unless RemoveIPC=no is in \
+             /etc/systemd/logind.conf; start the plant again for a ring that has a name",
+        );
+        if config.ends_without_name { Err(Refused::NameRemoved) } else { Ok(()) }
+    }
+
+    /// Tells the outside how it stands.
+    fn tell(&mut self) {
+        let publisher = self.sequencer.publisher();
+        let (stalls, stalled_ns) = (publisher.stalls(), publisher.stalled_ns());
+        let figures = &mut self.teller.figures;
+        figures.at = self.clock.now();
+        figures.ticks = self.sequencer.published();
+        figures.is_name_removed = self.is_name_removed;
+        figures.items = self.sequencer.items().len();
+        (figures.stalls, figures.stalled_ns) = (stalls, stalled_ns);
+        self.inlets.iter_mut().for_each(|inlet| inlet.tell_late(&self.events));
+        figures.feeds.clear();
+        figures.feeds.extend(self.inlets.iter_mut().map(|inlet| FeedFigures {
+            state: inlet.channel.state(),
+            counters: *inlet.channel.counters(),
+            is_suspect: inlet.channel.damaged_from().is_some(),
+            unknown_orders: inlet.channel.normaliser().unknown_orders(),
+            kernel_drops: inlet.source.kernel_drops(),
+        }));
+        if let Some(sources) = &self.sources {
+            sources.tell(&mut figures.sources, &mut figures.unserved);
+        }
+        self.teller.tell();
+    }
+
+    fn kernel_drops(&mut self) -> u64 {
+        self.inlets.iter_mut().map(|inlet| inlet.source.kernel_drops()).sum()
+    }
+
+    fn report(&mut self, config: &Config, refused: Option<&Refused>) -> PlantReport {
+        self.write_note();
+        let mut report = PlantReport::of(
+            config,
+            &mut self.sequencer,
+            self.truncated,
+            refused,
+            self.inlets.iter_mut().map(|inlet| {
+                let (receivers, pool) = inlet.source.end();
+                (&inlet.channel, receivers, pool, inlet.recovery.as_ref())
+            }),
+        );
+        report.sources = self.sources.as_ref().map(RunningSources::report);
+        for (feed, inlet) in report.feeds.iter_mut().zip(&self.inlets) {
+            feed.damage = inlet.file.as_ref().and_then(Recorded::damage).map(str::to_owned);
+        }
+        report
+    }
+
+    fn close(mut self) -> Result<()> {
+        self.write_note();
+        drop(self.inlets);
+        if let Some(sources) = self.sources {
+            sources.end();
+        }
+        self.sequencer.into_publisher().close().context("cannot end the plant's ring")
+    }
+}
+
+impl Inlet {
+    fn open(feed: &Feed, number: u16, config: &Config, events: &Events) -> Result<Self> {
+        let receivers = feed
+            .lines
+            .iter()
+            .map(|line| {
+                let options = ReceiveOptions {
+                    interface: line.interface.clone(),
+                    source: line.source,
+                    receive_buffer: feed.receive_buffer,
+                    ..ReceiveOptions::new(line.address)
+                };
+                let receiver = Receiver::open(&options).map_err(|error| {
+                    let hint = error.hint().unwrap_or_default();
+                    let what =
+                        format!("feed {}, line {}: cannot receive on {}", feed.name, line.name, line.address);
+                    Error::hinted(what, hint).because(error)
+                })?;
+                if let Some(advice) = receiver.advice() {
+                    events.warning(format_args!("feed {}, line {}: {advice}", feed.name, line.name));
+                }
+                Ok(receiver)
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let delay_ns = feed.reorder_time.as_nanos() as u64;
+        let recovery =
+            feed.recovery.as_ref().map(|recovery| Recovery::open(recovery, delay_ns, events)).transpose()?;
+        let defaults = line::Settings::default();
+        let arbitration = line::Settings {
+            window_messages: feed.reorder_messages,
+            window_bytes: match recovery {
+                Some(_) => defaults.window_bytes.max(WAITING_BYTES * feed.reorder_messages),
+                None => defaults.window_bytes,
+            },
+            window_age_ns: delay_ns,
+            recovery_age_ns: feed.recovery.as_ref().map_or(0, |recovery| recovery.time.as_nanos() as u64),
+            expire_on_packet: false,
+            start: if feed.from_one { Start::FromOne } else { Start::First },
+            restart: if feed.restart { defaults.restart } else { Restart::Ignore },
+            ..defaults
+        };
+        let mut channel = Channel::new(ChannelSettings {
+            number,
+            lines: feed.lines.len(),
+            stale_after_ns: feed.stale_after.as_nanos() as u64,
+            midnight_before: feed.midnight_before,
+            protocol: feed.protocol,
+            midnight: feed.midnight,
+            publish: config.publish,
+            arbitration,
+            books: book::Settings::default(),
+        });
+        channel.name_items(&feed.suffix);
+        if let Some(symbols) = &feed.symbols {
+            channel.choose_symbols(symbols.clone());
+        }
+        if feed.market_by_order {
+            channel.publish_orders(book::Settings::default().max_orders);
+        }
+        let file = match &feed.file {
+            Some(recording) => Some(Recorded::open(
+                recording,
+                feed.protocol,
+                config.publish,
+                feed.symbols.as_ref(),
+                &mut channel,
+                events,
+            )?),
+            None => None,
+        };
+        let source = match &config.receive {
+            Receive::Thread(pool) if !receivers.is_empty() => {
+                Source::thread(receivers, pool, config.spin, &feed.name, events)?
+            }
+            _ => Source::inline(receivers),
+        };
+        Ok(Self {
+            name: feed.name.clone(),
+            channel,
+            source,
+            file,
+            recovery,
+            told_late: None,
+            has_said_no_place: false,
+        })
+    }
+}
+
+/// While a subscriber holds the ring full: says once a second who it is, and waits until it moves or we are to stop.
+fn on_stall(ring: tapeline_ring::Name, stop: Stop, events: Events) -> tapeline_plant::OnStall {
+    let mut said = 0;
+    Box::new(move |_, stalled| {
+        if stalled.as_secs() > said {
+            said = stalled.as_secs();
+            let holders =
+                tapeline_ring::inspect(&ring).map(|view| crate::report::slowest(&view)).unwrap_or_default();
+            events.warning(format_args!("the ring {ring} has been full for {said} s: {holders}"));
+        } else if stalled.as_secs() < said {
+            said = 0;
+        }
+        !stop.is_requested()
+    })
+}

@@ -1,0 +1,199 @@
+//! A reader's place in the plant's sequence: on the ring, and in the plant's journal for what the ring no longer has.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tapeline_journal::{Directory, From, Next, Progress, Reader, State};
+use tapeline_measure::figures::thousands;
+use tapeline_plant::Seq;
+use tapeline_plant::tick::Tick;
+
+use crate::Error;
+use crate::cursor::{Read, RingCursor};
+use crate::error::Context;
+use crate::events::Events;
+use crate::journal::Gate;
+
+/// The journal that a plant keeps: its folder, and how far it is.
+pub(crate) type Kept = (PathBuf, Arc<Progress>);
+
+/// Where a reader stands in the plant's sequence.
+pub(crate) struct SequenceCursor {
+    pub(crate) ring: RingCursor,
+    /// The plant's journal.
+    journal: Option<Kept>,
+    /// What is still to be taken from the journal, or to be gone without, before the ring goes on.
+    behind: Option<Behind>,
+    /// The sequence of the tick that comes next.
+    next: Seq,
+    /// Where ticks are missing that no journal has, such as `in kdb+'s tables and log`.
+    lacking: &'static str,
+    events: Events,
+}
+
+/// What a reader takes.
+pub(crate) enum Taken<'a> {
+    Tick(&'a Tick<'a>),
+    /// So many ticks, before the next one, are nowhere.
+    Gone(u64),
+}
+
+impl SequenceCursor {
+    /// Behind the tick `after`, at this place on the ring; `journal`: the plant's, if it keeps one.
+    pub(crate) fn new(ring: RingCursor, journal: Option<Kept>, after: Seq, lacking: &'static str) -> Self {
+        let events = ring.events.clone();
+        Self { ring, journal, behind: None, next: Seq(after.0 + 1), lacking, events }
+    }
+
+    /// Takes ticks in the order of the sequence, as many as are there, and `most` at a time: how many, and whether there will be no more.
+    ///
+    /// # Errors
+    /// Another plant goes on with the ring; ring or journal hold something else than ticks; the journal cannot be read.
+    pub(crate) fn take(
+        &mut self,
+        most: usize,
+        mut each: impl FnMut(Taken<'_>),
+    ) -> crate::Result<(usize, bool)> {
+        let mut taken = 0;
+        while taken < most {
+            if let Some(behind) = &mut self.behind {
+                match behind.next(self.ring.gate.as_ref())? {
+                    Missed::Tick(tick) => {
+                        taken += 1;
+                        self.next = Seq(tick.header.seq.0 + 1);
+                        each(Taken::Tick(&tick));
+                    }
+                    Missed::Gone(count) => each(Taken::Gone(count)),
+                    Missed::Nothing => break,
+                    Missed::Over => self.behind = None,
+                }
+                continue;
+            }
+            let who = (self.ring.reader, self.lacking);
+            match self.ring.next(self.next)? {
+                Read::Tick(tick) => {
+                    taken += 1;
+                    self.next = Seq(tick.header.seq.0 + 1);
+                    each(Taken::Tick(&tick));
+                }
+                Read::Again => {}
+                Read::Behind(tick) => {
+                    self.behind =
+                        Some(Behind::of(self.next, &tick, self.journal.as_ref(), who, &self.events)?);
+                }
+                Read::Nothing => break,
+                Read::End => return Ok((taken, true)),
+                Read::Lost(lost) => self.ring.rejoin(&lost)?,
+            }
+        }
+        Ok((taken, false))
+    }
+
+    /// Whether the ring has something that cannot be taken yet: it, or what stood before it, waits for the disk.
+    pub(crate) fn is_held(&self) -> bool {
+        self.ring.is_held || self.behind.is_some()
+    }
+}
+
+/// Ticks in front of the first one that the ring still had, and that one.
+#[derive(Debug)]
+struct Behind {
+    /// Where they are; `None` where no journal is kept, or it has given all that it has.
+    journal: Option<(Reader<Directory>, Arc<Progress>)>,
+    /// The sequence of the next one to be taken.
+    next: u64,
+    /// The sequence of the first tick that the ring still had, and its frame; empty once it was taken.
+    first: u64,
+    frame: Vec<u8>,
+}
+
+/// What comes next of what was missed.
+enum Missed<'a> {
+    Tick(Tick<'a>),
+    /// So many ticks are nowhere.
+    Gone(u64),
+    /// The journal does not have the next one yet.
+    Nothing,
+    /// All was taken: the ring goes on.
+    Over,
+}
+
+impl Behind {
+    /// What stood from `next` up to the `first` tick that the ring still had; `journal`: the plant's, if it keeps one. For what is
+    /// said: who reads, and where ticks are missing.
+    ///
+    /// # Errors
+    /// The journal cannot be read.
+    fn of(
+        next: Seq,
+        first: &Tick<'_>,
+        journal: Option<&Kept>,
+        (who, lacking): (&str, &str),
+        events: &Events,
+    ) -> crate::Result<Self> {
+        let missing = thousands(first.header.seq.0 - next.0);
+        let reader = journal.map(|(folder, progress)| {
+            events.info(format_args!("{who} reads the {missing} ticks that it missed from the journal"));
+            let opened = Directory::open(folder).and_then(Reader::open).and_then(|mut journal| {
+                journal.seek(From::Seq(next.0))?;
+                Ok((journal, Arc::clone(progress)))
+            });
+            opened.map_err(|error| {
+                Error::of_journal(format!("cannot read the journal in {}", folder.display()), error)
+            })
+        });
+        let journal = reader.transpose()?;
+        if journal.is_none() {
+            events.warning_with(
+                format_args!("{missing} ticks from {} on are missing {lacking}", next.0),
+                "a [journal] in the plant's configuration keeps them for it",
+            );
+        }
+        let mut frame = Vec::new();
+        first.write(&mut frame);
+        Ok(Self { journal, next: next.0, first: first.header.seq.0, frame })
+    }
+
+    /// The next of it; `gate` keeps back what is not on disk.
+    ///
+    /// # Errors
+    /// The journal is damaged.
+    fn next(&mut self, gate: Option<&Gate>) -> crate::Result<Missed<'_>> {
+        let Self { journal, next, first, frame } = self;
+        let first = *first;
+        if *next > first {
+            return Ok(Missed::Over);
+        }
+        if *next == first {
+            *next += 1;
+            return Ok(Missed::Tick(Tick::parse(frame)?));
+        }
+        // Up to this one nobody has them.
+        let mut gone = |to: u64| {
+            let count = to - *next;
+            *next = to;
+            Ok(Missed::Gone(count))
+        };
+        let Some((journal, progress)) = journal else { return gone(first) };
+        // Before the look: what it keeps until it ends is there then.
+        let is_kept = progress.state() == State::Keeping;
+        match journal.next().map_err(|error| Error::of_journal("the journal cannot be read on", error))? {
+            Next::Record(record) if record.seq < first => {
+                *next = record.seq + 1;
+                if gate.is_some_and(|gate| !gate.lets_out(Seq(record.seq))) {
+                    // It will never be on disk: the plant ends.
+                    return Ok(Missed::Nothing);
+                }
+                let tick =
+                    Tick::parse(record.body).context("the journal holds something that is not a tick")?;
+                Ok(Missed::Tick(tick))
+            }
+            // What follows is on the ring.
+            Next::Record(_) => gone(first),
+            Next::Missing { to, .. } => gone(first.min(to + 1)),
+            // What is not there yet comes, as the ring waits for the journal; but not where that cannot be written.
+            Next::End if is_kept => Ok(Missed::Nothing),
+            Next::End => gone(first),
+        }
+    }
+}

@@ -1,0 +1,417 @@
+//! The plant's sources that speak OMM, in the plant's own thread: their connections, and what is demanded of them.
+
+mod hosts;
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::sync::mpsc::TrySendError;
+use std::time::Duration;
+
+use hosts::{Found, Hosts};
+use serde::{Deserialize, Serialize};
+use tapeline_client::connection::{JsonSettings, RoleConnection, Side};
+use tapeline_measure::{Clock, Nanos};
+use tapeline_omm::Dictionary;
+use tapeline_omm::domain::Directory;
+use tapeline_omm::role::{Nowhere, Outbox};
+use tapeline_plant::demand::{Answer, Demand};
+use tapeline_plant::sources::{LinkId, Note, Outlets, Sources, Wish};
+use tapeline_plant::{Refused, RingPublish, Sequencer};
+use tapeline_wire::rssl::{ConnectionId, Event, Reactor, Waker};
+
+use crate::Error;
+use crate::config::SourcesConfig;
+use crate::counting::SourceFigures;
+use crate::error::Context;
+use crate::events::{Events, Kind, Severity};
+use crate::queue::{Bytes, Entry, Exit, queue};
+
+/// While feeds keep the plant busy, sources are looked at once in so long: a look costs a system call.
+const WHILE_BUSY_NS: i64 = 50_000;
+/// Demands that are taken at a time, before sources have their turn.
+const DEMANDS: usize = 1_024;
+/// Demands, and answers, that wait between two threads at most.
+const QUEUE: usize = 16_384;
+/// Bytes of either; what finds no room waits with whoever has it, within limits of its own.
+const QUEUE_BYTES: usize = 64 << 20;
+/// What both queues take at most, bytes: each may go beyond its limit by one message, and has a place for each thing in it.
+pub(crate) const BETWEEN: usize = 2 * (QUEUE_BYTES + (16 << 20) + QUEUE * 256);
+
+impl Bytes for Demand {
+    fn bytes(&self) -> usize {
+        Self::bytes(self)
+    }
+}
+
+impl Bytes for Answer {
+    fn bytes(&self) -> usize {
+        Self::bytes(self)
+    }
+}
+
+/// The other end of the two queues: whoever serves clients.
+#[derive(Debug)]
+pub(crate) struct Demanding {
+    /// What is wanted. After a send, [wake](Waker::wake) the plant.
+    pub(crate) demands: Entry<Demand>,
+    pub(crate) answers: Exit<Answer>,
+    pub(crate) waker: Arc<Waker>,
+}
+
+/// What the sources did.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct SourcesReport {
+    /// Images, or parts of them, that became ticks.
+    pub refreshes: u64,
+    /// Updates that became ticks.
+    pub updates: u64,
+    /// Statuses of items and services that became ticks.
+    pub statuses: u64,
+    /// Messages that are longer than the ring takes.
+    pub too_long: u64,
+    /// Messages of items that have no place.
+    pub no_place: u64,
+    /// Items that nobody had, and whose place another one has.
+    #[serde(default)]
+    pub ended: u64,
+    /// Messages of services that are not taken, and of items without an image.
+    pub passed_over: u64,
+    /// Posts accepted: passed to a source, or published by the plant itself.
+    pub posts: u64,
+    /// Posts refused, or not answered by the source in time.
+    pub posts_refused: u64,
+    /// Answers that were dropped because too many waited.
+    pub answers_dropped: u64,
+    /// Times that a service went over to another source.
+    pub taken_over: u64,
+}
+
+/// Sources at work.
+pub(crate) struct RunningSources {
+    sources: Sources,
+    lines: Lines,
+    hosts: Hosts,
+    demands: Exit<Demand>,
+    /// Somebody serves clients, or may yet.
+    has_clients: bool,
+    answers: Entry<Answer>,
+    /// An answer for which there was no room.
+    held: Option<Answer>,
+    due: Option<Nanos>,
+    looked: Nanos,
+    /// Where non-interactive providers connect.
+    pub(crate) address: Option<SocketAddr>,
+    events: Events,
+}
+
+/// All connections.
+struct Lines {
+    reactor: Reactor,
+    links: HashMap<ConnectionId, LinkId>,
+    lines: BTreeMap<LinkId, Line>,
+    dictionary: Arc<Dictionary>,
+}
+
+struct Line {
+    connection: ConnectionId,
+    room: RoleConnection,
+    /// What JSON calls its services; `None` of connections that speak RWF.
+    services: Option<Directory>,
+    is_open: bool,
+}
+
+impl Outlets for Lines {
+    fn with(&mut self, link: LinkId, send: &mut dyn FnMut(&mut dyn Outbox)) {
+        if let Some(line) = self.lines.get_mut(&link).filter(|line| line.is_open)
+            && let Some(mut sender) = self.reactor.sender(line.connection)
+        {
+            return send(&mut line.room.outbox(&mut sender));
+        }
+        send(&mut Nowhere);
+    }
+}
+
+impl AsFd for RunningSources {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.lines.reactor.as_fd()
+    }
+}
+
+impl RunningSources {
+    /// Opens the port of those that publish.
+    pub(crate) fn open(config: SourcesConfig, events: &Events) -> crate::Result<(Self, Demanding)> {
+        let SourcesConfig { settings, door, hosts, .. } = config;
+        let limit = hosts.len() + door.as_ref().map_or(0, |door| door.max_connections);
+        let mut reactor = Reactor::new(limit)?;
+        let mut address = None;
+        if let Some(door) = &door {
+            address = Some(reactor.listen(door.address, &door.transport).map_err(|error| {
+                let what = format!("providers cannot connect to {}", door.address);
+                Error::of_port(what, "[publishers]", error)
+            })?);
+        }
+        let (to_plant, demands) = queue(QUEUE, QUEUE_BYTES);
+        let (answers, from_plant) = queue(QUEUE, QUEUE_BYTES);
+        let waker = Arc::new(reactor.waker()?);
+        let hosts = Hosts::new(hosts, waker.clone());
+        let dictionary = settings.dictionary.clone();
+        let sources = Sources::new(settings).context("a login to a provider cannot be written")?;
+        let lines = Lines { reactor, links: HashMap::new(), lines: BTreeMap::new(), dictionary };
+        let (due, looked, held) = (Some(Nanos(0)), Nanos(0), None);
+        let (has_clients, events) = (true, events.clone());
+        let running =
+            Self { sources, lines, hosts, demands, has_clients, answers, held, due, looked, address, events };
+        Ok((running, Demanding { demands: to_plant, answers: from_plant, waker }))
+    }
+
+    /// Says which services there are.
+    pub(crate) fn begin(&mut self, clock: &Clock, to: &mut Sequencer<RingPublish>) -> Result<(), Refused> {
+        self.sources.begin(to, clock)
+    }
+
+    /// Takes what has come from sources and for them, and does what is due: whether there was anything. `is_busy`: others
+    /// have work for this thread, which goes on with that soon.
+    pub(crate) fn turn(
+        &mut self,
+        is_busy: bool,
+        clock: &Clock,
+        to: &mut Sequencer<RingPublish>,
+    ) -> Result<bool, Refused> {
+        let now = clock.now();
+        if is_busy && now.since(self.looked) < WHILE_BUSY_NS {
+            return Ok(false);
+        }
+        self.looked = now;
+        let mut has_come = self.take(now, clock, to)?;
+        while let Some(found) = self.hosts.next() {
+            has_come = true;
+            self.connect(found, now, clock, to)?;
+        }
+        let Self { sources, lines, demands, .. } = self;
+        let (taken, is_over) =
+            demands.take(DEMANDS, |demand| sources.demand(now, demand, lines, to, clock))?;
+        has_come |= taken > 0;
+        if self.has_clients && is_over {
+            // The hub does not come back in this process: providers need not send what nobody takes.
+            self.has_clients = false;
+            self.sources.nobody_demands(now, to.items());
+            has_come = true;
+        }
+        if has_come || self.due.is_some_and(|due| due <= now) {
+            self.due = self.sources.turn(now, &mut self.lines, to, clock)?;
+            self.do_wishes(now, clock, to)?;
+            self.lines.reactor.flush();
+            to.publisher().ring().flush();
+        }
+        has_come |= self.give_answers();
+        self.say(now);
+        Ok(has_come)
+    }
+
+    /// How long nothing is due.
+    pub(crate) fn until_due(&self, now: Nanos) -> Duration {
+        match self.due {
+            Some(due) => Duration::from_nanos(due.0.saturating_sub(now.0)),
+            None => Duration::MAX,
+        }
+    }
+
+    /// Fills in how the sources are, and which services have items that nobody serves any more.
+    pub(crate) fn tell(&self, figures: &mut Vec<SourceFigures>, unserved: &mut Vec<(String, usize)>) {
+        unserved.clear();
+        unserved.extend(self.sources.unserved().map(|(service, items)| (service.to_owned(), items)));
+        figures.clear();
+        figures.extend(self.sources.seen().map(|source| SourceFigures {
+            name: source.name().to_owned(),
+            is_publisher: source.is_publisher(),
+            standing: source.standing(),
+            items: source.items(),
+            serves: source.serves(),
+            stands_by: source.stands_by(),
+            services: source.services().map(|(name, part)| (name.to_owned(), part)).collect(),
+        }));
+    }
+
+    pub(crate) fn report(&self) -> SourcesReport {
+        let counters = *self.sources.counters();
+        SourcesReport {
+            refreshes: counters.refreshes,
+            updates: counters.updates,
+            statuses: counters.statuses,
+            too_long: counters.too_long,
+            no_place: counters.no_place,
+            ended: counters.ended,
+            passed_over: counters.passed_over,
+            posts: counters.posts,
+            posts_refused: counters.posts_refused,
+            answers_dropped: counters.answers_dropped,
+            taken_over: counters.taken_over,
+        }
+    }
+
+    fn take(&mut self, now: Nanos, clock: &Clock, to: &mut Sequencer<RingPublish>) -> Result<bool, Refused> {
+        // What the machine refuses here, it refuses at the next look too, and the feeds go on.
+        if self.lines.reactor.wait(Duration::ZERO).is_err() {
+            return Ok(false);
+        }
+        let mut has_come = false;
+        while let Some((id, event, mut sender)) = self.lines.reactor.next(now) {
+            has_come = true;
+            let (links, lines, dictionary) =
+                (&mut self.lines.links, &mut self.lines.lines, &self.lines.dictionary);
+            match event {
+                Event::Connected(agreed) => {
+                    let known = links.get(&id).copied();
+                    let side = if known.is_some() { Side::Client } else { Side::Server };
+                    let link = known.unwrap_or_else(|| self.sources.open(now));
+                    let mut room = RoleConnection::new(side, agreed, dictionary, JsonSettings::default());
+                    if known.is_some() {
+                        self.sources.connected(now, link, &mut room.outbox(&mut sender));
+                    }
+                    let services = agreed.is_json().then(Directory::new);
+                    lines.insert(link, Line { connection: id, room, services, is_open: true });
+                    links.insert(id, link);
+                }
+                Event::Message(received) => {
+                    let Some(link) = links.get(&id).copied() else { continue };
+                    let Some(line) = lines.get_mut(&link) else { continue };
+                    let sources = &mut self.sources;
+                    line.room.receive(received, &mut sender, |message, out| {
+                        sources.message(now, link, message, out, to, clock)
+                    })?;
+                    while let Some(note) = line.room.next_note() {
+                        let said = format_args!("sources: {note}");
+                        self.events.peer(now, Kind::Source, Severity::Warning, said);
+                    }
+                    if let (Some(known), Some(directory)) = (&mut line.services, sources.directory(link))
+                        && known != directory
+                    {
+                        known.clone_from(directory);
+                        line.room.set_services(directory);
+                    }
+                    if line.room.unreadable() >= tapeline_client::connection::MOST_MALFORMED {
+                        self.close(link, "too many of its messages could not be read", now, clock, to)?;
+                    }
+                }
+                Event::Room => {
+                    if let Some(link) = links.get(&id) {
+                        self.sources.room(*link);
+                    }
+                }
+                Event::Closed(reason) => {
+                    let Some(link) = links.remove(&id) else { continue };
+                    lines.remove(&link);
+                    self.sources.closed(now, link, &reason.to_string(), to, clock)?;
+                }
+                _ => {}
+            }
+            self.do_wishes(now, clock, to)?;
+        }
+        if let Some(cause) = self.lines.reactor.accept_error() {
+            let said = format_args!("no provider can be let in: {cause}");
+            self.events.peer(now, Kind::Accept, Severity::Warning, said);
+        }
+        Ok(has_come)
+    }
+
+    fn close(
+        &mut self,
+        link: LinkId,
+        why: &str,
+        now: Nanos,
+        clock: &Clock,
+        to: &mut Sequencer<RingPublish>,
+    ) -> Result<(), Refused> {
+        self.lines.disconnect(link);
+        self.sources.closed(now, link, why, to, clock)
+    }
+
+    fn do_wishes(
+        &mut self,
+        now: Nanos,
+        clock: &Clock,
+        to: &mut Sequencer<RingPublish>,
+    ) -> Result<(), Refused> {
+        while let Some(wish) = self.sources.next_wish() {
+            match wish {
+                Wish::Disconnect { link } => {
+                    self.hosts.forget(link);
+                    self.lines.disconnect(link);
+                }
+                Wish::Connect { link, attempt } => {
+                    if let Some(found) = self.hosts.look_up(link, attempt) {
+                        self.connect(found, now, clock, to)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins to connect to a provider, at whichever of its addresses it can be reached.
+    fn connect(
+        &mut self,
+        Found { link, host, addresses }: Found,
+        now: Nanos,
+        clock: &Clock,
+        to: &mut Sequencer<RingPublish>,
+    ) -> Result<(), Refused> {
+        let Lines { reactor, links, lines, .. } = &mut self.lines;
+        let connection = addresses.and_then(|addresses| {
+            let connecting = reactor.connect_to_any(&addresses, &host.transport, now);
+            connecting.map_err(|cause| format!("{}: {cause}", host.server))
+        });
+        match connection {
+            Ok(connection) => {
+                let (room, services) = (RoleConnection::default(), None);
+                links.insert(connection, link);
+                lines.insert(link, Line { connection, room, services, is_open: false });
+                Ok(())
+            }
+            Err(why) => self.sources.closed(now, link, &why, to, clock),
+        }
+    }
+
+    /// Logs out of the providers: the plant ends.
+    pub(crate) fn end(mut self) {
+        self.sources.end(&mut self.lines);
+        let Lines { reactor, lines, .. } = &mut self.lines;
+        lines.values().for_each(|line| reactor.close(line.connection));
+    }
+
+    /// Passes answers on as long as there is room: whether there were any.
+    fn give_answers(&mut self) -> bool {
+        let mut are_some = false;
+        while let Some(answer) = self.held.take().or_else(|| self.sources.next_answer()) {
+            match self.answers.try_send(answer) {
+                Ok(()) => are_some = true,
+                Err(TrySendError::Full(answer)) => {
+                    self.held = Some(answer);
+                    break;
+                }
+                // Nobody serves clients any more.
+                Err(TrySendError::Disconnected(_)) => {}
+            }
+        }
+        are_some
+    }
+
+    fn say(&mut self, now: Nanos) {
+        while let Some(note) = self.sources.next_note() {
+            let is_good = matches!(note, Note::LoggedIn { .. } | Note::Serves { source: Some(_), .. });
+            let severity = if is_good { Severity::Info } else { Severity::Warning };
+            self.events.peer(now, Kind::Source, severity, format_args!("sources: {note}"));
+        }
+    }
+}
+
+impl Lines {
+    fn disconnect(&mut self, link: LinkId) {
+        if let Some(line) = self.lines.remove(&link) {
+            self.links.remove(&line.connection);
+            self.reactor.close(line.connection);
+        }
+    }
+}

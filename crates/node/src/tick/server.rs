@@ -1,0 +1,802 @@
+//! A tickerplant's sockets, sessions, log and days: the loop that serves kdb+ clients, wherever the rows come from.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tapeline_hub::access::{BackOff, CheckNumber, Checks, Proof, Secret};
+use tapeline_hub::{Check, Verdict};
+use tapeline_kdb::{Capability, Frames, Message, MessageKind, Order, Update, View};
+use tapeline_measure::{Clock, Nanos};
+use tapeline_tickerplant::{
+    Counters, Local, Outlets, Passing, Rights, SessionId, Settings, Tickerplant, is_update,
+};
+use tapeline_wire::rssl::{Readiness, Waker};
+use tapeline_wire::streams::{self, Ready, StreamId, Streams};
+
+use super::log::DayLog;
+use super::turns::{Held, Spent};
+use super::zone::Zone;
+use crate::Error;
+use crate::access::worker::{Done, Worker};
+use crate::events::{Events, Kind, Severity};
+use crate::tick::config::TickerplantConfig;
+
+/// The longest sleep: a signal to end is heeded so soon, and midnight.
+const NAP: Duration = Duration::from_millis(100);
+/// The longest sleep while a password is being looked at.
+const SHORT_NAP: Duration = Duration::from_millis(1);
+/// How often the clock is compared with the kernel's, and who says nothing is looked at.
+const HOUSEKEEPING_NS: i64 = 1_000_000_000;
+/// Who has not said who he is after so long is closed.
+const HELLO_LIMIT_NS: i64 = 10_000_000_000;
+/// For how long what waits for subscribers is sent when it has ended.
+const LAST_WORDS_NS: i64 = 1_000_000_000;
+
+/// Where it listens, and what it logs, for programs.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Listening {
+    /// TCP address at which clients connect; `None` without a TCP port.
+    pub address: Option<SocketAddr>,
+    /// Name of the Unix-domain socket, `@` in front in the abstract namespace; `None` without one.
+    pub unix: Option<PathBuf>,
+    /// Path of the day's log; `None` if no log is kept.
+    pub log: Option<String>,
+    /// Messages that the log has.
+    pub messages: u64,
+}
+
+/// What was done.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Report {
+    /// Connections accepted, without those closed at once because there were too many.
+    pub connections: u64,
+    /// Clients disconnected for what they sent or did not send, and connections closed at once because there were too many.
+    pub turned_away: u64,
+    /// Clients disconnected because they were too slow: too many bytes were queued for them.
+    pub cut: u64,
+    /// Updates of tables accepted, those made of a plant's ticks included.
+    pub updates: u64,
+    /// Rows of those updates.
+    pub rows: u64,
+    /// Messages sent to subscribers, counted once per subscriber.
+    pub sent: u64,
+    /// Calls and queries of clients that were carried out.
+    pub answered: u64,
+    /// Calls and queries of clients that were refused.
+    pub refused: u64,
+}
+
+impl Listening {
+    /// Its addresses.
+    pub fn places(&self) -> String {
+        let tcp = self.address.map(|address| address.to_string());
+        let unix = self.unix.as_ref().map(|unix| unix.display().to_string());
+        tcp.into_iter().chain(unix).collect::<Vec<_>>().join(" and ")
+    }
+}
+
+impl fmt::Display for Listening {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "kdb+ clients connect to {}", self.places())?;
+        match &self.log {
+            Some(log) => write!(f, "; the log is {log}"),
+            None => f.write_str("; no log is kept"),
+        }
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { connections, turned_away, cut, updates, rows, sent, answered, refused } = self;
+        write!(
+            f,
+            "{updates} updates of {rows} rows, {sent} messages to subscribers; {answered} calls answered, {refused} refused; \
+             {connections} connections, {turned_away} turned away, {cut} cut"
+        )
+    }
+}
+
+/// One client.
+struct Client {
+    frames: Frames,
+    stage: Stage,
+    since: Nanos,
+    /// The number of the last update of his that was passed on.
+    passed: u64,
+    /// What waits until that update is published. Meanwhile nothing more is read of him.
+    asks: Option<Asks>,
+    /// Messages of his wait here for another turn, before more is read of him.
+    is_behind: bool,
+    /// Bytes of memory that his messages take, as they are counted.
+    held: usize,
+}
+
+/// What waits for an update of a client to be published.
+enum Asks {
+    /// A message that is no update, of this kind and in this order: he is to find what he has sent, and what he does is done behind it.
+    Question(MessageKind, Order, Box<[u8]>),
+    /// The answer to the update itself: what was acknowledged is in the log.
+    Answer(Box<[u8]>),
+}
+
+/// How far a client has come.
+enum Stage {
+    /// He has not said who he is.
+    Hello,
+    /// His password is being looked at.
+    Checking { number: CheckNumber, user: String, is_user: bool, capability: Capability },
+    /// He is in.
+    In,
+}
+
+impl Client {
+    /// Whether it has had time to say who it is, and has not. Whoever waits for his password to be looked at has said it: how long that
+    /// takes is not his fault.
+    fn is_silent(&self, now: Nanos) -> bool {
+        matches!(self.stage, Stage::Hello) && now.since(self.since) >= HELLO_LIMIT_NS
+    }
+}
+
+/// All of it.
+pub struct Server {
+    config: TickerplantConfig,
+    streams: Streams,
+    clients: Vec<Option<Client>>,
+    plant: Tickerplant,
+    log: Option<DayLog>,
+    clock: Clock,
+    zone: Zone,
+    passwords: Option<Worker>,
+    /// Passwords to be looked at, one for each connection at most: addresses take turns, so that who sends many wrong ones keeps the
+    /// others waiting for one alone.
+    checks: Checks,
+    back_off: BackOff,
+    /// The number of the last one.
+    last_check: u64,
+    /// Clients whose password was not looked at yet.
+    waiting: usize,
+    housekept: Nanos,
+    published: Nanos,
+    report: Report,
+    /// Where rows of publishers go; nowhere, if they are simply published.
+    onward: Option<Box<dyn Onward>>,
+    /// In this turn nobody took them any more.
+    is_full: bool,
+    /// What clients have cost in this turn.
+    spent: Spent,
+    /// What holds messages that arrive.
+    held: Held,
+    /// Of updates that were passed on, the number of the last one that came back and was published.
+    published_up_to: u64,
+    /// Those who wait for that with a question.
+    asking: Vec<StreamId>,
+    /// Where it listens over TCP.
+    address: Option<SocketAddr>,
+    events: Events,
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").finish_non_exhaustive()
+    }
+}
+
+/// Where rows of publishers go that are not simply published.
+pub trait Onward: Send {
+    /// Whether it takes the rows of one more update. As long as it does not, nothing is read of clients.
+    fn has_room(&mut self) -> bool;
+
+    /// Takes the rows of an update that has arrived then.
+    ///
+    /// # Errors
+    /// Why it takes none of them, as their publisher is told.
+    fn take(&mut self, rows: &mut Passing<'_>, arrived: Nanos) -> Result<(), &'static str>;
+
+    /// How many updates it has taken: the last one's number.
+    fn taken(&self) -> u64;
+}
+
+/// The ways out: to the clients, and onward.
+struct Out<'a> {
+    streams: &'a mut Streams,
+    onward: Option<&'a mut (dyn Onward + 'static)>,
+    now: Nanos,
+    /// Whose answer is not sent but kept.
+    kept: Option<(SessionId, Vec<u8>)>,
+    /// Bytes that went to clients.
+    sent: usize,
+}
+
+impl Outlets for Out<'_> {
+    #[inline]
+    fn send(&mut self, to: SessionId, message: &[u8]) {
+        self.sent += message.len();
+        match &mut self.kept {
+            Some((whose, answer)) if *whose == to => answer.extend_from_slice(message),
+            _ => self.streams.send(StreamId(to.0), message),
+        }
+    }
+
+    fn pass_on(&mut self, rows: &mut Passing<'_>) -> Result<(), &'static str> {
+        match &mut self.onward {
+            Some(onward) => onward.take(rows, self.now),
+            None => Err("nobody takes rows"),
+        }
+    }
+}
+
+impl<'a> Out<'a> {
+    /// To the clients alone.
+    const fn to(streams: &'a mut Streams) -> Self {
+        Self { streams, onward: None, now: Nanos(0), kept: None, sent: 0 }
+    }
+}
+
+impl Server {
+    /// Opens the ports and the log; `table` is where the configuration names them. `onward`: where rows of publishers go that are not
+    /// simply published.
+    pub fn open(
+        config: TickerplantConfig,
+        table: &str,
+        onward: Option<Box<dyn Onward>>,
+        events: &Events,
+    ) -> crate::Result<Self> {
+        let clock = Clock::calibrate();
+        let now = clock.now();
+        let zone = Zone::named(&config.timezone, now).ok_or_else(|| {
+            let what = format!("there is no time zone \"{}\"", config.timezone);
+            Error::hinted(what, "timezone takes names such as \"America/New_York\"; \"UTC\" is usual")
+        })?;
+        let settings =
+            streams::Settings { max_connections: config.max_connections, queue_bytes: config.queue_bytes };
+        let streams = Streams::new(settings)?;
+        let settings = Settings {
+            is_timed: config.publish_every.is_some(),
+            passes_on: onward.is_some(),
+            ..Settings::new(config.tables.clone())
+        };
+        let held = Held::most(config.incoming_bytes);
+        let passwords = config.access.is_some().then(Worker::start).transpose()?;
+        let mut server = Self {
+            plant: Tickerplant::new(settings, zone.local(now).date()),
+            config,
+            streams,
+            clients: Vec::new(),
+            log: None,
+            clock,
+            zone,
+            passwords,
+            checks: Checks::default(),
+            back_off: BackOff::default(),
+            last_check: 0,
+            waiting: 0,
+            housekept: now,
+            published: now,
+            report: Report::default(),
+            onward,
+            is_full: false,
+            spent: Spent::default(),
+            held,
+            published_up_to: 0,
+            asking: Vec::new(),
+            address: None,
+            events: events.clone(),
+        };
+        // The log's lock first: who has it may take the socket's name from whoever left it.
+        server.begin_log()?;
+        let refused = |error| Error::of_port("the tickerplant cannot listen".to_owned(), table, error);
+        let Self { config, streams, .. } = &mut server;
+        let address = config.address.map(|address| streams.listen(address)).transpose().map_err(refused)?;
+        if let Some(path) = &config.unix {
+            // Without a log there is no lock: its name is not to be taken from one who is there.
+            if tapeline_wire::local::connect(path).is_ok() {
+                let what = format!("somebody listens at {} already", path.display());
+                return Err(Error::hinted(what, "unix gives this tickerplant a name of its own"));
+            }
+            streams.listen_local(path)?;
+        }
+        server.address = address;
+        Ok(server)
+    }
+
+    /// Where it listens, and what it logs.
+    pub fn listening(&self) -> Listening {
+        Listening {
+            address: self.address,
+            unix: self.config.unix.clone(),
+            log: self.log.as_ref().map(|log| log.path().display().to_string()),
+            messages: self.plant.log_messages(),
+        }
+    }
+
+    /// Whether everybody who reaches its port may publish, and others than processes of this machine reach it.
+    pub fn is_open(&self) -> bool {
+        self.config.access.is_none() && self.address.is_some_and(|address| !address.ip().is_loopback())
+    }
+
+    /// The log of the tickerplant's day.
+    fn begin_log(&mut self) -> crate::Result<()> {
+        if let Some(config) = &self.config.log {
+            let (log, writer) = DayLog::open(config, self.plant.date(), &self.events)?;
+            self.plant.log_to(&log.path().display().to_string(), writer);
+            self.log = Some(log);
+        }
+        Ok(())
+    }
+
+    /// Serves those who have sent something, sleeping so long at most until there is something: whether there was.
+    pub fn turn(&mut self, sleep: Duration) -> crate::Result<bool> {
+        // Waiting sends what was published since.
+        self.write_log()?;
+        self.streams.wait(Some(sleep))?;
+        let now = self.clock.now();
+        if self.plant.is_day_over(self.zone.local(now)) {
+            self.end_day(now)?;
+        }
+        let mut has_come = false;
+        self.spent = Spent::default();
+        // What found no room the last time may find it, also where nobody sends anything.
+        self.is_full = !has_room(&mut self.onward);
+        self.answer();
+        while !self.spent.is_enough()
+            && let Some(ready) = self.streams.ready()
+        {
+            has_come = true;
+            match ready {
+                Ready::Connected(id) => self.let_in(id, now),
+                Ready::Readable(id) => self.read(id, now),
+                Ready::Over(id) => self.over(id, now),
+            }
+        }
+        if let Some(every) = self.config.publish_every
+            && now.since(self.published) >= every.as_nanos() as i64
+        {
+            self.published = now;
+            self.plant.publish_all(&mut Out::to(&mut self.streams));
+        }
+        // Nothing has left for a socket since the last turn that is not in the log now.
+        self.write_log()?;
+        self.streams.flush();
+        self.look_at_passwords()?;
+        if now.since(self.housekept) >= HOUSEKEEPING_NS {
+            self.housekept = now;
+            self.keep_house(now);
+        }
+        // Where nobody takes rows it is no use to look again at once.
+        Ok((has_come || self.spent.is_enough()) && !self.is_full)
+    }
+
+    /// Where rows are added that no client has sent, and what time it is there.
+    pub const fn rows(&mut self) -> (&mut Tickerplant, &Zone) {
+        (&mut self.plant, &self.zone)
+    }
+
+    /// Adds the rows of a message that calls `upd`, which is in the little-endian order: whether there is a table for them.
+    pub fn add(&mut self, message: &[u8], at: Nanos) -> bool {
+        let Ok(view) = View::parse(message, Order::Little) else { return false };
+        let Ok(update) = Update::of(&view) else { return false };
+        self.plant.add(&update, self.zone.local(at)).is_ok()
+    }
+
+    /// Has the rows that were added be one update of each table.
+    pub fn publish_added(&mut self) {
+        self.plant.publish_added(&mut Out::to(&mut self.streams));
+    }
+
+    /// For a thread that is to say when a client has sent something, while this one waits for something else.
+    pub fn lookout(&self) -> Result<(Readiness, Waker), tapeline_wire::Error> {
+        self.streams.lookout()
+    }
+
+    /// Publishes what waits and sends what subscribers take: it has ended.
+    pub fn end(&mut self) -> crate::Result<Report> {
+        self.plant.publish_all(&mut Out::to(&mut self.streams));
+        self.write_log()?;
+        let ended = self.clock.now();
+        let all = |server: &Self| {
+            (0..server.clients.len() as u32).all(|id| server.streams.is_flushed(StreamId(id)))
+        };
+        while !all(self) && self.clock.now().since(ended) < LAST_WORDS_NS {
+            self.streams.wait(Some(SHORT_NAP))?;
+            // Those who are over meanwhile need no last words.
+            while self.streams.ready().is_some() {}
+        }
+        self.events.end(self.clock.now());
+        Ok(self.report())
+    }
+
+    /// How long to sleep if nothing happens.
+    pub fn nap(&self) -> Duration {
+        if self.config.spins {
+            return Duration::ZERO;
+        }
+        let is_short = self.waiting > 0 || self.is_full;
+        let longest = if is_short { SHORT_NAP } else { NAP };
+        match self.config.publish_every {
+            Some(every) if self.plant.has_rows() => {
+                let since = u64::try_from(self.clock.now().since(self.published)).unwrap_or(0);
+                every.saturating_sub(Duration::from_nanos(since)).min(longest)
+            }
+            _ => longest,
+        }
+    }
+
+    fn write_log(&mut self) -> crate::Result<()> {
+        if let Some(log) = &mut self.log
+            && !self.plant.unlogged().is_empty()
+        {
+            log.append(self.plant.unlogged())?;
+            self.plant.has_logged();
+        }
+        Ok(())
+    }
+
+    fn end_day(&mut self, now: Nanos) -> crate::Result<()> {
+        self.plant.publish_all(&mut Out::to(&mut self.streams));
+        self.write_log()?;
+        self.plant.end_day(self.zone.local(now), &mut Out::to(&mut self.streams));
+        self.begin_log()
+    }
+
+    fn let_in(&mut self, id: StreamId, now: Nanos) {
+        let at = id.0 as usize;
+        if self.clients.len() <= at {
+            self.clients.resize_with(at + 1, || None);
+        }
+        self.report.connections += 1;
+        let frames = Frames::new(self.config.most_message);
+        self.clients[at] = Some(Client {
+            frames,
+            stage: Stage::Hello,
+            since: now,
+            passed: 0,
+            asks: None,
+            is_behind: false,
+            held: 0,
+        });
+    }
+
+    /// Takes what somebody has sent.
+    fn read(&mut self, id: StreamId, now: Nanos) {
+        let Some(Some(client)) = self.clients.get_mut(id.0 as usize) else { return };
+        if matches!(client.stage, Stage::Checking { .. }) || client.asks.is_some() {
+            // Until that is done it stays in the socket.
+            return;
+        }
+        if !has_room(&mut self.onward) {
+            self.is_full = true;
+            return self.streams.look_again(id);
+        }
+        if std::mem::take(&mut client.is_behind) && !self.take_messages(id, now) {
+            return;
+        }
+        let Some(Some(client)) = self.clients.get_mut(id.0 as usize) else { return };
+        let count = self.streams.receive(id, client.frames.room());
+        client.frames.received(count);
+        if matches!(client.stage, Stage::Hello) && !self.greet(id) {
+            return;
+        }
+        self.take_messages(id, now);
+        self.count_held(id);
+    }
+
+    /// Counts the memory that a client's messages take. Who takes most is let go, where all of them take too much.
+    fn count_held(&mut self, id: StreamId) {
+        let Some(Some(client)) = self.clients.get_mut(id.0 as usize) else { return };
+        let now = client.frames.held();
+        if !self.held.change(std::mem::replace(&mut client.held, now), now) {
+            return;
+        }
+        let held = |at: &usize| self.clients[*at].as_ref().map_or(0, |client| client.held);
+        if let Some(most) = (0..self.clients.len()).max_by_key(held) {
+            let (its, bound) = (held(&most), self.held.bound());
+            let why =
+                format!("messages that arrive may take {bound} bytes on all connections, and its take {its}");
+            self.turn_away(StreamId(most as u32), &why);
+        }
+    }
+
+    /// Takes the messages that were read from somebody: whether that was all of them.
+    fn take_messages(&mut self, id: StreamId, now: Nanos) -> bool {
+        let Some(Some(client)) = self.clients.get_mut(id.0 as usize) else { return true };
+        if client.asks.is_some() || !matches!(client.stage, Stage::In) {
+            return client.asks.is_none();
+        }
+        let local = self.zone.local(now);
+        let mut his = 0;
+        loop {
+            let is_full = !has_room(&mut self.onward);
+            if is_full || self.spent.is_enough_for(his) {
+                // The rest of what he has sent waits where it is.
+                self.is_full |= is_full;
+                client.is_behind = true;
+                self.streams.look_again(id);
+                return false;
+            }
+            let message = match client.frames.next() {
+                Ok(Some(message)) => message,
+                Ok(None) => return true,
+                Err(fault) => {
+                    self.turn_away(id, &format!("it has sent what is no message: {fault}"));
+                    return true;
+                }
+            };
+            let is_update = message.kind == MessageKind::Async && is_update(&message);
+            if !is_update && client.passed > self.published_up_to {
+                client.asks = Some(Asks::Question(message.kind, message.order, message.body.into()));
+                self.asking.push(id);
+                return false;
+            }
+            let (plant, streams, onward) = (&mut self.plant, &mut self.streams, &mut self.onward);
+            let taken = message.body.len();
+            let (answer, sent) = hand_over(&message, id, (local, now), plant, streams, onward.as_deref_mut());
+            his += self.spent.add(taken, sent);
+            if let Some(onward) = onward {
+                client.passed = onward.taken();
+            }
+            if let Some(answer) = answer {
+                client.asks = Some(Asks::Answer(answer));
+                self.asking.push(id);
+                return false;
+            }
+        }
+    }
+
+    /// All updates that were passed on, up to the one of this number, were published: who has asked behind his gets an answer.
+    pub fn has_published(&mut self, number: u64) {
+        self.published_up_to = number;
+        self.answer();
+    }
+
+    /// Answers those whose updates were published, as far as there is room for what they ask.
+    fn answer(&mut self) {
+        if self.asking.is_empty() {
+            return;
+        }
+        let now = self.clock.now();
+        let local = self.zone.local(now);
+        let Self { plant, streams, onward, clients, published_up_to, spent, .. } = self;
+        self.asking.retain(|id| {
+            // Whoever has his number now may not ask.
+            let Some(Some(client)) = clients.get_mut(id.0 as usize) else { return false };
+            if client.passed > *published_up_to {
+                return client.asks.is_some();
+            }
+            match client.asks.take() {
+                None => return false,
+                Some(Asks::Answer(answer)) => streams.send(*id, &answer),
+                Some(question) if spent.is_enough() || !has_room(onward) => {
+                    client.asks = Some(question);
+                    return true;
+                }
+                Some(Asks::Question(kind, order, body)) => {
+                    let message = Message { kind, order, body: &body };
+                    let (answer, sent) =
+                        hand_over(&message, *id, (local, now), plant, streams, onward.as_deref_mut());
+                    spent.add(body.len(), sent);
+                    if let Some(onward) = onward {
+                        client.passed = onward.taken();
+                    }
+                    if let Some(answer) = answer {
+                        client.asks = Some(Asks::Answer(answer));
+                        return true;
+                    }
+                }
+            }
+            streams.look_again(*id);
+            false
+        });
+    }
+
+    /// Somebody says who he is: whether he is in.
+    fn greet(&mut self, id: StreamId) -> bool {
+        let Some(Some(client)) = self.clients.get_mut(id.0 as usize) else { return false };
+        let hello = match client.frames.hello() {
+            Ok(Some(hello)) => hello,
+            Ok(None) => return false,
+            Err(fault) => {
+                self.turn_away(id, &fault.to_string());
+                return false;
+            }
+        };
+        let capability = hello.capability;
+        let Some(access) = &self.config.access else {
+            self.welcome(id, capability, Rights::all(self.config.tables.len()));
+            return true;
+        };
+        let user = String::from_utf8_lossy(hello.user).into_owned();
+        let address = self.streams.peer_address(id).map(|address| address.ip());
+        if self.back_off.holds(self.clock.now(), &user, address) {
+            let why =
+                format!("\"{}\" or its address has failed too often, and has to wait", user.escape_debug());
+            self.turn_away(id, &why);
+            return false;
+        }
+        // Who is no user with a password is held against somebody else's, so that it takes as long.
+        let (hash, is_user) = access.users.password_hash(&user);
+        let proof = Proof::Password { password: Secret::new(hello.password), hash };
+        self.last_check += 1;
+        let number = CheckNumber(self.last_check);
+        self.checks.push(address, Check { number, proof });
+        self.waiting += 1;
+        client.stage = Stage::Checking { number, user, is_user, capability };
+        false
+    }
+
+    /// Answers a greeting: the one byte that both ends can do.
+    fn welcome(&mut self, id: StreamId, capability: Capability, rights: Rights) {
+        let Some(Some(client)) = self.clients.get_mut(id.0 as usize) else { return };
+        client.stage = Stage::In;
+        let common = capability.common(Capability::OURS);
+        self.streams.send(id, &[common.0]);
+        let is_far = self.streams.peer_address(id).is_some_and(|address| !address.ip().is_loopback());
+        self.plant.open(SessionId(id.0), rights, is_far && common.unpacks());
+    }
+
+    /// Gives the thread that checks passwords what is next, and takes what it found.
+    fn look_at_passwords(&mut self) -> crate::Result<()> {
+        let Some(worker) = &mut self.passwords else { return Ok(()) };
+        let done = worker.done()?;
+        if !worker.is_busy()
+            && let Some(check) = self.checks.next()
+        {
+            worker.check(check);
+        }
+        if let Some(Done::Checked(number, verdict)) = done {
+            self.waiting = self.waiting.saturating_sub(1);
+            self.checked(number, verdict);
+        }
+        Ok(())
+    }
+
+    /// A password was looked at.
+    fn checked(&mut self, number: CheckNumber, verdict: Verdict) {
+        let is_whose =
+            |client: &Client| matches!(&client.stage, Stage::Checking { number: its, .. } if *its == number);
+        // Whoever it was may have gone.
+        let Some(at) = self.clients.iter().position(|client| client.as_ref().is_some_and(is_whose)) else {
+            return;
+        };
+        let id = StreamId(at as u32);
+        let Some(Some(Client { stage: Stage::Checking { user, is_user, capability, .. }, .. })) =
+            self.clients.get(at)
+        else {
+            return;
+        };
+        let capability = *capability;
+        let is_right = *is_user && verdict == Verdict::Right(0);
+        let address = self.streams.peer_address(id).map(|address| address.ip());
+        let now = self.clock.now();
+        if is_right {
+            self.back_off.succeeded(now, user, address);
+        } else {
+            self.back_off.failed(now, user, address);
+        }
+        let tables = self.config.tables.len();
+        let rights =
+            self.config.access.as_ref().filter(|_| is_right).and_then(|access| access.rights(user, tables));
+        match rights {
+            Some(rights) => {
+                self.welcome(id, capability, rights);
+                // What he has sent meanwhile was not read.
+                self.streams.look_again(id);
+            }
+            None => {
+                let why =
+                    format!("\"{}\" is no user with this password, or may nothing", user.escape_debug());
+                self.turn_away(id, &why);
+            }
+        }
+    }
+
+    /// Somebody is let go for what he did.
+    fn turn_away(&mut self, id: StreamId, why: &str) {
+        self.report.turned_away += 1;
+        self.say_of(id, "was turned away", why);
+        // What still waits for it is lost: rows among it may not be in the log yet.
+        self.forget(id);
+    }
+
+    /// A connection is over. What it has sent before is taken all the same, as soon as there is room for it.
+    fn over(&mut self, id: StreamId, now: Nanos) {
+        if !self.take_messages(id, now) {
+            return;
+        }
+        let why = match self.streams.why(id) {
+            Some(why @ streams::Over::TooSlow { .. }) => {
+                self.report.cut += 1;
+                Some(why.to_string())
+            }
+            Some(why @ streams::Over::Broken(_)) => Some(why.to_string()),
+            _ => None,
+        };
+        if let Some(why) = why {
+            self.say_of(id, "was cut", &why);
+        }
+        self.forget(id);
+    }
+
+    /// Says what became of somebody.
+    fn say_of(&self, id: StreamId, what: &str, why: &str) {
+        let now = self.clock.now();
+        let from = self.streams.peer_address(id).map(|address| format!(" ({address})")).unwrap_or_default();
+        let said = format_args!("client {}{from} {what}: {why}", id.0);
+        self.events.peer(now, Kind::Kdb, Severity::Note, said);
+    }
+
+    fn forget(&mut self, id: StreamId) {
+        self.plant.close(SessionId(id.0));
+        self.streams.close(id);
+        if let Some(Some(Client { stage: Stage::Checking { number, .. }, .. })) =
+            self.clients.get(id.0 as usize)
+        {
+            // The one that is being looked at comes back all the same.
+            self.waiting -= usize::from(self.checks.forget(*number));
+        }
+        if let Some(client) = self.clients.get_mut(id.0 as usize).and_then(Option::take) {
+            self.held.change(client.held, 0);
+        }
+    }
+
+    /// What is done once a second.
+    fn keep_house(&mut self, now: Nanos) {
+        self.clock.recalibrate();
+        self.zone.look(now);
+        self.events.left_out(now);
+        if let Some(cause) = self.streams.accept_error() {
+            let said = format_args!("nobody can be let in: {cause}");
+            self.events.peer(now, Kind::Accept, Severity::Warning, said);
+        }
+        for at in 0..self.clients.len() {
+            if self.clients[at].as_ref().is_some_and(|client| client.is_silent(now)) {
+                self.turn_away(StreamId(at as u32), "it has not said who it is");
+            }
+        }
+    }
+
+    fn report(&self) -> Report {
+        let Report { connections, turned_away, cut, .. } = self.report;
+        let Counters { updates, rows, sent, answered, refused, .. } = self.plant.counters();
+        let turned_away = turned_away + self.streams.refused();
+        Report { connections, turned_away, cut, updates, rows, sent, answered, refused }
+    }
+}
+
+/// Has the tickerplant take a message. What it answers to rows that went onward is not sent, but comes back; with the bytes that were
+/// sent, or written for an answer that turned out too long.
+fn hand_over(
+    message: &Message<'_>,
+    from: StreamId,
+    (local, now): (Local, Nanos),
+    plant: &mut Tickerplant,
+    streams: &mut Streams,
+    onward: Option<&mut (dyn Onward + 'static)>,
+) -> (Option<Box<[u8]>>, usize) {
+    let session = SessionId(from.0);
+    let before = onward.as_ref().map(|onward| onward.taken());
+    let is_kept = before.is_some() && message.kind == MessageKind::Sync;
+    let kept = is_kept.then(|| (session, Vec::new()));
+    let written = plant.counters().answer_bytes;
+    let mut out = Out { streams, onward, now, kept, sent: 0 };
+    plant.receive(session, message, local, &mut out);
+    let Out { streams, onward, kept, sent, .. } = out;
+    let written = plant.counters().answer_bytes - written;
+    let sent = sent.max(usize::try_from(written).unwrap_or(usize::MAX));
+    let Some((_, answer)) = kept else { return (None, sent) };
+    if onward.map(|onward| onward.taken()) == before {
+        streams.send(from, &answer);
+        return (None, sent);
+    }
+    (Some(answer.into()), sent)
+}
+
+/// Whether one more update would be taken.
+fn has_room(onward: &mut Option<Box<dyn Onward>>) -> bool {
+    onward.as_mut().is_none_or(|onward| onward.has_room())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,150 @@
+//! `[hub.web]`: metrics, health and the live page over HTTP, on a thread of its own. It reads the plant's counters and
+//! nothing else, so that whatever is asked of it costs the plant and the hub nothing.
+
+mod health;
+pub(crate) mod metrics;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tapeline_measure::{Clock, Nanos};
+use tapeline_wire::http::{Request, Response, Server, Settings};
+
+use crate::Error;
+use crate::counting::LatestSnapshot;
+use crate::hub::HubConfig;
+use crate::stat::snapshot::Snapshot;
+
+/// Where metrics, health and the live page are.
+#[derive(Debug)]
+pub struct WebConfig {
+    /// Where it listens; port 0 for a free one.
+    pub address: SocketAddr,
+    /// Names by which browsers come here, beside the addresses, `localhost` and the machine's own name.
+    pub names: Vec<String>,
+    /// Items that the page shows who comes for the first time.
+    pub items: Vec<String>,
+}
+
+/// The page's files, which the program carries along.
+const FILES: [(&str, &str, &str); 3] = [
+    ("/", "text/html; charset=utf-8", include_str!("page.html")),
+    ("/page.css", "text/css; charset=utf-8", include_str!("page.css")),
+    ("/page.js", "text/javascript; charset=utf-8", include_str!("page.js")),
+];
+
+/// Listens where a hub's configuration says, if it does, and lets in pages that come from there under the names given.
+///
+/// # Errors
+/// The port is taken, or not this machine's.
+pub(crate) fn open(hub: &mut HubConfig, latest: &Arc<LatestSnapshot>) -> crate::Result<Option<Server>> {
+    let Some(config) = &hub.web else { return Ok(None) };
+    let server = start(config, latest)?;
+    let port = server.address().port();
+    let origins: Vec<String> = config.names.iter().map(|name| format!("http://{name}:{port}")).collect();
+    hub.let_in(origins);
+    Ok(Some(server))
+}
+
+fn start(config: &WebConfig, latest: &Arc<LatestSnapshot>) -> crate::Result<Server> {
+    let latest = Arc::clone(latest);
+    let clock = Clock::calibrate();
+    let settings = Settings { names: config.names.clone(), ..Settings::default() };
+    Server::start(config.address, settings, move |request| answer(request, &latest.read(), clock.now()))
+        .map_err(|error| {
+            let what = format!("cannot serve the live page at {}", config.address);
+            Error::of_port(what, "[hub.web]", error)
+        })
+}
+
+fn answer(request: &Request<'_>, snapshot: &Snapshot, now: Nanos) -> Response {
+    let text = |status, content_type, body: String| Response {
+        status,
+        content_type,
+        body: body.into_bytes(),
+        headers: Vec::new(),
+    };
+    const JSON: &str = "application/json";
+    match request.path {
+        "/metrics" => text(200, "text/plain; version=0.0.4; charset=utf-8", metrics::of(snapshot, now)),
+        "/health" => {
+            let (is_well, said) = health::of(snapshot, now);
+            text(if is_well { 200 } else { 503 }, JSON, said.to_string())
+        }
+        "/stat.json" => match serde_json::to_string(snapshot) {
+            Ok(said) if !snapshot.layout.is_empty() => text(200, JSON, said),
+            _ => text(503, JSON, "{\"error\":\"the plant is starting\"}".to_owned()),
+        },
+        path => match FILES.iter().find(|(name, ..)| *name == path) {
+            Some((_, content_type, body)) => Response {
+                status: 200,
+                content_type,
+                body: body.as_bytes().to_vec(),
+                headers: vec![("content-security-policy", policy(request.host, snapshot))],
+            },
+            None => {
+                text(404, "text/plain; charset=utf-8", "there is /, /metrics, /health, /stat.json".to_owned())
+            }
+        },
+    }
+}
+
+/// What the page may do: its own files, this server, and the hub's port of the same host. No markup of anybody else's runs, and
+/// no other page shows this one in a frame.
+fn policy(host: &str, snapshot: &Snapshot) -> String {
+    let hub = snapshot.hub.as_ref().and_then(|hub| hub.address.rsplit_once(':'));
+    let quotes = hub.map_or_else(String::new, |(_, port)| format!(" ws://{host}:{port} wss://{host}:{port}"));
+    format!(
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'{quotes}; \
+         base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stat::snapshot::{Hub, LAYOUT};
+
+    fn ask(path: &str, snapshot: &Snapshot) -> Response {
+        answer(&Request { path, host: "127.0.0.1" }, snapshot, Nanos(0))
+    }
+
+    #[test]
+    fn the_page_may_talk_to_its_host_alone() {
+        let hub = Hub { address: "0.0.0.0:14002".to_owned(), ..Hub::default() };
+        let page = ask("/", &Snapshot { hub: Some(hub), ..Snapshot::default() });
+        assert_eq!(page.status, 200);
+        let (_, policy) = &page.headers[0];
+        assert!(policy.contains("default-src 'none'"), "{policy}");
+        assert!(
+            policy.contains("connect-src 'self' ws://127.0.0.1:14002 wss://127.0.0.1:14002;"),
+            "{policy}"
+        );
+        // Nothing in it needs more than that allows.
+        let page = String::from_utf8(page.body).unwrap();
+        for forbidden in ["<style", "style=", "onclick", "http://", "https://", "<script>"] {
+            assert!(!page.contains(forbidden), "{forbidden}");
+        }
+    }
+
+    #[test]
+    fn what_comes_from_outside_is_set_as_text() {
+        let script = FILES[2].2;
+        for dangerous in
+            ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "Function("]
+        {
+            assert!(!script.contains(dangerous), "{dangerous}");
+        }
+    }
+
+    #[test]
+    fn before_the_plant_is_there_it_says_so() {
+        assert_eq!(ask("/stat.json", &Snapshot::default()).status, 503);
+        assert_eq!(ask("/health", &Snapshot::default()).status, 503);
+        assert_eq!(
+            ask("/stat.json", &Snapshot { layout: LAYOUT.to_owned(), ..Snapshot::default() }).status,
+            200
+        );
+        assert_eq!(ask("/../etc/passwd", &Snapshot::default()).status, 404);
+    }
+}

@@ -1,0 +1,485 @@
+//! The plant's ticks for subscribers of ZeroMQ: one more reader of the ring, on a thread of its own.
+//!
+//! Each message has three parts: the topic, `SERVICE/ITEM`; a [header](header) with numbers, flags and times; the tick's RWF
+//! message, or the same as JSON. What becomes of feeds as a whole is published under `SERVICE#CHANNEL`. There are no
+//! requests: who comes late waits for an image, which is published again now and then, or for the next refresh.
+
+pub mod header;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tapeline_measure::{Clock, Nanos};
+use tapeline_omm::Dictionary;
+use tapeline_omm::json::Converter;
+use tapeline_omm::rwf::MessageView;
+use tapeline_plant::cache::Limits;
+use tapeline_plant::tick::{Flags, Tick};
+use tapeline_plant::{ItemId, Seq};
+use tapeline_ring::Wait;
+use tapeline_wire::zmtp::{Counters, Publisher, Route, Settings};
+
+use self::header::{Body, Header};
+use crate::Error;
+use crate::counting::Serving;
+use crate::cursor::RingCursor;
+use crate::events::{Events, Kind, Severity};
+use crate::images::{Images, Place};
+use crate::journal::{Gate, WHILE_HELD};
+use crate::reader::{Reader, Signs};
+use crate::sequence_cursor::{Kept, SequenceCursor, Taken};
+
+/// What ZeroMQ's outlet is to be.
+#[derive(Debug)]
+pub struct ZeromqConfig {
+    /// Where it listens; port 0 for a free one.
+    pub address: SocketAddr,
+    /// What the third part of a message is.
+    pub body: Body,
+    /// How often each item's image is published again.
+    pub images_every: Option<Duration>,
+    /// Of the sockets.
+    pub settings: Settings,
+    /// The services' numbers and names; of others the number is the name.
+    pub services: Vec<(u16, String)>,
+    /// What fields mean, for JSON and for partial text in images.
+    pub dictionary: Arc<Dictionary>,
+    /// Items at most; those beyond are published to nobody, and counted.
+    pub max_items: usize,
+    /// All images together at most.
+    pub cache_bytes: usize,
+}
+
+/// Its thread.
+#[derive(Debug)]
+pub(crate) struct RunningZeromq {
+    /// Where subscribers connect.
+    pub address: SocketAddr,
+    reader: Reader<ZeromqReport>,
+}
+
+/// What it did.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct ZeromqReport {
+    /// Where subscribers connected.
+    pub address: String,
+    /// Ticks taken from the ring.
+    pub ticks: u64,
+    /// Times that it lost its place on the ring.
+    #[serde(default)]
+    pub rejoined: u64,
+    /// Ticks that it missed by that, and that no journal has.
+    #[serde(default)]
+    pub missing: u64,
+    /// Of them, those that nobody had subscribed to.
+    pub unwanted: u64,
+    /// Messages that were sent, once for each subscriber.
+    pub sent: u64,
+    /// Messages that a subscriber's queue had no room for, once for each.
+    pub dropped: u64,
+    /// Messages that cannot be said in JSON, and items beyond the limit.
+    pub unusable: u64,
+    /// Subscribers that connected.
+    pub subscribers: u64,
+    /// Of them, those that were let go.
+    pub let_go: u64,
+}
+
+impl RunningZeromq {
+    /// Opens the port and makes the thread, which waits for the ring. As a hub's, before this thread is pinned. Of the plant's journal:
+    /// what keeps ticks back until they are on disk, where they are then, and the last one of the plants before.
+    pub(crate) fn start(
+        config: ZeromqConfig,
+        (gate, journal, after): (Option<Gate>, Option<Kept>, Seq),
+        events: &Events,
+    ) -> crate::Result<Self> {
+        let publisher = Publisher::bind(config.address, config.settings.clone()).map_err(|error| {
+            let what = format!("ZeroMQ cannot listen at {}", config.address);
+            Error::of_port(what, "[hub.zeromq]", error)
+        })?;
+        let address = publisher.local_address();
+        let of_topics = events.clone();
+        let reader = Reader::start("zeromq", events, move |ring, subscriber, signs| {
+            let ring = RingCursor::new("zeromq", ring, subscriber, gate, &of_topics);
+            let place = SequenceCursor::new(ring, journal, after, "for ZeroMQ's subscribers");
+            let clock = Clock::calibrate();
+            let topics = Topics::new(config, publisher, clock.now(), of_topics);
+            Outlet { place, clock, topics, signs }.run()
+        })?;
+        Ok(Self { address, reader })
+    }
+
+    /// For who tells the outside whether it serves.
+    pub(crate) fn standing(&self) -> Serving {
+        Serving { pulse: self.reader.pulse(), address: self.address.to_string() }
+    }
+
+    /// The ring is there: returns when it is read.
+    pub(crate) fn join(self, ring: &tapeline_ring::Name) -> crate::Result<Self> {
+        let (reader, _) = self.reader.join(ring)?;
+        Ok(Self { reader, ..self })
+    }
+
+    /// The ring has ended.
+    pub(crate) fn end(self) -> crate::Result<ZeromqReport> {
+        self.reader.end()
+    }
+}
+
+/// Ticks that are taken before the sockets are looked at again.
+const BATCH: usize = 64;
+/// How long to sleep at most while the ring is quiet; a subscription waits so long then.
+const SHORT_SLEEP: Duration = Duration::from_micros(500);
+/// The same while nobody is connected.
+const LONG_SLEEP: Duration = Duration::from_millis(10);
+/// For how long what is queued is sent when the plant has ended.
+const LAST_WORDS_NS: i64 = 2_000_000_000;
+/// How often the clock is compared with the kernel's.
+const HOUSEKEEPING_NS: i64 = 1_000_000_000;
+
+/// A topic.
+#[derive(Debug, Default)]
+struct Topic {
+    name: Box<str>,
+    route: Route,
+    /// Messages that were published under it.
+    number: u64,
+}
+
+/// All of it.
+struct Outlet {
+    place: SequenceCursor,
+    clock: Clock,
+    topics: Topics,
+    signs: Arc<Signs>,
+}
+
+impl Topics {
+    fn new(config: ZeromqConfig, publisher: Publisher, begun: Nanos, events: Events) -> Self {
+        let images = config.images_every.map(|every| {
+            let limits = Limits { items: config.max_items, bytes: config.cache_bytes, ..Limits::default() };
+            let every_ns = u64::try_from(every.as_nanos()).unwrap_or(u64::MAX);
+            let mut images = Images::new(limits, config.max_items);
+            for (service, _) in &config.services {
+                images.set_dictionary(*service, &config.dictionary);
+            }
+            (images, Round { every_ns, next: 0, begun })
+        });
+        let report =
+            ZeromqReport { address: publisher.local_address().to_string(), ..ZeromqReport::default() };
+        let (items, channels, text) = (Vec::new(), Vec::new(), Vec::new());
+        Self { publisher, config, begun, items, channels, images, text, report, events }
+    }
+}
+
+impl Outlet {
+    /// Publishes until the ring ends, and then what is queued.
+    fn run(mut self) -> crate::Result<ZeromqReport> {
+        let (mut housekept, mut is_alive) = (self.topics.begun, true);
+        loop {
+            let now = self.clock.now();
+            self.signs.turned.store(now.0, Ordering::Relaxed);
+            let (taken, is_over) = self.take_ticks()?;
+            self.topics.send_images(now);
+            self.topics.publisher.turn(now, Duration::ZERO)?;
+            self.topics.say(now);
+            if is_over {
+                break;
+            }
+            // Who ends the ring lets go of it too: what is on it, and may wait for the disk, is read first, and then its end.
+            crate::error::ensure!(is_alive || taken > 0 || self.place.is_held(), "the plant has died");
+            if now.since(housekept) >= HOUSEKEEPING_NS {
+                housekept = now;
+                self.clock.recalibrate();
+                if let Some(cause) = self.topics.publisher.accept_error() {
+                    let said = format_args!("ZeroMQ can let nobody in: {cause}");
+                    self.topics.events.peer(now, Kind::Accept, Severity::Warning, said);
+                }
+                self.topics.events.left_out(now);
+                is_alive = self.place.ring.subscriber.publisher_alive()?;
+            }
+            if taken == 0 && self.place.is_held() {
+                // The ring has something, so that it would not wait.
+                std::thread::sleep(WHILE_HELD);
+            } else if taken == 0 {
+                let is_alone = self.topics.publisher.counters().subscribers == 0;
+                self.place.ring.subscriber.wait(Wait::Park, if is_alone { LONG_SLEEP } else { SHORT_SLEEP });
+            }
+        }
+        let ended = self.clock.now();
+        let Self { place, clock, topics: Topics { mut publisher, report, .. }, .. } = self;
+        let rejoined = place.ring.rejoined;
+        drop(place);
+        while !publisher.is_flushed() {
+            let now = clock.now();
+            if now.since(ended) >= LAST_WORDS_NS {
+                break;
+            }
+            publisher.turn(now, Duration::from_millis(1))?;
+        }
+        let Counters { connected, let_go, queued, dropped, .. } = publisher.counters();
+        Ok(ZeromqReport { rejoined, sent: queued, dropped, subscribers: connected, let_go, ..report })
+    }
+
+    /// Takes ticks, as many as are there: how many, and whether there will be no more.
+    fn take_ticks(&mut self) -> crate::Result<(usize, bool)> {
+        let Self { place, clock, topics, signs } = self;
+        place.take(BATCH, |taken| match taken {
+            Taken::Tick(tick) => topics.publish(tick, clock),
+            Taken::Gone(count) => {
+                topics.skip(count);
+                signs.missing.fetch_add(count, Ordering::Relaxed);
+            }
+        })
+    }
+}
+
+/// What is published: all but where ticks come from.
+struct Topics {
+    publisher: Publisher,
+    config: ZeromqConfig,
+    begun: Nanos,
+    /// By the item's number.
+    items: Vec<Topic>,
+    /// By the channel's.
+    channels: Vec<Topic>,
+    images: Option<(Images, Round)>,
+    text: Vec<u8>,
+    report: ZeromqReport,
+    events: Events,
+}
+
+impl Topics {
+    /// Publishes the images whose turn it is.
+    fn send_images(&mut self, now: Nanos) {
+        let Some((images, round)) = &mut self.images else { return };
+        for _ in 0..BATCH {
+            let Some(place) = round.due(images.len(), now) else { return };
+            let Some(Place { domain, last, .. }) = images.place(place) else { continue };
+            let (domain, last) = (*domain, *last);
+            let Some(topic) = self.items.get_mut(last.item.0 as usize) else { continue };
+            if !self.publisher.wants(&mut topic.route, topic.name.as_bytes()) {
+                continue;
+            }
+            let Some(image) = images.give(place) else { continue };
+            let body = self.config.body;
+            let header = Header {
+                number: topic.number,
+                begun: self.begun,
+                sent: now,
+                domain,
+                body,
+                is_image: true,
+                tick: last,
+            };
+            if !send(&mut self.publisher, &self.config, &mut self.text, topic, &header, image) {
+                self.report.unusable += 1;
+            }
+        }
+    }
+
+    /// Reports who has gone, and why.
+    fn say(&mut self, now: Nanos) {
+        for left in self.publisher.take_left() {
+            let what = if left.is_let_go { "was let go" } else { "has gone" };
+            let said = format_args!(
+                "zeromq: subscriber {} {what}: {}; {} dropped",
+                left.address, left.why, left.dropped
+            );
+            self.events.peer(now, Kind::Zeromq, Severity::Info, said);
+        }
+    }
+}
+
+/// Whose turn it is, when every item's image is to be published again in so long.
+#[derive(Debug)]
+struct Round {
+    every_ns: u64,
+    next: usize,
+    /// When it began.
+    begun: Nanos,
+}
+
+impl Round {
+    /// The next of so many whose turn it is by now.
+    fn due(&mut self, count: usize, now: Nanos) -> Option<usize> {
+        let elapsed = u64::try_from(now.since(self.begun)).unwrap_or(0);
+        let share = u128::from(elapsed) * count as u128 / u128::from(self.every_ns.max(1));
+        if self.next >= count {
+            if elapsed >= self.every_ns {
+                (self.next, self.begun) = (0, now);
+            }
+            return None;
+        }
+        if share <= self.next as u128 {
+            return None;
+        }
+        self.next += 1;
+        Some(self.next - 1)
+    }
+}
+
+impl Topics {
+    /// An item is over, and its number another's.
+    fn forget(&mut self, item: ItemId) {
+        let at = item.0 as usize;
+        if let Some(topic) = self.items.get_mut(at) {
+            *topic = Topic::default();
+        }
+        if let Some((images, _)) = &mut self.images {
+            images.forget(item);
+        }
+    }
+
+    /// So many ticks are nowhere, and nobody knows whose they were: the numbers of every topic leap, and no image is whole until its item's
+    /// next refresh.
+    fn skip(&mut self, count: u64) {
+        self.report.missing += count;
+        let known = self.items.iter_mut().chain(&mut self.channels).filter(|topic| !topic.name.is_empty());
+        known.for_each(|topic| topic.number += 1);
+        if let Some((images, _)) = &mut self.images {
+            (0..self.items.len()).for_each(|number| images.forget(ItemId(number as u32)));
+        }
+    }
+
+    /// Costs a look at the topic's number where nobody has subscribed to it, and nothing has been subscribed to since.
+    fn publish(&mut self, tick: &Tick<'_>, clock: &Clock) {
+        self.send_tick(tick, clock);
+        if tick.header.flags.contains(Flags::LAST) {
+            self.forget(tick.header.item);
+        }
+    }
+
+    fn send_tick(&mut self, tick: &Tick<'_>, clock: &Clock) {
+        self.report.ticks += 1;
+        let header = tick.header;
+        let is_item = header.item != ItemId(0);
+        let (topics, at, most) = match is_item {
+            true => (&mut self.items, header.item.0 as usize, self.config.max_items),
+            false => (&mut self.channels, usize::from(header.channel), usize::from(u16::MAX)),
+        };
+        if at > most {
+            self.report.unusable += 1;
+            return;
+        }
+        if topics.len() <= at {
+            topics.resize_with(at + 1, Topic::default);
+        }
+        let topic = &mut topics[at];
+        if topic.name.is_empty() {
+            let service = self.config.service(header.service);
+            topic.name = match is_item {
+                true => format!("{service}/{}", tick.name).into(),
+                false => format!("{service}#{}", header.channel).into(),
+            };
+        }
+        topic.number += 1;
+        let is_wanted = self.publisher.wants(&mut topic.route, topic.name.as_bytes());
+        self.report.unwanted += u64::from(!is_wanted);
+        if !is_wanted && self.images.is_none() {
+            return;
+        }
+        let Ok(message) = MessageView::parse(tick.body) else {
+            self.report.unusable += 1;
+            return;
+        };
+        let domain = message.domain();
+        if let Some((images, _)) = &mut self.images
+            && is_item
+        {
+            images.fold(domain, tick);
+        }
+        if is_wanted {
+            let body = self.config.body;
+            let header = Header {
+                number: topic.number,
+                begun: self.begun,
+                sent: clock.now(),
+                domain,
+                body,
+                is_image: false,
+                tick: header,
+            };
+            if !send(&mut self.publisher, &self.config, &mut self.text, topic, &header, tick.body) {
+                self.report.unusable += 1;
+            }
+        }
+    }
+}
+
+/// Publishes a message to those who want its topic; whether it could be said.
+fn send(
+    publisher: &mut Publisher,
+    config: &ZeromqConfig,
+    text: &mut Vec<u8>,
+    topic: &Topic,
+    header: &Header,
+    message: &[u8],
+) -> bool {
+    let body = match config.body {
+        Body::Rwf => message,
+        Body::Json => {
+            text.clear();
+            let converter = Converter::new(&config.dictionary, &());
+            let Ok(message) = MessageView::parse(message) else { return false };
+            if converter.write(&message, text).is_err() {
+                return false;
+            }
+            text
+        }
+    };
+    publisher.publish(&topic.route, &[topic.name.as_bytes(), &header.bytes(), body]);
+    true
+}
+
+impl ZeromqConfig {
+    /// What a service is called.
+    fn service(&self, number: u16) -> String {
+        let known = self.services.iter().find(|(known, _)| *known == number);
+        known.map_or_else(|| number.to_string(), |(_, name)| name.clone())
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+mod tests {
+    use tapeline_omm::rwf::Domain;
+
+    use super::*;
+    use crate::images;
+
+    #[test]
+    fn of_ticks_that_are_nowhere_every_topic_has_a_leap_and_no_image_is_told() {
+        let config = ZeromqConfig {
+            address: SocketAddr::from(([127, 0, 0, 1], 0)),
+            body: Body::Rwf,
+            images_every: Some(Duration::from_secs(1)),
+            settings: Settings::default(),
+            services: vec![(1, "TAPELINE".to_owned())],
+            dictionary: Arc::new(Dictionary::builtin().clone()),
+            max_items: 10,
+            cache_bytes: 1 << 20,
+        };
+        let publisher = Publisher::bind(config.address, config.settings.clone()).unwrap();
+        let mut topics = Topics::new(config, publisher, Nanos(1), Events::default());
+        let clock = Clock::calibrate();
+        let has_image = |topics: &mut Topics| {
+            let (images, _) = topics.images.as_mut().unwrap();
+            (0..images.len()).any(|place| images.give(place).is_some())
+        };
+        let frame = images::tests::refresh(Domain::MARKET_PRICE, 3);
+        let tick = Tick { header: images::tests::header(7, 1), name: "A", body: &frame, source: &[] };
+        topics.publish(&tick, &clock);
+        assert_eq!(topics.items[7].number, 1);
+        assert!(has_image(&mut topics));
+        topics.skip(5);
+        assert_eq!((topics.items[7].number, topics.items[6].number, topics.report.missing), (2, 0, 5));
+        assert!(!has_image(&mut topics));
+        topics.publish(&tick, &clock);
+        assert_eq!(topics.items[7].number, 3);
+        assert!(has_image(&mut topics));
+    }
+}
