@@ -99,7 +99,7 @@ fn a_plant_in_one_program_is_a_plant() {
     plant.args([place.ring.as_str(), &place.lines[0].to_string(), "127.0.0.1:0"]).arg(&journal);
     let mut plant = plant.stdout(Stdio::piped()).spawn().unwrap();
     let mut says = BufReader::new(plant.stdout.take().unwrap());
-    let hub = until(&mut says, "ready: clients connect to ");
+    let hub = until(&mut says, "clients connect to ");
 
     let day = place.folder.path().join("day.itch");
     let write =
