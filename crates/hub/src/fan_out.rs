@@ -18,7 +18,7 @@ use crate::connections::{Behind, Connections};
 use crate::event::{End, TooMuch};
 use crate::feeds;
 use crate::hub::Hub;
-use crate::images::Outcome;
+use crate::images::Folded;
 use crate::interest::{ItemSlot, MOST_PERMISSION, Named, Open, StreamPhase};
 use crate::request_handler::copy;
 use crate::services;
@@ -228,7 +228,7 @@ impl Hub {
         let outcome = if item.is_kept {
             shared.images.apply(item, tick.header.seq, tick.body)
         } else {
-            Outcome::NOT_KEPT
+            Folded::NOT_KEPT
         };
         if outcome.is_malformed {
             return self.unreadable(now, place, connections);

@@ -36,7 +36,7 @@ pub(crate) struct Label<'a> {
 
 /// What a message did to the image of its item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Outcome {
+pub(crate) struct Folded {
     /// A whole image is there now.
     pub(crate) is_whole: bool,
     /// Something in the message cannot be read.
@@ -47,7 +47,7 @@ pub(crate) struct Outcome {
     pub(crate) is_over_limit: bool,
 }
 
-impl Outcome {
+impl Folded {
     /// Of a message of an item whose image is not kept.
     pub(crate) const NOT_KEPT: Self =
         Self { is_whole: false, is_malformed: false, is_passed_by: true, is_over_limit: false };
@@ -66,7 +66,7 @@ impl Images {
     }
 
     /// Folds a message into the image of its item. What the cache refuses makes the image one that is not complete.
-    pub(crate) fn apply(&mut self, item: &mut Item, seq: Seq, message: &[u8]) -> Outcome {
+    pub(crate) fn apply(&mut self, item: &mut Item, seq: Seq, message: &[u8]) -> Folded {
         let mut slot = item.slot;
         let applied = self.cache.apply_at(&mut slot, &item.key(), seq, message);
         item.slot = slot;
@@ -75,7 +75,7 @@ impl Images {
             _ => item.has_image,
         };
         let is_over_limit = matches!(applied, Err(cache::Refused::Limit { .. }));
-        Outcome {
+        Folded {
             is_whole,
             // At a limit of the cache the message itself is as good as any.
             is_malformed: applied.is_err() && !is_over_limit,

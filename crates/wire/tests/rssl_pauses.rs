@@ -1,4 +1,4 @@
-//! A peer that takes nothing, and messages that are too much for one turn.
+//! A peer that takes nothing, and what is too much for one turn.
 use crate::world;
 
 use std::io::{Read, Write};
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rustix::net::sockopt::set_socket_recv_buffer_size;
 use rustix::net::{AddressFamily, SocketType, connect, socket};
-use tapeline_wire::rssl::{Event, Sent};
+use tapeline_wire::rssl::{Event, Reactor, Sent};
 use world::{REQUEST, World, settings};
 
 /// A client whose socket takes little.
@@ -104,4 +104,29 @@ fn a_message_longer_than_is_received_ends_its_connection() {
         "{}",
         world.closed[&far]
     );
+}
+
+#[test]
+fn refused_connections_are_closed_a_few_a_turn() {
+    const REFUSED: usize = 40;
+    let mut world = World::new();
+    world.reactor = Reactor::new(1).unwrap();
+    let address = world.reactor.listen("127.0.0.1:0".parse().unwrap(), &settings(|_| ())).unwrap();
+    let mut first = TcpStream::connect(address).unwrap();
+    first.write_all(&REQUEST).unwrap();
+    world.until(|world| world.connected.len() == 1);
+    let mut others: Vec<TcpStream> = Vec::new();
+    while others.len() < REFUSED {
+        others.push(TcpStream::connect(address).unwrap());
+        world.until(|world| world.reactor.len() == 1 + others.len());
+    }
+    // All of them are told at the same time.
+    others.iter_mut().for_each(|other| other.write_all(&REQUEST).unwrap());
+    while world.reactor.len() > 1 {
+        world.reactor.wait(Duration::from_millis(100)).unwrap();
+        let before = world.reactor.len();
+        while world.reactor.next(world.now).is_some() {}
+        let closed = before - world.reactor.len();
+        assert!(closed <= 4, "{closed} in one turn");
+    }
 }

@@ -145,7 +145,7 @@ fn idle_connections_keep_nobody_out() {
         echo.has_said(b"next")
     });
     assert!(
-        echo.over.iter().any(|why| why == "it has said nothing, and another wants its place"),
+        echo.over.iter().any(|why| why == "it has sent nothing, and another connection needs its place"),
         "{:?}",
         echo.over
     );
