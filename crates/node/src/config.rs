@@ -181,7 +181,7 @@ pub struct Feed {
     /// What stands behind a symbol in the name of its item.
     pub suffix: String,
     /// Who is asked for what is missing on every line.
-    pub recovery: Option<Recovery>,
+    pub recovery: Option<RecoveryConfig>,
     /// The copies of the feed.
     pub lines: Vec<Line>,
     /// What takes the place of the lines.
@@ -212,7 +212,7 @@ pub struct Line {
 
 /// A feed's recovery.
 #[derive(Debug)]
-pub struct Recovery {
+pub struct RecoveryConfig {
     /// What the servers speak.
     pub kind: RecoveryKind,
     /// Whom to ask, the first first.

@@ -21,7 +21,8 @@ use crate::hub::counting::{HubFigures, Merged};
 use crate::reader::Pulse;
 use crate::stat::file::CountersFile;
 use crate::stat::snapshot::{
-    Backpressure, Feed, Journal, LAYOUT, Outlet, Part, Process, Reader, Snapshot, Source, Unserved,
+    Backpressure, FeedSnapshot, Journal, LAYOUT, Outlet, Part, Process, ReaderSnapshot, Snapshot,
+    SourceSnapshot, Unserved,
 };
 
 /// How often it is looked whether there is something new; the others tell once a second.
@@ -210,11 +211,11 @@ impl Counting {
             feeds: config
                 .feeds
                 .iter()
-                .map(|feed| Feed {
+                .map(|feed| FeedSnapshot {
                     name: feed.name.clone(),
                     protocol: feed.protocol.name().to_owned(),
                     state: tapeline_plant::State::default().to_string(),
-                    ..Feed::default()
+                    ..FeedSnapshot::default()
                 })
                 .collect(),
             hub: hub.as_ref().map(|hub| hub.begin.clone()),
@@ -250,7 +251,7 @@ impl Counting {
             counter.run(&told);
         };
         let thread = std::thread::Builder::new().name("counters".to_owned()).spawn(run);
-        let thread = Some(thread.context("cannot make the thread that writes the counters")?);
+        let thread = Some(thread.context("cannot start the thread that writes the counters")?);
         Ok(Self { control: Some(control), begun, thread })
     }
 
@@ -349,7 +350,7 @@ impl Counter {
         {
             self.snapshot.backpressure.ring_bytes = ring.capacity as u64;
             self.snapshot.backpressure.evicted = ring.publisher.evicted;
-            let reader = |reader: tapeline_ring::SubscriberView| Reader {
+            let reader = |reader: tapeline_ring::SubscriberView| ReaderSnapshot {
                 name: reader.label,
                 pid: reader.pid,
                 alive: reader.alive,
@@ -362,7 +363,7 @@ impl Counter {
             && !std::mem::replace(&mut self.complained, true)
         {
             self.events.warning(format_args!(
-                "cannot write the counters, and `tapeline stat` will not see this plant: {}: {error}",
+                "cannot write the counters, so `tapeline stat` cannot show this plant: {}: {error}",
                 crate::stat::file::path(&self.ring).display()
             ));
         }
@@ -399,6 +400,7 @@ fn merge_plant(snapshot: &mut Snapshot, told: &PlantFigures) {
         feed.absurd_gaps = counters.absurd_gaps;
         feed.suspect = told.is_suspect;
         feed.unknown_orders = told.unknown_orders;
+        feed.items_refused = counters.items_refused;
         feed.malformed = counters.malformed_messages;
         feed.ticks = counters.ticks;
         feed.kernel_drops = told.kernel_drops;
@@ -415,7 +417,7 @@ fn merge_plant(snapshot: &mut Snapshot, told: &PlantFigures) {
 }
 
 /// What a source is now, and since when, as far as that was seen before.
-fn merge_source(before: &[Source], told: &SourceFigures, now: Nanos) -> Source {
+fn merge_source(before: &[SourceSnapshot], told: &SourceFigures, now: Nanos) -> SourceSnapshot {
     let before = before.iter().find(|before| before.name == told.name);
     let state = match told.standing {
         Standing::Away => "away",
@@ -437,7 +439,7 @@ fn merge_source(before: &[Source], told: &SourceFigures, now: Nanos) -> Source {
             since_ns: since(same.map(|same| same.since_ns)),
         }
     };
-    Source {
+    SourceSnapshot {
         name: told.name.clone(),
         kind: if told.is_publisher { "publisher" } else { "provider" }.to_owned(),
         state: state.to_owned(),
@@ -507,7 +509,7 @@ mod tests {
 
     #[test]
     fn rates_are_those_between_two_tellings() {
-        let mut snapshot = Snapshot { feeds: vec![Feed::default()], ..Snapshot::default() };
+        let mut snapshot = Snapshot { feeds: vec![FeedSnapshot::default()], ..Snapshot::default() };
         let told = |at, ticks| PlantFigures {
             at: Nanos(at),
             ticks,

@@ -102,8 +102,8 @@ impl RingCursor {
     pub(crate) fn rejoin(&mut self, lost: &Lost) -> crate::Result<()> {
         let Self { reader, ring, events, .. } = self;
         events.warning(format_args!(
-            "{reader} has read nothing for the plant's stall_limit and lost its place on the ring {ring} at position {}: \
-             it goes on with what the ring still holds",
+            "{reader} has read nothing for the plant's stall_limit and lost its position on the ring {ring} at {}: \
+             it continues with what the ring still holds",
             lost.position
         ));
         let subscriber = Subscriber::join_as(ring, Start::Oldest, reader);
@@ -127,12 +127,12 @@ pub fn losses(rejoined: u64, missing: u64) -> String {
         return String::new();
     }
     let (times, missing) = (thousands(rejoined), thousands(missing));
-    format!("; lost its place on the ring {times} times, and {missing} ticks by that")
+    format!("; lost its position on the ring {times} times, and missed {missing} ticks")
 }
 
 pub(crate) fn another_plant() -> Error {
-    let hint = "start this again: it takes over what the new plant has";
-    Error::hinted("another plant goes on with the ring", hint)
+    let hint = "start this process again: it then reads the new plant's ring";
+    Error::hinted("another plant now publishes the ring", hint)
 }
 
 #[cfg(test)]

@@ -120,7 +120,7 @@ impl Kind {
             Self::Zeromq => "zeromq: subscribers",
             Self::Source => "sources",
             Self::Recovery => "recovery",
-            Self::Accept => "ports that let nobody in",
+            Self::Accept => "ports that cannot accept connections",
         }
     }
 }
@@ -211,6 +211,20 @@ impl Events {
     #[must_use]
     pub fn new(take: impl Fn(&Event) + Send + Sync + 'static) -> Self {
         Self { take: Arc::new(take), limiter: Arc::new(Mutex::new(Limiter::new())) }
+    }
+
+    /// Creates the way to the subscriber of the `tracing` crate: notes as `info`, advice in the field `hint`.
+    #[cfg(feature = "tracing")]
+    #[must_use]
+    pub fn traced() -> Self {
+        Self::new(|event| {
+            let (text, hint) = (&event.text, event.hint.as_deref());
+            match event.severity {
+                Severity::Info | Severity::Note => tracing::info!(hint, "{text}"),
+                Severity::Warning => tracing::warn!(hint, "{text}"),
+                Severity::Error => tracing::error!(hint, "{text}"),
+            }
+        })
     }
 
     /// Reports an event.

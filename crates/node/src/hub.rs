@@ -121,7 +121,7 @@ pub struct HubReport {
     pub refused: u64,
     /// Images sent.
     pub refreshes: u64,
-    /// Updates sent.
+    /// Updates sent or queued.
     pub updates: u64,
     /// Updates that are in a later image instead, as their client had no room.
     pub conflated: u64,
@@ -226,7 +226,7 @@ impl RunningHub {
                 let report = program.end(address);
                 ended.map(|()| report)
             })
-            .context("cannot make the hub's thread")?;
+            .context("cannot start the hub's thread")?;
         Ok(Self { address, memory_bytes, ring, joined, thread })
     }
 
@@ -258,7 +258,7 @@ impl RunningHub {
 
 /// Why no images come.
 fn no_images(why: &dyn fmt::Display) -> Event {
-    Event::new(Severity::Warning, format_args!("{STAY_SUSPECT}: no images come: {why}"))
+    Event::new(Severity::Warning, format_args!("{STAY_SUSPECT}: no images are available: {why}"))
 }
 
 /// All of it.
@@ -292,7 +292,7 @@ impl Program {
         let clock = Clock::calibrate();
         let dictionary = config.settings.dictionary.clone();
         let hub = Hub::new(config.settings);
-        let socket_waker = SocketWaker::begin("hub-socket_waker", reactor.lookout()?)?;
+        let socket_waker = SocketWaker::begin("hub waker", reactor.lookout()?)?;
         let connections =
             ClientConnections::new(reactor, dictionary, hub.directory().clone(), place.events.clone());
         let (housekept, spin, held, late) = (clock.now(), config.spin, None, None);
@@ -321,7 +321,7 @@ impl Program {
         late.finish(place, hub, connections, (&self.clock, stop))?;
         if let Some(images) = late.images() {
             let images = thousands(images as u64);
-            self.place.events.info(format_args!("the plant has given the images of {images} items"));
+            self.place.events.info(format_args!("received the images of {images} items from the plant"));
         }
         Ok(())
     }
@@ -372,7 +372,7 @@ impl Program {
                 self.housekept = now;
                 self.clock.recalibrate();
                 if let Some(cause) = self.connections.accept_error() {
-                    let said = format_args!("the hub can let nobody in: {cause}");
+                    let said = format_args!("the hub cannot accept connections: {cause}");
                     self.place.events.peer(now, Kind::Accept, Severity::Warning, said);
                 }
                 self.place.events.left_out(now);
@@ -509,7 +509,7 @@ impl Program {
         if let Some(images) = images {
             let images = thousands(images as u64);
             self.place.events.info(format_args!(
-                "the plant has given the images of {images} items again, and they are as its feeds say"
+                "received the images of {images} items again from the plant; their state is that of the plant's feeds"
             ));
         }
         self.hub.end_anew(now, images.is_some(), &mut self.connections);

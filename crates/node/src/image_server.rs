@@ -80,7 +80,7 @@ impl RunningImageServer {
         let read = move |_, subscriber, _| {
             // Only now is the ring this plant's, and with it the name.
             let listener = Listener::bind(&path)
-                .with_context(|| format!("cannot give out images at {}", path.display()))?;
+                .with_context(|| format!("cannot serve images at {}", path.display()))?;
             ImageServer::new(&config, subscriber, listener).run()
         };
         Ok(Self(Reader::start("images", events, read)?))
@@ -163,7 +163,7 @@ impl ImageServer {
                     }
                     Next::Nothing => break,
                     Next::End => return Ok(()),
-                    Next::Lost(lost) => return Err(lost.of("who keeps the images")),
+                    Next::Lost(lost) => return Err(lost.of("the thread that keeps the images")),
                 }
             }
             let now = clock.now();
@@ -328,7 +328,7 @@ impl Asked {
                 Ok(None)
             }
             Err(error) => {
-                let hint = "run it as the user who runs the plant";
+                let hint = "run the hub as the user who runs the plant";
                 let what = format!("cannot ask for the images at {}", path.display());
                 Err(Error::hinted(what, hint).because(error))
             }
@@ -359,7 +359,7 @@ impl Asked {
         let begin = self.at + 4;
         let Some(frame) = self.came.get(begin..begin + length) else { return Ok(Came::Nothing) };
         self.at = begin + length;
-        Ok(Came::Tick(Tick::parse(frame).context("what the plant gave out is no image")?))
+        Ok(Came::Tick(Tick::parse(frame).context("the plant sent something that is not an image")?))
     }
 
     /// The length of the next tick, if that is there.
@@ -377,7 +377,7 @@ impl Asked {
         let count = self.stream.read(&mut self.came[before..]);
         self.came.truncate(before + *count.as_ref().unwrap_or(&0));
         match count {
-            Ok(0) => crate::error::bail!("the plant has ended while its images were read"),
+            Ok(0) => crate::error::bail!("the plant ended before all its images were read"),
             Ok(_) => Ok(true),
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
                 Ok(false)

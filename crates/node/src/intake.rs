@@ -63,7 +63,7 @@ pub(crate) struct Arrived<'a> {
 
 /// What came of a turn.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Turn {
+pub(crate) struct InputTurn {
     /// Datagrams.
     pub(crate) taken: usize,
     /// Whether every line has been read to its end: only then what is missing on one is known not to lie unread on
@@ -143,10 +143,10 @@ impl Source {
         &mut self,
         complaints: &mut Complaints,
         mut each: impl FnMut(Arrived<'_>) -> Result<(), Refused>,
-    ) -> Result<Turn, Refused> {
+    ) -> Result<InputTurn, Refused> {
         match self {
             Self::Inline { receivers, batch } => {
-                let mut turn = Turn { taken: 0, all_read: true };
+                let mut turn = InputTurn { taken: 0, all_read: true };
                 for (receiver, number) in receivers.iter_mut().zip(0..) {
                     let Some(line) = Line::new(number) else { continue };
                     let got = match receiver.receive(batch) {
@@ -166,7 +166,7 @@ impl Source {
                 Ok(turn)
             }
             Self::Thread(behind) => behind.turn(each),
-            Self::Ended { .. } => Ok(Turn { taken: 0, all_read: true }),
+            Self::Ended { .. } => Ok(InputTurn { taken: 0, all_read: true }),
         }
     }
 
@@ -217,12 +217,15 @@ impl Source {
 
 impl Behind {
     #[inline]
-    fn turn(&mut self, mut each: impl FnMut(Arrived<'_>) -> Result<(), Refused>) -> Result<Turn, Refused> {
+    fn turn(
+        &mut self,
+        mut each: impl FnMut(Arrived<'_>) -> Result<(), Refused>,
+    ) -> Result<InputTurn, Refused> {
         // Before the look: what is delivered later can only make the two differ.
         // Acquire pairs with the receiving thread's release: what it had delivered by then is there.
         let read_up_to = self.told.read_up_to.load(Ordering::Acquire);
         let Poll::Ready(datagrams) = self.outlet.take() else {
-            return Ok(Turn { taken: 0, all_read: self.outlet.taken() == read_up_to });
+            return Ok(InputTurn { taken: 0, all_read: self.outlet.taken() == read_up_to });
         };
         let taken = datagrams.len();
         for (datagram, left) in datagrams.iter().zip((0..taken).rev()) {
@@ -231,7 +234,7 @@ impl Behind {
             each(Arrived { line, bytes: datagram.bytes(), received: datagram.received(), truncated, left })?;
         }
         drop(datagrams);
-        Ok(Turn { taken, all_read: self.outlet.taken() == read_up_to })
+        Ok(InputTurn { taken, all_read: self.outlet.taken() == read_up_to })
     }
 }
 

@@ -90,13 +90,13 @@ impl RunningJournal {
             .map_err(|error| Error::of_journal(format!("cannot open the journal in {folder}"), error))?;
         if let Some(lost) = &opened.lost {
             events.warning(format_args!(
-                "the last file of the journal in {folder} is lost, with ticks from {} on; it goes on behind tick {}",
+                "the last file of the journal in {folder} is lost, with all ticks from {} on; the journal continues after tick {}",
                 lost.from, opened.last
             ));
         }
         if let Some(tail) = &opened.tail {
             events.info(format_args!(
-                "the journal in {folder} was torn: {} bytes behind tick {} were cut off {}",
+                "the journal in {folder} had an incomplete end: {} bytes after tick {} were cut off {}",
                 thousands(tail.bytes),
                 tail.after,
                 tail.segment
@@ -277,7 +277,7 @@ impl Keeping {
                         break;
                     }
                     Poll::Empty => break,
-                    Poll::Evicted { .. } => crate::error::bail!("the plant went on without its journal"),
+                    Poll::Evicted { .. } => crate::error::bail!("the plant continued without its journal"),
                     _ => crate::error::bail!("the plant's ring is damaged"),
                 }
             }
@@ -308,7 +308,7 @@ fn say(writer: &Writer<Directory>, outcome: Outcome, seq: u64, events: &Events) 
     let cause = std::error::Error::source(fault).map(|cause| format!(": {cause}")).unwrap_or_default();
     let then = match outcome {
         Outcome::Stopped => "the plant stops",
-        _ => "the plant goes on WITHOUT a journal",
+        _ => "the plant continues WITHOUT a journal",
     };
     let from = writer.kept_up_to() + 1;
     let said = format_args!("{fault}{cause}; ticks from {from} on are missing, {then}");

@@ -160,7 +160,7 @@ impl JournalFollower {
         }
         self.has_said = true;
         self.events.warning(format_args!(
-            "the journal has nothing behind tick {last}, and the plant is at {} already: it may be without its journal \
+            "the journal has nothing behind tick {last}, but the plant is already at {}: the plant may run without its journal \
              (on_failure = \"continue\"), or its disk is slow; waiting",
             self.newest
         ));

@@ -86,8 +86,7 @@ impl fmt::Display for KdbReport {
         let PublishedReport { updates, rows, items_refused } = &self.published;
         write!(
             f,
-            "{} ticks, {} of them unusable; {updates} updates of {rows} rows became ticks, {items_refused} rows without a place for \
-             their item; {}",
+            "{} ticks, {} unusable; {updates} updates of {rows} rows became ticks, {items_refused} rows refused at the item limit; {}",
             self.ticks, self.unusable, self.served
         )?;
         f.write_str(&cursor::losses(self.rejoined, self.missing))
@@ -118,10 +117,13 @@ impl RunningKdb {
         let (giving, publishing) = publishing::open(saying, suffix, channel, most_tick);
         let server = Server::open(serve, "[kdb]", Some(Box::new(giving)), events)?;
         if server.is_open() {
-            events.warning("everybody who reaches kdb+'s port may have all of it: [kdb.access] names users");
+            events.warning(
+                "kdb+ clients need no password: whoever reaches the port can read and publish everything; \
+                 [kdb.access] sets users",
+            );
         }
         let listening = server.listening();
-        let socket_waker = SocketWaker::begin("kdb-socket_waker", server.lookout()?)?;
+        let socket_waker = SocketWaker::begin("kdb waker", server.lookout()?)?;
         let filling = Filling::new(fillers, max_items);
         let of_ring = events.clone();
         let rows = Rows { server, filling, channel, is_open: false, report: KdbReport::default() };

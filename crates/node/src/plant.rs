@@ -73,11 +73,11 @@ impl Inlet {
                 if self.recovery.is_some() { "asks [feed.recovery]" } else { "with [feed.recovery] asks" };
             events.warning_with(
                 format_args!(
-                    "feed {}: heard from message {first} of its session on: items are suspect until the next session, as books lack what \
-                     came before",
+                    "feed {}: message {first} of the session was the first received: items are suspect until the next \
+                     session, because books lack the earlier messages",
                     self.name
                 ),
-                format!("start = \"from-one\" {with} for it"),
+                format!("start = \"from-one\" {with} for the earlier messages"),
             );
         }
         self.told_late = late;
@@ -143,6 +143,8 @@ impl Plant {
     /// # Errors
     /// What cannot be opened, with its place and advice.
     pub fn open(mut config: Config, stop: &Stop, events: &Events) -> Result<Self> {
+        // Before the threads take their parts of the configuration.
+        let shares = sources_of(&config);
         let (threads, beside) = Threads::start(&mut config, events)?;
         let cpu = config.cpu;
         let pin = || cpu.map_or(Ok(()), tapeline_measure::pin);
@@ -151,7 +153,7 @@ impl Plant {
             pin()?;
         }
         let excuses = beside.excuses;
-        let inputs = (beside.sources, beside.rows, beside.after);
+        let inputs = (beside.sources, beside.rows, beside.after, shares);
         let mut running = Running::open(&config, inputs, stop, beside.teller, events)?;
         pin()?;
         let threads = threads.join(&config, &mut running, excuses, beside.after)?;
@@ -341,11 +343,11 @@ impl Failed {
 }
 
 /// Who names items, each of whom has places of its own.
-fn sources_of(config: &Config) -> impl Iterator<Item = ItemSource> {
+fn sources_of(config: &Config) -> Vec<ItemSource> {
     let feeds = (0..config.feeds.len()).map(|number| ItemSource::Channel(number as u16));
     let kdb = config.kdb.iter().map(|kdb| ItemSource::Channel(kdb.channel));
     let services = config.sources.iter().flat_map(|sources| &sources.settings.services);
-    feeds.chain(kdb).chain(services.map(|service| ItemSource::Service(service.id)))
+    feeds.chain(kdb).chain(services.map(|service| ItemSource::Service(service.id))).collect()
 }
 
 /// What the plant's ring is like.
@@ -363,7 +365,7 @@ fn ring_options(config: &Config) -> tapeline_ring::Options {
 impl Running {
     fn open(
         config: &Config,
-        (sources, rows, after): (Option<RunningSources>, Option<Publishing>, Seq),
+        (sources, rows, after, shares): (Option<RunningSources>, Option<Publishing>, Seq, Vec<ItemSource>),
         stop: &Stop,
         teller: SnapshotWriter<PlantFigures>,
         events: &Events,
@@ -378,10 +380,10 @@ impl Running {
             && !config.ring.path().exists()
         {
             let what = format!(
-                "process {} publishes ring {} still, although its name was removed",
+                "process {} still publishes ring {}, although the ring's name was removed",
                 other.pid, config.ring
             );
-            let hint = "end that plant first, or give this one's ring another name";
+            let hint = "end that plant first, or give this plant's ring another name";
             return Err(Error::hinted(what, hint));
         }
         let ring = tapeline_ring::Publisher::open(&config.ring, &ring_options(config))
@@ -393,7 +395,7 @@ impl Running {
             // Providers name what they like, and clients ask them for what they like: feeds' new symbols need places still.
             items = items.reserve(config.service_id, config.max_items.div_ceil(2));
         }
-        items = items.share(sources_of(config), config.reserved_items);
+        items = items.share(shares, config.reserved_items);
         let mut running = Self {
             inlets,
             sources,
@@ -544,7 +546,7 @@ impl Running {
         if evicted > self.evicted {
             let count = evicted - self.evicted;
             self.events.warning(format_args!(
-                "{count} of the ring's subscribers read nothing for the stall limit and lost their place"
+                "{count} subscribers of the ring read nothing for the stall limit and lost their position"
             ));
             self.evicted = evicted;
         }
@@ -556,8 +558,8 @@ impl Running {
             if inlet.channel.counters().items_refused > 0 && !inlet.has_said_no_place {
                 inlet.has_said_no_place = true;
                 self.events.warning_with(
-                    format_args!("feed {}: new symbols have no place: their ticks are of no item", inlet.name),
-                    "does the feed make symbols up? If not, raise max_items in [plant]; reserved_items is what each feed is sure to have",
+                    format_args!("feed {}: the item limit is reached: ticks of new symbols have no item", inlet.name),
+                    "raise max_items in [plant], unless the feed sends invalid symbols; reserved_items is the number guaranteed to each feed",
                 );
             }
         }
@@ -572,11 +574,11 @@ impl Running {
         self.is_name_removed = true;
         self.events.warning_with(
             format_args!(
-                "the name of the ring, {}, was removed: those who have joined read on, nobody else can join",
+                "the name of the ring, {}, was removed: current readers continue, new readers cannot join",
                 config.ring.path().display()
             ),
             "systemd removes the shared memory of a user whose last session ends, unless RemoveIPC=no is in \
-             /etc/systemd/logind.conf; start the plant again for a ring that has a name",
+             /etc/systemd/logind.conf; start the plant again to get a ring with a name",
         );
         if config.ends_without_name { Err(Refused::NameRemoved) } else { Ok(()) }
     }

@@ -70,7 +70,7 @@ impl<R: Default + Send + 'static> Reader<R> {
                 }
                 ended
             })
-            .with_context(|| format!("cannot make the thread of {name}"))?;
+            .with_context(|| format!("cannot start the thread of {name}"))?;
         Ok(Self { name, ring, joined, pulse, thread })
     }
 

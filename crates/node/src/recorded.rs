@@ -80,7 +80,7 @@ impl Recorded {
         let file = File::open(&path).with_context(|| {
             Error::hinted(
                 format!("cannot open {}", path.display()),
-                "a relative path begins at the configuration's folder",
+                "a relative path starts at the configuration's folder",
             )
         })?;
         let opened = capture::open(file).with_context(|| path.display().to_string())?;
@@ -92,7 +92,7 @@ impl Recorded {
                     {
                         let name = kind.name().unwrap_or("unknown");
                         let what = format!(
-                            "{} holds {name} records, of which a plant publishes nothing",
+                            "{} holds {name} records, which a plant does not publish",
                             path.display()
                         );
                         return Err(Error::hinted(what, used()));
@@ -205,11 +205,11 @@ impl Recorded {
         if is_any_used || self.played == 0 || channel.passed_over() > 0 {
             if !unused.is_empty() {
                 let unused = unused.join(", ");
-                self.events.note(format_args!("{path}: nothing is published of {unused} records"));
+                self.events.note(format_args!("{path}: {unused} records are not published"));
             }
             return;
         }
-        let said = format!("nothing is published of any of its {} records", thousands(self.played));
+        let said = format!("none of its {} records are published", thousands(self.played));
         self.events.error(format_args!("{path}: {said}"), Some(used()));
         self.damage = Some(said);
     }

@@ -14,7 +14,7 @@ use tapeline_plant::{Channel, Refused, RingPublish, Sequencer};
 use tapeline_wire::udp::{Batch, ReceiveOptions, Receiver};
 
 use self::soup::Soup;
-use crate::config::{Recovery as Configured, RecoveryKind as Kind};
+use crate::config::{RecoveryConfig as Configured, RecoveryKind as Kind};
 use crate::error::Context;
 use crate::events::{self, Events, Severity};
 

@@ -401,11 +401,6 @@ impl PlantReport {
         self.feeds.iter().map(|feed| feed.message_bytes).sum()
     }
 
-    /// The sequence of the last message of all feeds, added up: for the demo, which has one.
-    pub fn last_sequence(&self) -> u64 {
-        self.feeds.iter().filter_map(|feed| feed.next_sequence).map(|next| next.saturating_sub(1)).sum()
-    }
-
     /// Messages that came on no line, of all feeds.
     pub fn missing_messages(&self) -> u64 {
         self.feeds.iter().map(|feed| feed.missing_messages).sum()
@@ -421,7 +416,7 @@ impl PlantReport {
 pub fn slowest(view: &tapeline_ring::Snapshot) -> String {
     match view.subscribers.iter().filter(|one| !one.evicted).max_by_key(|subscriber| subscriber.lag_bytes) {
         Some(slow) => format!(
-            "subscriber {} (process {}) has not released {} bytes; end it, or `tapeline ring stat` shows all",
+            "subscriber {} (process {}) has not released {} bytes; end it, or see all with `tapeline ring stat`",
             slow.label, slow.pid, slow.lag_bytes
         ),
         None => "no subscriber is registered".to_owned(),

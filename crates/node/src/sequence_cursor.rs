@@ -146,7 +146,7 @@ impl Behind {
         if journal.is_none() {
             events.warning_with(
                 format_args!("{missing} ticks from {} on are missing {lacking}", next.0),
-                "a [journal] in the plant's configuration keeps them for it",
+                "a [journal] in the plant's configuration keeps such ticks",
             );
         }
         let mut frame = Vec::new();

@@ -30,7 +30,7 @@ pub enum Broken {
     #[error("the server broke the protocol: {0}")]
     Violation(#[from] Violation),
     /// Nothing was heard for too long.
-    #[error("the server said nothing for 15 s")]
+    #[error("the server sent nothing for 15 s")]
     Silent,
     /// The server closed without a word.
     #[error("the server closed the connection")]

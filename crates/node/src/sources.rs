@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::mpsc::TrySendError;
 use std::time::Duration;
 
-use hosts::{Found, Hosts};
+use hosts::{Hosts, Resolved};
 use serde::{Deserialize, Serialize};
 use tapeline_client::connection::{JsonSettings, RoleConnection, Side};
 use tapeline_measure::{Clock, Nanos};
@@ -157,7 +157,7 @@ impl RunningSources {
         let waker = Arc::new(reactor.waker()?);
         let hosts = Hosts::new(hosts, waker.clone());
         let dictionary = settings.dictionary.clone();
-        let sources = Sources::new(settings).context("a login to a provider cannot be written")?;
+        let sources = Sources::new(settings).context("cannot encode a login to a provider")?;
         let lines = Lines { reactor, links: HashMap::new(), lines: BTreeMap::new(), dictionary };
         let (due, looked, held) = (Some(Nanos(0)), Nanos(0), None);
         let (has_clients, events) = (true, events.clone());
@@ -310,7 +310,7 @@ impl RunningSources {
             self.do_wishes(now, clock, to)?;
         }
         if let Some(cause) = self.lines.reactor.accept_error() {
-            let said = format_args!("no provider can be let in: {cause}");
+            let said = format_args!("cannot accept connections of providers: {cause}");
             self.events.peer(now, Kind::Accept, Severity::Warning, said);
         }
         Ok(has_come)
@@ -353,7 +353,7 @@ impl RunningSources {
     /// Begins to connect to a provider, at whichever of its addresses it can be reached.
     fn connect(
         &mut self,
-        Found { link, host, addresses }: Found,
+        Resolved { link, host, addresses }: Resolved,
         now: Nanos,
         clock: &Clock,
         to: &mut Sequencer<RingPublish>,

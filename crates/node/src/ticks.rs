@@ -57,7 +57,7 @@ impl Lost {
     pub fn of(&self, reader: &str) -> Error {
         let (limit, position) = (self.stall_limit.as_secs_f64(), self.position);
         let what = format!(
-            "read nothing for {limit} s while the ring was full, and the plant went on without {reader}; ticks from position \
+            "read nothing for {limit} s while the ring was full, and the plant continued without {reader}; ticks from position \
              {position} on are lost"
         );
         let hint =

@@ -74,7 +74,7 @@ pub struct ZeromqReport {
     /// Ticks that it missed by that, and that no journal has.
     #[serde(default)]
     pub missing: u64,
-    /// Of them, those that nobody had subscribed to.
+    /// Ticks that nobody had subscribed to.
     pub unwanted: u64,
     /// Messages that were sent, once for each subscriber.
     pub sent: u64,
@@ -195,7 +195,7 @@ impl Outlet {
                 housekept = now;
                 self.clock.recalibrate();
                 if let Some(cause) = self.topics.publisher.accept_error() {
-                    let said = format_args!("ZeroMQ can let nobody in: {cause}");
+                    let said = format_args!("ZeroMQ cannot accept connections: {cause}");
                     self.topics.events.peer(now, Kind::Accept, Severity::Warning, said);
                 }
                 self.topics.events.left_out(now);
@@ -284,7 +284,7 @@ impl Topics {
     /// Reports who has gone, and why.
     fn say(&mut self, now: Nanos) {
         for left in self.publisher.take_left() {
-            let what = if left.is_let_go { "was let go" } else { "has gone" };
+            let what = if left.is_let_go { "was disconnected" } else { "has gone" };
             let said = format_args!(
                 "zeromq: subscriber {} {what}: {}; {} dropped",
                 left.address, left.why, left.dropped

@@ -56,15 +56,15 @@ pub fn token_hash(text: &str) -> Option<TokenHash> {
 /// Whether this is a hash that a password can be held against; or else why not.
 pub fn is_password_hash(text: &str) -> Result<(), String> {
     let hash =
-        PasswordHash::new(text).map_err(|error| format!("this is no hash in PHC's format: {error}"))?;
+        PasswordHash::new(text).map_err(|error| format!("this is not a hash in PHC format: {error}"))?;
     if hash.algorithm != Algorithm::Argon2id.ident() {
         return Err(format!("this is a hash of {}; argon2id is expected", hash.algorithm));
     }
     if hash.hash.is_none() || hash.salt.is_none() {
         return Err("this hash lacks its salt, or its last part".to_owned());
     }
-    let params =
-        Params::try_from(&hash).map_err(|error| format!("the costs of this hash are wrong: {error}"))?;
+    let params = Params::try_from(&hash)
+        .map_err(|error| format!("the cost parameters of this hash are wrong: {error}"))?;
     if params.m_cost() > MOST_MEMORY_KIB || params.t_cost() > MOST_ROUNDS || params.p_cost() > MOST_LANES {
         return Err(format!(
             "a check of this hash costs too much: at most m={MOST_MEMORY_KIB}, t={MOST_ROUNDS} and p={MOST_LANES} are expected"
@@ -157,8 +157,8 @@ mod tests {
     #[test]
     fn other_hashes_and_those_that_cost_too_much_are_refused() {
         for (hash, says) in [
-            ("secret", "no hash in PHC's format"),
-            ("$2b$12$abcdefghijklmnopqrstuv", "no hash in PHC's format"),
+            ("secret", "not a hash in PHC format"),
+            ("$2b$12$abcdefghijklmnopqrstuv", "not a hash in PHC format"),
             (
                 "$argon2i$v=19$m=19456,t=2,p=1$c29tZXNhbHQ$RdescudvJCsgt3ub+b/dWRWJTmaaJObG",
                 "argon2id is expected",

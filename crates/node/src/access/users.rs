@@ -55,7 +55,7 @@ pub fn parse(text: &str) -> (Vec<User>, Vec<Fault>) {
             continue;
         }
         if users.len() >= MOST && !users.contains_key(name.1) {
-            faults.push(fault((1, format!("more than {MOST} users"), "a hub takes so many")));
+            faults.push(fault((1, format!("more than {MOST} users"), "this is the limit of a hub")));
             break;
         }
         let user = users.entry(name.1).or_insert_with(|| User::new(name.1));
@@ -89,7 +89,7 @@ fn secret(user: &mut User, word: Option<Word<'_>>, name: Word<'_>) -> Result<(),
         return Err((
             column,
             format!("{} has a password already", name.1),
-            "a user has one password, and any tokens",
+            "a user has one password and any number of tokens",
         ));
     }
     user.password_hash = text.into();
@@ -131,13 +131,13 @@ pub fn is_name(text: &str) -> Result<(), String> {
     let bad = |c: char| c.is_control() || c.is_whitespace() || c == '#' || c == ',' || c == '=';
     match text.chars().find(|c| bad(*c)) {
         None => Ok(()),
-        Some(c) => Err(format!("a name has {c:?} in it")),
+        Some(c) => Err(format!("a name may not contain {c:?}")),
     }
 }
 
 const NAME_HINT: &str = "a line is NAME HASH [KEY=VALUE ...]; # begins a comment";
 const HASH_HINT: &str =
-    "`tapeline plant passwd NAME --users FILE` and `tapeline plant token NAME --users FILE` write it";
+    "`tapeline plant passwd NAME --users FILE` and `tapeline plant token NAME --users FILE` write such lines";
 const OPTION_HINT: &str = "such as groups=desk,web max_connections=2 max_items=1000";
 
 #[cfg(test)]
@@ -174,11 +174,11 @@ mod tests {
         for (at, (line, column, what)) in [
             (2, 7, "alice has a password already"),
             (3, 4, "bob has no hash"),
-            (4, 6, "no hash in PHC's format"),
+            (4, 6, "not a hash in PHC format"),
             (5, 6, "64 hexadecimal digits"),
             (6, 3 + 4 + HASH.len() + 1, "did you mean groups?"),
             (6, 3 + 4 + HASH.len() + 9, "max_items is \"0\""),
-            (7, 1, "a name has '='"),
+            (7, 1, "a name may not contain '='"),
             (8, 5 + HASH.len() + 1, "groups: a name has 0 bytes"),
         ]
         .into_iter()

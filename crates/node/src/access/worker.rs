@@ -59,7 +59,7 @@ impl Worker {
                     }
                 }
             })
-            .context("cannot make the thread that checks passwords")?;
+            .context("cannot start the thread that checks passwords")?;
         Ok(Self { jobs, done, is_busy: false })
     }
 

@@ -75,7 +75,7 @@ impl Audit {
                 let _writes: SyncSender<()> = writes;
                 writer.write(&waiting);
             })
-            .context("cannot make the audit's thread")?;
+            .context("cannot start the audit's thread")?;
         let events = events.clone();
         Ok(Self { lines, shared, is_json: *to != AuditTo::Talk, written, events })
     }
@@ -380,7 +380,6 @@ fn as_line(line: &Line<'_>) -> String {
     if !text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
         text = ascii(&text);
     }
-    text.push('\n');
     text
 }
 
@@ -412,7 +411,7 @@ mod tests {
             time: utc(Nanos(1_800_000_000_123_456_789)),
             ..Line::default()
         });
-        assert!(line.trim_end().bytes().all(|byte| matches!(byte, b' '..=b'~')), "{line:?}");
+        assert!(line.bytes().all(|byte| matches!(byte, b' '..=b'~')), "{line:?}");
         let read: serde_json::Value = serde_json::from_str(&line).unwrap();
         assert_eq!(
             (read["user"].as_str(), read["time"].as_str()),
@@ -429,10 +428,7 @@ mod tests {
         let audit = Audit::start(&AuditTo::File(path.clone()), &Events::default()).unwrap();
         audit.read_again(Nanos(0), true);
         audit.end();
-        assert!(
-            read()
-                .starts_with("before\n{\"time\":\"1970-01-01T00:00:00.000000Z\",\"event\":\"rules read\"}\n")
-        );
+        assert_eq!(read(), "before\n{\"time\":\"1970-01-01T00:00:00.000000Z\",\"event\":\"rules read\"}\n");
         let audit = Audit::start(&AuditTo::File(path.clone()), &Events::default()).unwrap();
         std::fs::rename(&path, folder.path().join("audit.1")).unwrap();
         audit.reopen();

@@ -82,7 +82,7 @@ impl CatchingUp {
         if !is_all && asked.is_none() {
             place.events.warning_with(
                 "the ring no longer holds the plant's first ticks, and the plant keeps no images: items whose image is gone are suspect \
-                 until their next one",
+                 until their next image",
                 "images = \"1GiB\" in the plant's [plant] keeps them",
             );
         }
@@ -178,8 +178,8 @@ impl CatchingUp {
                 Came::Nothing if came > 0 => return Ok(Turn::Busy),
                 Came::Nothing => {
                     if now.since(*self.heard.get_or_insert(now)) >= PATIENCE_NS {
-                        let hint = "another hub may be reading them, or the plant hangs: `tapeline stat` says since when";
-                        return Err(Error::hinted("the plant does not give its images", hint));
+                        let hint = "another hub may be reading them, or the plant hangs: `tapeline stat` shows since when";
+                        return Err(Error::hinted("the plant does not send its images", hint));
                     }
                     return Ok(Turn::Nothing);
                 }
@@ -237,8 +237,8 @@ impl Held {
             }
             put(&mut self.frames, |out| tick.write(out));
             if self.frames.len() - self.at > MOST_HELD {
-                let hint = "start it again while less comes, or on a core of its own";
-                let what = format!("{} MiB of ticks came before the images were read", MOST_HELD >> 20);
+                let hint = "start the hub again when traffic is lower, or on a core of its own";
+                let what = format!("{} MiB of ticks arrived before the images were read", MOST_HELD >> 20);
                 return Err(Error::hinted(what, hint));
             }
         }

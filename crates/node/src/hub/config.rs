@@ -109,7 +109,7 @@ impl HubConfig {
 const LONGEST_SENT: usize = 512 << 10;
 /// What is received of messages in one turn of a connection, and the longest message three times over: in pieces, put together,
 /// and inflated.
-const AT_HAND: usize = (2 << 20) + 3 * (16 << 20);
+const AT_HAND: usize = (2 << 20) + 3 * LONGEST_RECEIVED as usize;
 /// What checking one password takes at most: as much as a hash in the file of users may ask for.
 const PASSWORD: usize = (MOST_MEMORY_KIB as usize + 1024) << 10;
 
@@ -130,8 +130,8 @@ impl HubConfig {
             ("incoming messages (incoming_size)", self.incoming_bytes.saturating_add(AT_HAND)),
             ("images (cache_size)", hub.images),
             ("items (max_items)", hub.items),
-            ("sessions: updates that wait for clients (slow_bytes)", hub.sessions),
-            ("images in parts that wait for clients (waiting_size)", hub.waiting),
+            ("sessions: updates queued for clients (slow_bytes)", hub.sessions),
+            ("images in parts, queued for clients (waiting_size)", hub.waiting),
             ("streams (streams_in_all, max_streams)", hub.streams),
             ("views", hub.views),
             ("demand, posts, private streams", hub.demand),

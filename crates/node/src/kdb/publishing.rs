@@ -173,7 +173,7 @@ impl Onward for Giving {
 
 impl Giving {
     fn push(&mut self, table: usize, row: &PassingRow<'_>, update: &mut Update) -> Result<(), &'static str> {
-        let symbol = std::str::from_utf8(row.symbol()).map_err(|_| "a symbol is no UTF-8")?;
+        let symbol = std::str::from_utf8(row.symbol()).map_err(|_| "a symbol is not UTF-8")?;
         self.name.clear();
         if !symbol.is_empty() {
             self.name.push_str(symbol);

@@ -23,8 +23,8 @@ pub(super) struct Hosts {
     all: Vec<Vec<Host>>,
     look_up: LookUp,
     waker: Arc<Waker>,
-    tell: Sender<Found>,
-    found: Receiver<Found>,
+    tell: Sender<Resolved>,
+    found: Receiver<Resolved>,
     /// Those that wait for what is looked up now.
     waiting: BTreeSet<LinkId>,
     /// Of each provider whose name is being looked up what is to be looked up behind that, if anything: there are never more threads
@@ -33,7 +33,7 @@ pub(super) struct Hosts {
 }
 
 /// A host as it was looked up.
-pub(super) struct Found {
+pub(super) struct Resolved {
     pub(super) link: LinkId,
     pub(super) host: Host,
     /// Its addresses, or why there are none.
@@ -53,11 +53,11 @@ impl Hosts {
 
     /// The host of a provider that has its turn, with its address where that needs no look-up. Else it is [found](Self::next)
     /// later.
-    pub(super) fn look_up(&mut self, link: LinkId, attempt: u32) -> Option<Found> {
+    pub(super) fn look_up(&mut self, link: LinkId, attempt: u32) -> Option<Resolved> {
         let hosts = self.all.get(link.0 as usize)?;
         let host = hosts.get(attempt as usize % hosts.len().max(1))?.clone();
         if let Ok(address) = host.server.parse() {
-            return Some(Found { link, host, addresses: Ok(vec![address]) });
+            return Some(Resolved { link, host, addresses: Ok(vec![address]) });
         }
         self.waiting.insert(link);
         if let Some(next) = self.busy.get_mut(&link) {
@@ -77,7 +77,7 @@ impl Hosts {
     }
 
     /// What was found. To be asked until there is nothing.
-    pub(super) fn next(&mut self) -> Option<Found> {
+    pub(super) fn next(&mut self) -> Option<Resolved> {
         while let Ok(found) = self.found.try_recv() {
             // What came for a wish that was given up answers none that came later: the host may be another.
             match self.busy.remove(&found.link).flatten() {
@@ -97,12 +97,12 @@ impl Hosts {
         let begun = thread::Builder::new().name("tapeline-hosts".to_owned()).spawn(move || {
             let addresses = look_up(&sought.server);
             // The plant may have ended meanwhile.
-            let _ = tell.send(Found { link, host: sought, addresses });
+            let _ = tell.send(Resolved { link, host: sought, addresses });
             // Without it the plant looks a few milliseconds later.
             let _ = waker.wake();
         });
         if let Err(cause) = begun {
-            let _ = self.tell.send(Found { link, host, addresses: Err(no_thread(&server, &cause)) });
+            let _ = self.tell.send(Resolved { link, host, addresses: Err(no_thread(&server, &cause)) });
         }
     }
 }

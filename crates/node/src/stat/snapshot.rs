@@ -41,17 +41,17 @@ pub struct Snapshot {
     /// Items named.
     pub items: usize,
     /// Feeds, in the order of the configuration.
-    pub feeds: Vec<Feed>,
+    pub feeds: Vec<FeedSnapshot>,
     /// Sources that speak OMM: providers of the configuration, then those that connected.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub sources: Vec<Source>,
+    pub sources: Vec<SourceSnapshot>,
     /// Services that non-interactive providers publish, and what of them nobody serves any more.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unserved: Vec<Unserved>,
     /// How the ring stands.
     pub backpressure: Backpressure,
     /// Those who read the ring, the hub among them.
-    pub readers: Vec<Reader>,
+    pub readers: Vec<ReaderSnapshot>,
     /// The journal, where there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub journal: Option<Journal>,
@@ -87,7 +87,7 @@ pub struct Process {
 /// A feed.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
-pub struct Feed {
+pub struct FeedSnapshot {
     /// The feed's name.
     pub name: String,
     /// Name of the feed's protocol, such as `itch50-moldudp64`.
@@ -102,7 +102,7 @@ pub struct Feed {
     pub messages_per_second: f64,
     /// Messages that never came, on any line.
     pub missing: u64,
-    /// Holes that they make.
+    /// Holes that they make, and absurd holes.
     pub gaps: u64,
     /// Holes of more messages than any feed sends, which `missing` leaves out.
     #[serde(default)]
@@ -113,6 +113,9 @@ pub struct Feed {
     pub suspect: bool,
     /// Messages about orders that were not on the books.
     pub unknown_orders: u64,
+    /// Ticks of new symbols that went out without an item, as `max_items` or the feed's share of it is used up.
+    #[serde(default)]
+    pub items_refused: u64,
     /// Ticks published for the feed.
     pub ticks: u64,
     /// Datagrams that the kernel dropped for want of buffer.
@@ -122,7 +125,7 @@ pub struct Feed {
 /// A source that speaks OMM.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
-pub struct Source {
+pub struct SourceSnapshot {
     /// The source's name: a provider's in the configuration, or `publisher` with a number.
     pub name: String,
     /// provider: interactive, the plant connects to it; publisher: non-interactive, it connects to the plant.
@@ -180,7 +183,7 @@ pub struct Backpressure {
 /// One reader of the ring.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
-pub struct Reader {
+pub struct ReaderSnapshot {
     /// The reader's label in the ring's registry.
     pub name: String,
     /// Id of the reader's process.

@@ -42,7 +42,7 @@ impl DayLog {
         let folder = &config.folder;
         // Rows name what was traded: for this user alone, as a journal is.
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
-        made.with_context(|| format!("cannot make the folder {}", folder.display()))?;
+        made.with_context(|| format!("cannot create the folder {}", folder.display()))?;
         let path = folder.join(format!("{}{}", config.name, Atom::<&[u8]>::Date(date)));
         let file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(&path);
         let file = file.with_context(|| format!("cannot open the log {}", path.display()))?;
@@ -50,7 +50,7 @@ impl DayLog {
             let what = format!("another process writes the log {}", path.display());
             return Err(Error::hinted(
                 what,
-                "log_folder or log_name gives this tickerplant a log of its own",
+                "set log_folder or log_name to give this tickerplant its own log",
             ));
         }
         let mut begin = Vec::new();
@@ -97,24 +97,23 @@ impl DayLog {
         }
         let damaged = |offset, what: &str| {
             let what = format!("{} is damaged at byte {offset}: {what}", self.path.display());
-            let hint =
-                "`tapeline kdb inspect` shows what is in it; move it away, or cut it behind what is whole";
+            let hint = "`tapeline kdb inspect` shows its content; move the file away, or cut it after the last whole message";
             Err(Error::hinted(what, hint))
         };
         if let Some(offset) = other {
-            return damaged(offset, "there is something else than an update");
+            return damaged(offset, "something other than an update is there");
         }
         self.bytes = tail.as_ref().map_or(read.offset(), |tail| tail.offset);
         if let Some(tail) = tail {
             if tail.order.is_some() || !matches!(tail.fault, Fault::Cut { .. }) {
                 return damaged(
                     tail.fault_offset,
-                    &format!("{} bytes are behind its last whole message", tail.bytes),
+                    &format!("{} bytes follow its last whole message", tail.bytes),
                 );
             }
             self.cut(self.bytes)?;
             events.warning(format_args!(
-                "the last message of {} was not whole: {} bytes cut off, {messages} messages stay",
+                "the last message of {} was incomplete: {} bytes were cut off, {messages} messages remain",
                 self.path.display(),
                 tail.bytes
             ));
@@ -141,11 +140,10 @@ impl DayLog {
             // What is torn would be taken for the log's end when the tickerplant starts again; so it is as well if this fails.
             let _ = self.file.set_len(self.bytes);
             let what = format!(
-                "cannot append to the log {}: nothing is published that is not in it",
+                "cannot append to the log {}: updates that are not in the log are not published",
                 self.path.display()
             );
-            let hint =
-                "make room, then start again: the log goes on where it ends, and subscribers replay it";
+            let hint = "free disk space, then start again: the log continues where it ends, and subscribers replay it";
             return Err(Error::hinted(what, hint).because(cause));
         }
         self.bytes += messages.len() as u64;

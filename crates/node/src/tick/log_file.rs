@@ -59,7 +59,7 @@ impl LogFile {
     pub fn open(path: &Path, shown: &dyn fmt::Display, order: Order) -> crate::Result<Self> {
         let file = File::open(path).with_context(|| format!("cannot open {shown}"))?;
         if path.is_dir() {
-            let hint = "a tickerplant's logs are files in it: name one, or several";
+            let hint = "a tickerplant's logs are files in this folder: name one or more of them";
             return Err(Error::hinted(format!("{shown} is a folder, not a log"), hint));
         }
         let mut log = Self {

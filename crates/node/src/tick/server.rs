@@ -293,8 +293,8 @@ impl Server {
         if let Some(path) = &config.unix {
             // Without a log there is no lock: its name is not to be taken from one who is there.
             if tapeline_wire::local::connect(path).is_ok() {
-                let what = format!("somebody listens at {} already", path.display());
-                return Err(Error::hinted(what, "unix gives this tickerplant a name of its own"));
+                let what = format!("another process listens at {}", path.display());
+                return Err(Error::hinted(what, "set unix to another name for this tickerplant"));
             }
             streams.listen_local(path)?;
         }
@@ -493,8 +493,9 @@ impl Server {
         let held = |at: &usize| self.clients[*at].as_ref().map_or(0, |client| client.held);
         if let Some(most) = (0..self.clients.len()).max_by_key(held) {
             let (its, bound) = (held(&most), self.held.bound());
-            let why =
-                format!("messages that arrive may take {bound} bytes on all connections, and its take {its}");
+            let why = format!(
+                "incoming messages of all connections may take {bound} bytes, and those of this client take {its}"
+            );
             self.turn_away(StreamId(most as u32), &why);
         }
     }
@@ -520,7 +521,7 @@ impl Server {
                 Ok(Some(message)) => message,
                 Ok(None) => return true,
                 Err(fault) => {
-                    self.turn_away(id, &format!("it has sent what is no message: {fault}"));
+                    self.turn_away(id, &format!("it sent something that is not a message: {fault}"));
                     return true;
                 }
             };
@@ -686,7 +687,7 @@ impl Server {
             }
             None => {
                 let why =
-                    format!("\"{}\" is no user with this password, or may nothing", user.escape_debug());
+                    format!("\"{}\" is not a user with this password, or has no rights", user.escape_debug());
                 self.turn_away(id, &why);
             }
         }
@@ -747,12 +748,12 @@ impl Server {
         self.zone.look(now);
         self.events.left_out(now);
         if let Some(cause) = self.streams.accept_error() {
-            let said = format_args!("nobody can be let in: {cause}");
+            let said = format_args!("cannot accept connections of kdb+ clients: {cause}");
             self.events.peer(now, Kind::Accept, Severity::Warning, said);
         }
         for at in 0..self.clients.len() {
             if self.clients[at].as_ref().is_some_and(|client| client.is_silent(now)) {
-                self.turn_away(StreamId(at as u32), "it has not said who it is");
+                self.turn_away(StreamId(at as u32), "it did not log in in time");
             }
         }
     }

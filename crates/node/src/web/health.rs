@@ -13,7 +13,7 @@ pub(super) fn of(snapshot: &Snapshot, now: Nanos) -> (bool, Value) {
         let says = match (heard_ns, ended) {
             (_, true) => "ended".to_owned(),
             (0, _) => "not begun".to_owned(),
-            _ => format!("heard of {} ms ago", silent_ns / 1_000_000),
+            _ => format!("last report {} ms ago", silent_ns / 1_000_000),
         };
         checks.push((name.to_owned(), heard_ns > 0 && !ended && silent_ns < LATE_NS, says));
     };
@@ -76,7 +76,7 @@ fn holder(snapshot: &Snapshot) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stat::snapshot::{Feed, Hub, Journal, Outlet, Reader, Service};
+    use crate::stat::snapshot::{FeedSnapshot, Hub, Journal, Outlet, ReaderSnapshot, Service};
 
     const NOW: u64 = 100_000_000_000;
 
@@ -84,7 +84,11 @@ mod tests {
         Snapshot {
             written_ns: NOW - 1,
             heard_ns: NOW - 1_000_000_000,
-            feeds: vec![Feed { name: "itch".to_owned(), state: "live".to_owned(), ..Feed::default() }],
+            feeds: vec![FeedSnapshot {
+                name: "itch".to_owned(),
+                state: "live".to_owned(),
+                ..FeedSnapshot::default()
+            }],
             journal: Some(Journal { state: "keeping".to_owned(), missing: 7, ..Journal::default() }),
             kdb: Some(Outlet { heard_ns: NOW - 1_000_000_000, ..Outlet::default() }),
             zeromq: Some(Outlet { heard_ns: NOW - 1_000_000_000, ..Outlet::default() }),
@@ -130,17 +134,17 @@ mod tests {
 
     #[test]
     fn who_holds_up_the_plant_is_named() {
-        let reader = |name: &str, lag_bytes| Reader {
+        let reader = |name: &str, lag_bytes| ReaderSnapshot {
             name: name.to_owned(),
             alive: true,
             lag_bytes,
-            ..Reader::default()
+            ..ReaderSnapshot::default()
         };
         let mut plant = well();
         plant.readers = vec![
             reader("hub", 10_000),
             reader("kdb", 64_000),
-            Reader { evicted: true, ..reader("old", 65_536) },
+            ReaderSnapshot { evicted: true, ..reader("old", 65_536) },
         ];
         plant.backpressure.ring_bytes = 65_536;
         assert!(of(&plant, Nanos(NOW)).0, "a full ring that moves is well");
@@ -152,7 +156,7 @@ mod tests {
     #[test]
     fn a_feed_whose_day_is_over_may_be_silent() {
         let mut plant = well();
-        plant.feeds[0] = Feed { state: "stale".to_owned(), ended: true, ..plant.feeds[0].clone() };
+        plant.feeds[0] = FeedSnapshot { state: "stale".to_owned(), ended: true, ..plant.feeds[0].clone() };
         assert!(of(&plant, Nanos(NOW)).0);
     }
 }

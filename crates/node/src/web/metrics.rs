@@ -43,6 +43,11 @@ pub(in super::super) const METRICS: &[Metric] = &[
         "1 while the feed's data may be wrong: messages of the session were lost, or were sent before the plant started",
     ),
     ("tapeline_feed_unknown_orders_total", "counter", "Messages about orders that were not in the books"),
+    (
+        "tapeline_feed_items_refused_total",
+        "counter",
+        "Ticks without an item, because the item limit is reached",
+    ),
     ("tapeline_feed_malformed_total", "counter", "Messages that could not be decoded"),
     (
         "tapeline_feed_kernel_drops_total",
@@ -280,6 +285,7 @@ fn write_feeds(page: &mut Page, plant: &Snapshot) {
             "tapeline_feed_malformed_total" => feed.malformed,
             "tapeline_feed_suspect" => u64::from(feed.suspect),
             "tapeline_feed_unknown_orders_total" => feed.unknown_orders,
+            "tapeline_feed_items_refused_total" => feed.items_refused,
             "tapeline_feed_kernel_drops_total" => feed.kernel_drops,
             _ => return,
         };
@@ -358,7 +364,9 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::stat::snapshot::{Feed, Hop, Outlet, Part, Reader, Service, Session, Source, Unserved};
+    use crate::stat::snapshot::{
+        FeedSnapshot, Hop, Outlet, Part, ReaderSnapshot, Service, Session, SourceSnapshot, Unserved,
+    };
 
     fn full() -> Snapshot {
         let hub = Hub {
@@ -379,8 +387,12 @@ mod tests {
         };
         Snapshot {
             plant: "P".to_owned(),
-            feeds: vec![Feed { name: "itch".to_owned(), state: "stale".to_owned(), ..Feed::default() }],
-            sources: vec![Source {
+            feeds: vec![FeedSnapshot {
+                name: "itch".to_owned(),
+                state: "stale".to_owned(),
+                ..FeedSnapshot::default()
+            }],
+            sources: vec![SourceSnapshot {
                 name: "ema".to_owned(),
                 state: "connected".to_owned(),
                 services: vec![Part {
@@ -388,13 +400,16 @@ mod tests {
                     state: "standby".to_owned(),
                     ..Part::default()
                 }],
-                ..Source::default()
+                ..SourceSnapshot::default()
             }],
             unserved: vec![Unserved { service: "A".to_owned(), items: 3 }],
             journal: Some(Journal { state: "without".to_owned(), kept: 9, missing: 2 }),
             kdb: Some(Outlet { ended: true, ..Outlet::default() }),
             zeromq: Some(Outlet { missing: 3, ..Outlet::default() }),
-            readers: vec![Reader { name: "hub".to_owned(), ..Reader::default() }, Reader::default()],
+            readers: vec![
+                ReaderSnapshot { name: "hub".to_owned(), ..ReaderSnapshot::default() },
+                ReaderSnapshot::default(),
+            ],
             hub: Some(hub),
             ..Snapshot::default()
         }

@@ -112,8 +112,8 @@ impl Clients {
                     break said;
                 }
             };
-            let end: End =
-                serde_json::from_value(end).with_context(|| format!("the {name}'s end cannot be read"))?;
+            let end: End = serde_json::from_value(end)
+                .with_context(|| format!("cannot read the {name}'s final report"))?;
             let age = from_hex(&end.age.histogram).context("a histogram is not hexadecimal")?;
             let (received, age) = (end.refreshes + end.updates, Recorder::decode(&age)?);
             clients.push(Client { name, over, received, age });

@@ -70,7 +70,7 @@ impl Journal {
                 run_folder.display()
             )),
             Self::Replayed if bytes > MOST_BYTES => Some(format!(
-                "no journal is kept: it may take {}\nhint: --journal kept keeps it all the same",
+                "no journal is kept: it may take {}\nhint: --journal kept keeps it anyway",
                 shown(bytes)
             )),
             _ => None,
@@ -147,14 +147,14 @@ impl Kept {
         let seconds = (tapeline_measure::monotonic_ns() - begun) as f64 / 1e9;
         anyhow::ensure!(
             report.received == done.history,
-            "the replay's subscriber was given {} ticks of the {} that were published to it",
+            "the replay's subscriber received {} of the {} ticks that were published to it",
             report.received,
             done.history
         );
         Ok(Replayed {
             ticks: report.received,
             last: report.last_seq,
-            checksum: report.checksum.context("the replay's subscriber took no checksum")?,
+            checksum: report.checksum.context("the replay's subscriber reported no checksum")?,
             seconds,
         })
     }

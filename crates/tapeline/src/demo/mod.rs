@@ -157,13 +157,13 @@ impl Demo {
                 }
                 if matches!(run.verdict, Verdict::Lossy | Verdict::Overload) && self.capture.is_none() {
                     anstream::eprintln!(
-                        "hint: this machine, as busy as it is now, carries less; try `tapeline demo --rate 100k`"
+                        "hint: this machine sustains less at its current load; try `tapeline demo --rate 100k`"
                     );
                 }
                 Ok(if run.verdict == Verdict::Lossy { ExitCode::from(3) } else { ExitCode::SUCCESS })
             }
             Err(_) if stop.requested() => {
-                anstream::eprintln!("stopped; nothing was left behind but {}", paths::shown(folder.path()));
+                anstream::eprintln!("stopped; only {} was left behind", paths::shown(folder.path()));
                 Ok(ExitCode::from(130))
             }
             Err(error) => Err(error),

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tapeline_measure::{Clock, Environment, Evidence, Jitter, Percentiles, Recorder, Verdict};
+use tapeline_node::report::PlantReport;
 use tapeline_perf::run_folder::{self, Process, Run, RunFolder, Throughput};
 
 use super::Said;
@@ -114,7 +115,7 @@ fn lost_by_client(said: &Said, client: &Client) -> u64 {
 
 /// What a subscriber lost behind the plant.
 fn lost_by(said: &Said, subscriber: &Report) -> u64 {
-    let behind = said.plant.last_sequence().saturating_sub(subscriber.last_feed_seq);
+    let behind = last_sequence(&said.plant).saturating_sub(subscriber.last_feed_seq);
     // It had joined before the feed began, so the first tick of all is its first.
     subscriber.lost + subscriber.first_seq.saturating_sub(1) + behind
 }
@@ -129,7 +130,7 @@ fn lost(said: &Said) -> anyhow::Result<u64> {
     let after = after.chain(said.clients.iter().map(|client| lost_by_client(said, client)));
     let after = after.chain([missing_in_journal(said)?]);
     // Only a sender that numbers its messages from 1 tells how many there were in all.
-    let tail = said.sent.messages.map_or(0, |sent| sent.saturating_sub(said.plant.last_sequence()));
+    let tail = said.sent.messages.map_or(0, |sent| sent.saturating_sub(last_sequence(&said.plant)));
     Ok(in_plant + tail + after.max().unwrap_or(0))
 }
 
@@ -204,4 +205,9 @@ pub(super) fn parts(said: &Said) -> serde_json::Value {
         })
         .collect();
     json!({ "plant": said.plant, "subscribers": subscribers })
+}
+
+/// The sequence of the last message of the feed: the demo's plant has one.
+fn last_sequence(plant: &PlantReport) -> u64 {
+    plant.feeds.iter().filter_map(|feed| feed.next_sequence).map(|next| next.saturating_sub(1)).sum()
 }

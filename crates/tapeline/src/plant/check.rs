@@ -143,14 +143,14 @@ fn files(config: &Config) -> Vec<anyhow::Error> {
     let wrong = recordings.filter_map(|(feed, file)| {
         let cause = std::fs::File::open(&file.path).err()?;
         let what = format!("feed {}: cannot read {}: {cause}", feed.name, paths::shown(&file.path));
-        Some(Hinted::new(what, "file is beside the configuration, or a whole path").into())
+        Some(Hinted::new(what, "file is an absolute path, or relative to the configuration's folder").into())
     });
     let audit = config.hub.as_ref().and_then(|hub| match &hub.access.audit {
         AuditTo::File(path) => {
             let folder = path.parent().unwrap_or(path);
             (!folder.is_dir()).then(|| {
-                let what = format!("the audit's folder {} is not there", paths::shown(&folder));
-                Hinted::new(what, "make it, or name another file in [hub.access]").into()
+                let what = format!("the audit's folder {} does not exist", paths::shown(&folder));
+                Hinted::new(what, "create it, or name another file in [hub.access]").into()
             })
         }
         _ => None,
@@ -170,14 +170,14 @@ fn no_folder(folder: &Path) -> Option<anyhow::Error> {
                 return None;
             }
             format!(
-                "the journal's folder {} cannot be made: {} is not there",
+                "the journal's folder {} cannot be created: {} does not exist",
                 paths::shown(&folder),
                 paths::shown(&above)
             )
         }
         Err(cause) => format!("cannot look at the journal's folder {}: {cause}", paths::shown(&folder)),
     };
-    let hint = "folder in [journal] is a folder, or is made where its parent is there";
+    let hint = "folder in [journal] must be a folder; it is created if its parent exists";
     Some(Hinted::new(what, hint).into())
 }
 
@@ -195,20 +195,18 @@ fn warnings(config: &Config) -> Vec<String> {
     match access.login {
         LoginPolicy::Open if !is_local => {
             said.push(format!(
-                "everybody who can reach {} is let in: [hub.access] login says otherwise",
+                "whoever can reach {} can connect: login in [hub.access] restricts that",
                 hub.address
             ));
         }
         LoginPolicy::Open
             if access.rules.iter().any(|rule| !rule.users.is_empty() || !rule.groups.is_empty()) =>
         {
-            said.push(
-                "rules name users, and with login = \"open\" everybody is who they say they are".to_owned(),
-            );
+            said.push("rules name users, but with login = \"open\" user names are not verified".to_owned());
         }
         LoginPolicy::Password | LoginPolicy::Token if !is_local && hub.transport.tls.is_none() => {
             let what = "there is no certificate: passwords and tokens from other machines";
-            let then = if access.plain_secrets { "can be read on their way" } else { "are refused" };
+            let then = if access.plain_secrets { "cross the network unencrypted" } else { "are refused" };
             said.push(format!("{what} {then}"));
         }
         _ => {}

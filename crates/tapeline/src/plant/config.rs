@@ -153,7 +153,7 @@ fn first(path: &Path, faults: Vec<anyhow::Error>) -> anyhow::Error {
     }
     let hints = tapeline_console::failure::hints(&first).join("; ");
     let hint = format!(
-        "{hints}\nhint: {more} more faults: `tapeline plant check {}` tells all",
+        "{hints}\nhint: {more} more faults: `tapeline plant check {}` lists them all",
         paths::shown(&path)
     );
     Hinted::new(format!("{first:#}"), hint).into()
@@ -190,7 +190,7 @@ impl Source<'_> {
             "ring_removed",
             plant.ring_removed.as_ref(),
             &[("warn", false), ("end", true)],
-            "\"end\" has a supervisor start the plant again, with a ring that has a name",
+            "\"end\" ends the plant, so that a supervisor can start it again with a named ring",
         );
         let ends_without_name = self.or(ends_without_name, false);
         let spin = self.one_of(
@@ -220,7 +220,7 @@ impl Source<'_> {
             self.sound::<()>(Err(self.wrong(
                 self.text.len()..self.text.len(),
                 what,
-                "a feed is a table [[feed]] with its [[feed.line]]s; a [[service]], and [kdb], do without",
+                "a feed is a table [[feed]] with its [[feed.line]]s; with a [[service]] or [kdb] none is needed",
             )));
         }
         let several = count > 1 && !plant.shared_items;
@@ -374,7 +374,7 @@ impl Source<'_> {
             "receive",
             plant.receive.as_ref(),
             &[("inline", false), ("thread", true)],
-            "\"thread\" wants a core for each feed",
+            "\"thread\" needs a core for each feed",
         )?;
         let slots = plant.pool_slots.as_ref().map_or(pool::Settings::default().slots, |s| *s.get_ref());
         let of_pool = [
@@ -382,7 +382,7 @@ impl Source<'_> {
             plant.pool_policy.as_ref().map(|policy| ("pool_policy", policy.span())),
         ];
         if let Some((key, span)) = of_pool.into_iter().flatten().next().filter(|_| !threads) {
-            let what = format!("{key} is given, and there is no pool");
+            let what = format!("{key} is set, but there is no pool");
             return Err(self.wrong(span, what, "receive = \"thread\" makes one for each feed"));
         }
         if !(1..=pool::MAX_SLOTS).contains(&slots) {
@@ -415,11 +415,11 @@ impl Source<'_> {
             };
             let span = self.text.rfind(&format!("\"{}\"", feed.name)).unwrap_or(0);
             let what = format!(
-                "feed {} and {other} would give one name to the items of a symbol that both have: AAPL{}",
+                "feed {} and {other} would use one item name for a symbol that both have: AAPL{}",
                 feed.name, feed.suffix
             );
             let hint = format!(
-                "suffix = \".{}\" names them apart; shared_items = true in [plant] says that no symbol is in two feeds",
+                "suffix = \".{}\" makes the names differ; shared_items = true in [plant] states that no symbol is in two feeds",
                 if at == 0 { "A" } else { "B" }
             );
             return Err(self.wrong(span..span, what, hint));
@@ -439,14 +439,14 @@ impl Source<'_> {
             "start",
             raw.start.as_ref(),
             &[("first-seen", false), ("from-one", true)],
-            "\"from-one\" reports as a gap what came before the plant",
+            "\"from-one\" reports the messages before the plant's start as a gap",
         );
         let from_one = self.or(from_one, false);
         let restart = self.one_of(
             "restart",
             raw.restart.as_ref(),
             &[("reset", true), ("ignore", false)],
-            "\"ignore\" takes what comes again for copies, whatever is in it",
+            "\"ignore\" takes repeated sequence numbers for duplicates, whatever their content",
         );
         let restart = self.or(restart, true);
         let today = || trading_day::midnight_before(Clock::calibrate().now());
@@ -473,7 +473,7 @@ impl Source<'_> {
         if !lines_expected.contains(&raw.line.len()) {
             let wrong = if let Some(file) = &raw.file {
                 let what = format!("feed {} has a file and lines", raw.name.get_ref());
-                self.wrong(file.span(), what, "a file takes the place of the lines")
+                self.wrong(file.span(), what, "a file replaces the lines")
             } else {
                 let (name, lines) = (raw.name.get_ref(), raw.line.len());
                 let what = format!("feed {name} has {lines} lines; 1 to {MAX_LINES} are expected");
@@ -513,12 +513,8 @@ impl Source<'_> {
         if let Some(span) = filter
             && publish == PublishPolicy::EveryMessage
         {
-            let what = "a choice of symbols, while publish is \"every-message\"";
-            self.sound::<()>(Err(self.wrong(
-                span,
-                what,
-                "publish = \"changes\" goes with it, or no choice at all",
-            )));
+            let what = "symbols are selected, but publish is \"every-message\"";
+            self.sound::<()>(Err(self.wrong(span, what, "set publish = \"changes\", or select no symbols")));
         }
         let venue = self.venue(raw.venue, raw.name.get_ref());
         let venue = self.or(venue, raw.name.get_ref().clone());
@@ -553,7 +549,7 @@ impl Source<'_> {
     fn recording(&self, raw: &RawFeed, protocol: Protocol) -> anyhow::Result<Option<Recording>> {
         let Some(file) = &raw.file else {
             if let Some(pace) = &raw.pace {
-                let hint = "pace says how fast a file is read; what lines bring is taken as it comes";
+                let hint = "pace sets how fast a file is read; messages from lines are taken as they arrive";
                 return Err(self.wrong(pace.span(), "pace without a file", hint));
             }
             if protocol.framing().is_none() {
@@ -590,7 +586,7 @@ impl Source<'_> {
             None => None,
             Some(source) => self.sound(source.get_ref().parse().map_err(|_| {
                 let what = format!("source \"{}\" is not an IPv4 address", source.get_ref());
-                self.wrong(source.span(), what, "leave source out to take datagrams of every sender")
+                self.wrong(source.span(), what, "leave source out to take datagrams from every sender")
             })),
         };
         let interface = raw.interface.as_ref().map_or("127.0.0.1", |i| i.get_ref().as_str());
@@ -701,15 +697,16 @@ mod tests {
         assert_eq!(suffixes(&named), ["", ".N"]);
         let alike = format!("{plant}{}{}", feed("a", "venue = \"X\""), feed("bb", "venue = \"X\""));
         let said = complaint(&alike);
-        assert!(
-            said.starts_with("plant.toml:11:8: feed bb and feed a would give one name to the items"),
-            "{said}"
-        );
+        assert!(said.starts_with("plant.toml:11:8: feed bb and feed a would use one item name"), "{said}");
         assert!(said.contains("AAPL.X") && said.contains("shared_items = true"), "{said}");
         let shared = alike.replace("ring =", "shared_items = true\nring =");
         assert_eq!(suffixes(&shared), ["", ""]);
         let nbbo = format!("{two}[nbbo]\nfeeds = [\"a\", \"bb\"]\nsuffix = \".bb\"\n");
-        assert!(complaint(&nbbo).contains("feed bb and [nbbo] would give one name"), "{}", complaint(&nbbo));
+        assert!(
+            complaint(&nbbo).contains("feed bb and [nbbo] would use one item name"),
+            "{}",
+            complaint(&nbbo)
+        );
         assert!(complaint(&format!("{plant}{}", feed("a", "suffix = \" A\""))).contains("suffix"));
     }
 

@@ -112,7 +112,7 @@ impl End {
     /// on standard error about a plant that died.
     pub(crate) fn exit_code(self, lost: u64) -> ExitCode {
         if self == Self::PlantDied {
-            anstream::eprintln!("warning: the plant died; there may have been more than what was read");
+            anstream::eprintln!("warning: the plant died; its last ticks may not have been read");
         }
         if lost > 0 || self == Self::PlantDied { ExitCode::from(3) } else { ExitCode::SUCCESS }
     }

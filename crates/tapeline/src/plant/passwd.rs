@@ -78,10 +78,10 @@ fn ask(user: &str) -> anyhow::Result<Secret> {
         let prompt =
             |text: String| rpassword::prompt_password(text).context("cannot read from this terminal");
         let (first, second) =
-            (prompt(format!("Password of {user}: "))?, prompt("The same again: ".to_owned())?);
+            (prompt(format!("Password of {user}: "))?, prompt("Repeat the password: ".to_owned())?);
         let (first, second) = (Secret::new(first.as_bytes()), Secret::new(second.as_bytes()));
         if first.bytes() != second.bytes() {
-            return Err(Hinted::new("these are two different passwords", "nothing was changed").into());
+            return Err(Hinted::new("the two passwords differ", "nothing was changed").into());
         }
         first
     } else {
@@ -153,7 +153,7 @@ fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     put().map_err(|error| {
         let _ = std::fs::remove_file(&new);
         let what = format!("cannot write {}: {error}", path.display());
-        Hinted::new(what, "a file beside it is written first: its folder has to take that").into()
+        Hinted::new(what, "a new file is written next to it first: its folder must be writable").into()
     })
 }
 

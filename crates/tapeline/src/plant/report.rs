@@ -89,7 +89,7 @@ fn describe_clients(report: &PlantReport, text: &mut String) {
     }
     if let Some(zeromq) = &report.zeromq {
         text.push_str(&format!(
-            "\nZeroMQ at {}: {} subscribers, {} let go; {} messages sent, {} dropped",
+            "\nZeroMQ at {}: {} subscribers, {} disconnected; {} messages sent, {} dropped",
             zeromq.address,
             thousands(zeromq.subscribers),
             thousands(zeromq.let_go),
@@ -143,8 +143,8 @@ fn describe(feed: &FeedReport, text: &mut String) {
     }
     if let Some(first) = feed.begun_late_at {
         text.push_str(&format!(
-            "\n  suspect: heard from message {} of its session on, and books lack what was before; start = \"from-one\" with \
-             [feed.recovery] asks for it",
+            "\n  suspect: message {} of the session was the first received, and books lack the earlier messages; \
+             start = \"from-one\" with [feed.recovery] asks for them",
             thousands(first)
         ));
     } else if let Some(lost) = feed.damaged_from {

@@ -46,7 +46,7 @@ impl RunArgs {
             plant.each_second(move || {
                 if again.is_requested() {
                     anstream::eprintln!(
-                        "note: SIGHUP has [hub.access] read again, and this plant has none; Ctrl-C or SIGTERM ends it"
+                        "note: SIGHUP reloads [hub.access], but this plant has none; Ctrl-C or SIGTERM ends it"
                     );
                 }
             });
@@ -62,8 +62,8 @@ impl RunArgs {
         }
         if report.kernel_drops() > 0 {
             anstream::eprintln!(
-                "warning: the kernel dropped {} datagrams because a socket's buffer was full; what no other line \
-                 carried, and no later message showed to be missing, is not counted as missing",
+                "warning: the kernel dropped {} datagrams because a socket's buffer was full; \
+                 messages that no other line carried are counted as missing only if a later message revealed the gap",
                 report.kernel_drops()
             );
         }
@@ -75,7 +75,7 @@ impl RunArgs {
             None => Ok(ExitCode::SUCCESS),
             // The user asked to stop while a subscriber held the ring: what had arrived was not all published.
             Some(Refused::Stopping) if stop.requested() => Ok(ExitCode::from(3)),
-            Some(refused) => Err(refused).context("the plant cannot go on"),
+            Some(refused) => Err(refused).context("the plant cannot continue"),
         }
     }
 }

@@ -42,13 +42,13 @@ impl ServeArgs {
         let stop = Stop::on_signals()?;
         let (config, hub) = read(&self.config)?;
         if config.journal.as_ref().is_some_and(|journal| journal.settings.durability == Durability::Synced) {
-            let what = "durability = \"synced\" in [journal] has the hub wait for the disk, and it cannot see that from here";
+            let what = "with durability = \"synced\" in [journal] the hub waits for the disk, which a hub in a process of its own cannot see";
             return Err(Hinted::new(what, "run the hub in the plant, or keep the journal \"written\"").into());
         }
         let asked = hub.settings.services.iter().filter(|service| service.on_demand);
         for service in asked.map(|service| &service.name) {
             anstream::eprintln!(
-                "warning: service {service} is of interactive providers, which only the plant's own hub can ask"
+                "warning: service {service} has interactive providers, which only the plant's own hub can ask"
             );
         }
         let (hub, _) = HubAlone::start(hub, &events::printed())?
@@ -84,7 +84,7 @@ pub(super) fn read(file: &Path) -> anyhow::Result<(Config, HubConfig)> {
     };
     if hub.web.is_some() || hub.zeromq.is_some() {
         anstream::eprintln!(
-            "note: the page, metrics and ZeroMQ are the plant's own hub's; they are not served from here"
+            "note: the page, metrics and ZeroMQ are served by the plant's own hub only, not by this process"
         );
     }
     // The plant's sources are another process's: there is no way to them from here.

@@ -169,14 +169,13 @@ fn read(file: &Path) -> anyhow::Result<Vec<Snapshot>> {
         if let Some(first) = samples.first()
             && (first.ring != sample.ring || first.started_ns != sample.started_ns)
         {
-            let what = format!("{shown}, line {number} is of another plant, or of another run of it");
+            let what = format!("{shown}, line {number} belongs to another plant, or to another run of it");
             return Err(Hinted::new(what, "name one plant, and keep each run in a file of its own").into());
         }
         samples.push(sample);
     }
     if samples.len() < LEAST {
-        let what =
-            format!("{shown} has {} samples, and {LEAST} is the least that says anything", samples.len());
+        let what = format!("{shown} has {} samples; at least {LEAST} are needed", samples.len());
         return Err(Hinted::new(what, hint).into());
     }
     Ok(samples)
@@ -294,7 +293,7 @@ fn plot(samples: &[Snapshot]) -> Curves {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tapeline_node::stat::snapshot::{Feed, Hop, Hub, Latency, Process};
+    use tapeline_node::stat::snapshot::{FeedSnapshot, Hop, Hub, Latency, Process};
 
     /// A sample each minute, in which memory and descriptors are as `of` says.
     fn samples(of: impl Fn(u64) -> (u64, u64)) -> Vec<Snapshot> {
@@ -304,7 +303,7 @@ mod tests {
             Snapshot {
                 written_ns: minute * 60_000_000_000,
                 process: Process { resident_bytes, descriptors, threads: 11, ..Process::default() },
-                feeds: vec![Feed::default()],
+                feeds: vec![FeedSnapshot::default()],
                 hub: Some(Hub {
                     latency: vec![Hop { hop: HOP.to_owned(), now, all: Latency::default() }],
                     ..Hub::default()

@@ -278,7 +278,7 @@ fn shown(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tapeline_node::stat::snapshot::{Hop, Journal, Outlet, Part, Source};
+    use tapeline_node::stat::snapshot::{Hop, Journal, Outlet, Part, SourceSnapshot};
 
     #[test]
     fn what_a_client_calls_itself_does_not_reach_the_terminal_as_it_is() {
@@ -286,11 +286,11 @@ mod tests {
         let latency = Latency { samples: 3, p50_ns: Some(2_100), ..Latency::default() };
         let hop = Hop { hop: "wire_to_sent".to_owned(), now: latency, all: latency };
         let hub = Hub { sessions: vec![session], latency: vec![hop], ..Hub::default() };
-        let source = Source {
+        let source = SourceSnapshot {
             name: "em\x1b[2Ja".to_owned(),
             state: "away".to_owned(),
             services: vec![Part { service: "A".to_owned(), state: "suspect".to_owned(), ..Part::default() }],
-            ..Source::default()
+            ..SourceSnapshot::default()
         };
         let journal = Some(Journal { state: "without".to_owned(), kept: 1_200, missing: 3 });
         let kdb = Some(Outlet { address: "127.0.0.1:5010".to_owned(), ended: true, ..Outlet::default() });

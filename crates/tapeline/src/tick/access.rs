@@ -67,7 +67,7 @@ fn rule(raw: &RawRule, tables: &[Schema]) -> anyhow::Result<Rule> {
             .iter()
             .find(|pattern| !tables.iter().any(|table| pattern.matches(table.name().as_bytes())))
         {
-            let what = format!("[[access.rule]] names \"{}\", and there is no such table", none.as_str());
+            let what = format!("[[access.rule]] names \"{}\", but there is no such table", none.as_str());
             return Err(Hinted::new(what, "* stands for any characters, ? for one").into());
         }
         let is_named =

@@ -74,13 +74,13 @@ pub(super) fn read(path: &Path) -> anyhow::Result<TickerplantConfig> {
 fn check(source: &Source<'_>, raw: &RawTickerplant) -> anyhow::Result<TickerplantConfig> {
     let config = source.tickerplant(raw);
     if let Some(suffix) = &raw.suffix {
-        let what = "suffix is for names of items, and only a plant has items";
-        source.sound::<()>(Err(source.wrong(suffix.span(), what, "it stands in [kdb] of a plant's file")));
+        let what = "suffix is for item names, and only a plant has items";
+        source.sound::<()>(Err(source.wrong(suffix.span(), what, "it belongs in [kdb] of a plant's file")));
     }
     for table in &raw.table {
         if let Some(rows) = &table.rows {
-            let what = "rows has ticks of a plant fill the table, and here is none";
-            let hint = "leave it out; or let the table [kdb] of a plant's file say all this";
+            let what = "rows fills the table from a plant's ticks, and there is no plant here";
+            let hint = "leave it out, or move all this to the table [kdb] of a plant's file";
             source.sound::<()>(Err(source.wrong(rows.span(), what, hint)));
         }
         for column in table.columns.iter().filter(|column| words(column.get_ref()).nth(2).is_some()) {
@@ -101,7 +101,11 @@ impl Source<'_> {
         let publish_every = raw.publish_every.as_ref().and_then(|every| {
             let time = arguments::some_duration(every.get_ref());
             self.sound(time.map_err(|error| {
-                self.wrong(every.span(), format!("publish_every: {error}"), "left out, updates go at once")
+                self.wrong(
+                    every.span(),
+                    format!("publish_every: {error}"),
+                    "if left out, updates are sent at once",
+                )
             }))
         });
         let spins = self.one_of(
@@ -126,12 +130,12 @@ impl Source<'_> {
             "durability",
             raw.durability.as_ref(),
             &[("written", false), ("synced", true)],
-            "\"synced\" has the log on the disk before anything leaves",
+            "\"synced\" waits for the log to be on disk before anything is sent",
         );
         let is_synced = self.or(is_synced, false);
         if let Some(durability) = raw.durability.as_ref().filter(|_| raw.kdb_log == Some(false)) {
-            let what = "durability says how sure the log is, and kdb_log = false keeps none";
-            let hint = "leave kdb_log = false out, or durability";
+            let what = "durability is set, but kdb_log = false keeps no log";
+            let hint = "leave out kdb_log = false or durability";
             self.sound::<()>(Err(self.wrong(durability.span(), what, hint)));
         }
         if raw.table.is_empty() {
@@ -196,13 +200,13 @@ impl Source<'_> {
     fn column(&self, table: &RawTable, text: &Spanned<String>) -> anyhow::Result<Column> {
         let (of, mut words) = (table.name.get_ref(), words(text.get_ref()));
         let (Some(name), Some(kind)) = (words.next(), words.next()) else {
-            let what = format!("column \"{}\" of table {of} is no name and type", text.get_ref());
+            let what = format!("column \"{}\" of table {of} is not a name and a type", text.get_ref());
             return Err(self.wrong(text.span(), what, TABLE_HINT));
         };
         let kind = kind_named(kind).ok_or_else(|| {
-            let what = format!("column {name} of table {of} has no type that there is: \"{kind}\"");
+            let what = format!("column {name} of table {of} has an unknown type: \"{kind}\"");
             let all: Vec<_> = kinds().map(|kind| format!("{} ({})", kind.name(), kind.letter())).collect();
-            let hint = format!("{}; list takes strings, and any other cells", all.join(", "));
+            let hint = format!("{}; list takes strings and cells of any other type", all.join(", "));
             self.wrong(text.span(), what, hint)
         })?;
         Ok(Column { name: name.into(), kind })
@@ -263,7 +267,7 @@ mod tests {
             (&*format!("waiting = \"x\"\n{TRADE}"), "tick.toml:1:11: waiting is \"x\""),
             (&*format!("publish_every = \"0ms\"\n{TRADE}"), "publish_every"),
             (&*format!("tcp = false\n{TRADE}"), "nobody could connect"),
-            (&*format!("kdb_log = false\ndurability = \"synced\"\n{TRADE}"), "kdb_log = false keeps none"),
+            (&*format!("kdb_log = false\ndurability = \"synced\"\n{TRADE}"), "kdb_log = false keeps no log"),
             (
                 &*format!("durability = \"sure\"\n{TRADE}"),
                 "durability is \"sure\"; \"written\" or \"synced\" is",
@@ -271,11 +275,14 @@ mod tests {
             (&*format!("max_connections = 0\n{TRADE}"), "max_connections is 0"),
             (
                 &TRADE.replace("sym s", "sym"),
-                "tick.toml:3:29: column \"sym\" of table trade is no name and type",
+                "tick.toml:3:29: column \"sym\" of table trade is not a name and a type",
             ),
             (&TRADE.replace("sym s", "sym s BID"), "is more than a name and a type"),
-            (&*format!("{TRADE}rows = \"trades\"\n"), "tick.toml:4:8: rows has ticks of a plant"),
-            (&*format!("suffix = \"\"\n{TRADE}"), "tick.toml:1:10: suffix is for names of items"),
+            (
+                &*format!("{TRADE}rows = \"trades\"\n"),
+                "tick.toml:4:8: rows fills the table from a plant's ticks",
+            ),
+            (&*format!("suffix = \"\"\n{TRADE}"), "tick.toml:1:10: suffix is for item names"),
             (&TRADE.replace("list", "text"), "\"text\""),
             (&TRADE.replace("time timespan\", \"", ""), "as the first two columns"),
         ] {

@@ -62,7 +62,9 @@ fn tell(server: &Server, format: Format) -> anyhow::Result<()> {
     }
     anstream::eprintln!("{listening}; Ctrl-C ends it");
     if server.is_open() {
-        anstream::eprintln!("warning: everybody who reaches this port may publish: [access] names users");
+        anstream::eprintln!(
+            "warning: clients need no password: whoever reaches the port can publish; [access] sets users"
+        );
     }
     Ok(())
 }

@@ -486,6 +486,41 @@ fn a_row_that_is_longer_than_the_ring_takes_is_refused_with_its_update() {
     assert_eq!((&published["updates"], &report["kdb"]["refused"]), (&json!(2), &json!(4)));
 }
 
+#[test]
+fn a_feed_with_many_symbols_leaves_places_for_the_items_of_publishers() {
+    let place = Place::new(1);
+    let text = format!(
+        "[plant]\nring = \"{}\"\nmax_items = 4\n[kdb]\nport = 0\nkdb_log = false\n[[kdb.table]]\nname = \"trade\"\n\
+         columns = [\"time timespan\", \"sym symbol\", \"price float TRDPRC_1\", \"size long TRDVOL_1\", \"note list\"]\n\
+         [[feed]]\nname = \"test\"\nprotocol = \"nasdaq-itch-5.0\"\ndate = \"2020-01-30\"\nstart = \"from-one\"\nstale_after = \"0s\"\n\
+         [[feed.line]]\naddress = \"{}\"\ninterface = \"127.0.0.1\"\n",
+        place.ring, place.lines[0]
+    );
+    let config = place.folder.path().join("plant.toml");
+    std::fs::write(&config, text).unwrap();
+    let mut plant = Running::start(&["plant", "--config", config.to_str().unwrap(), "--format", "json"]);
+    let ready = plant.says();
+    let day = place.folder.path().join("day.itch");
+    let write =
+        ["feed", "simulate", "--symbols", "10", "--messages", "3000", "--write", day.to_str().unwrap()];
+    assert!(tapeline(&write).output().unwrap().status.success());
+    place.replay(&day, 0);
+    let stat = ["stat", &place.ring, "--format", "json"];
+    let messages = || {
+        let said = tapeline(&stat).output().unwrap().stdout;
+        serde_json::from_slice::<Json>(&said).ok().and_then(|said| said["feeds"][0]["messages"].as_u64())
+    };
+    while messages() != Some(3_000) {
+        std::thread::yield_now();
+    }
+    let mut publisher = Client::tcp(ready["kdb"]["address"].as_str().unwrap());
+    assert_eq!(ask_to_publish(&mut publisher, 0..1, ""), Value::null());
+    plant.ask_to_end();
+    let report = plant.says();
+    assert_eq!((&report["items"], &report["kdb"]["published"]["items_refused"]), (&json!(4), &json!(0)));
+    assert!(report["feeds"][0]["items_refused"].as_u64().unwrap() > 0);
+}
+
 /// The next day's log cannot be made, and everything else goes on.
 #[test]
 fn a_plant_whose_log_fails_says_so_and_ends_its_journal_with_a_report() {

@@ -119,8 +119,8 @@ pub(crate) fn read_access(path: &Path) -> Result<AccessConfig, Vec<anyhow::Error
     let raw: RawConfig = toml::from_str(&text).map_err(|error| vec![source.not_toml(&error)])?;
     let raw = raw.hub.as_ref().and_then(super::hub::RawHub::access);
     if raw.is_none() {
-        let what = "the table [hub.access] is gone: without it everybody could see everything";
-        return Err(vec![source.wrong(text.len()..text.len(), what, "that takes a restart")]);
+        let what = "the table [hub.access] is gone: without it every user could see everything";
+        return Err(vec![source.wrong(text.len()..text.len(), what, "removing it requires a restart")]);
     }
     let mut faults = Vec::new();
     let config = source.access(raw, &mut faults);
@@ -139,7 +139,7 @@ impl Source<'_> {
                 ("password", LoginPolicy::Password),
                 ("token", LoginPolicy::Token),
             ],
-            "\"open\" takes everybody's word; \"password\" and \"token\" go with users = \"FILE\"",
+            "\"open\" checks nothing; \"password\" and \"token\" go with users = \"FILE\"",
         );
         let login = login.unwrap_or_else(|fault| {
             faults.push(fault);
@@ -163,7 +163,7 @@ impl Source<'_> {
             if coded.codes.get_ref().is_empty() {
                 faults.push(self.wrong(
                     coded.codes.span(),
-                    "a list of no codes",
+                    "an empty list of codes",
                     "such as codes = [12, 340]",
                 ));
             }
@@ -180,7 +180,7 @@ impl Source<'_> {
                 faults.push(self.wrong(
                     given.span(),
                     format!("{key} is 0; 1 or more are expected"),
-                    "of each user",
+                    "the limit of each user",
                 ));
             }
             Some(*given.get_ref())
@@ -245,14 +245,14 @@ impl Source<'_> {
             "action",
             raw.action.as_ref(),
             &[("allow", true), ("deny", false)],
-            "the first rule that fits decides",
+            "the first matching rule decides",
         );
         let allows = allows.unwrap_or_else(|fault| {
             faults.push(fault);
             false
         });
         if let Some(post) = raw.post.as_ref().filter(|post| *post.get_ref() && !allows) {
-            let hint = "who may not see an item does not post to it either";
+            let hint = "a user who may not see an item may not post to it either";
             faults.push(self.wrong(post.span(), "post = true in a rule that denies", hint));
         }
         let post = raw.post.as_ref().is_some_and(|post| *post.get_ref());
@@ -271,7 +271,7 @@ impl Source<'_> {
                 Some(codes) if codes.get_ref().is_empty() => {
                     faults.push(self.wrong(
                         codes.span(),
-                        "a list of no codes",
+                        "an empty list of codes",
                         "leave the key out to mean all",
                     ));
                     Vec::new()
@@ -299,7 +299,7 @@ impl Source<'_> {
         let bytes =
             text.strip_prefix("0x").and_then(|digits| HEXLOWER_PERMISSIVE.decode(digits.as_bytes()).ok());
         bytes.filter(|bytes| !bytes.is_empty()).map(|bytes| Code::Bytes(bytes.into())).ok_or_else(|| {
-            let what = format!("\"{text}\" is no permission code");
+            let what = format!("\"{text}\" is not a permission code");
             self.wrong(
                 code.span(),
                 what,
@@ -398,7 +398,7 @@ mod tests {
             "plant.toml:9:9: an empty list",
             "plant.toml:10:10: an empty word",
             "plant.toml:11:12: \"MarketPrise\" is no domain",
-            "plant.toml:12:10: \"12\" is no permission code",
+            "plant.toml:12:10: \"12\" is not a permission code",
             "plant.toml:7:19: max_connections is 0",
         ]
         .into_iter()

@@ -86,12 +86,12 @@ impl Source<'_> {
         if !(1..=MAX_CONNECTIONS).contains(&max_connections) {
             let span = raw.max_connections.as_ref().map_or(0..0, Spanned::span);
             let what = format!("max_connections is {max_connections}; 1 to {MAX_CONNECTIONS} are expected");
-            let hint = "each takes 1.2 MB for what it is sent, once it is slow";
+            let hint = "each slow connection takes 1.2 MB of output buffers";
             self.sound::<()>(Err(self.wrong(span, what, hint)));
         }
         let of_address = raw.max_connections_per_address.as_ref();
         if let Some(count) = of_address.filter(|count| *count.get_ref() == 0) {
-            let hint = "left out, an address may have all of max_connections";
+            let hint = "if left out, one address may have all of max_connections";
             self.sound::<()>(Err(self.wrong(count.span(), "max_connections_per_address is 0", hint)));
         }
         if let Some(cpu) = &raw.cpu {
@@ -168,7 +168,7 @@ impl Source<'_> {
             "unknown",
             given,
             &[("wait", Unknown::Wait), ("closed", Unknown::Closed)],
-            "\"wait\" keeps the stream of an item that is not there yet open; \"closed\" says that there is none",
+            "\"wait\" keeps the stream of an unknown item open; \"closed\" closes it",
         );
         self.or(unknown, Unknown::Wait)
     }
@@ -178,8 +178,8 @@ impl Source<'_> {
         let usual = Settings::default().wait_timeout_ms;
         let Some(given) = &raw.unknown_timeout else { return usual };
         if raw.unknown.as_ref().is_some_and(|unknown| unknown.get_ref() == "closed") {
-            let what = "unknown_timeout is given, and nothing waits with unknown = \"closed\"";
-            self.sound::<()>(Err(self.wrong(given.span(), what, "leave one of the two out")));
+            let what = "unknown_timeout is set, but nothing waits with unknown = \"closed\"";
+            self.sound::<()>(Err(self.wrong(given.span(), what, "leave out one of the two")));
         }
         if given.get_ref() == "never" {
             return 0;
@@ -199,7 +199,7 @@ impl Source<'_> {
         let hint = "\"reflect\" publishes the updates that are posted to items of the feeds";
         let posts = match given.filter(|given| given.get_ref() == "forward") {
             Some(given) => {
-                let what = "posts is \"forward\", and feeds are no provider that posts could go to";
+                let what = "posts is \"forward\", but feeds have no provider to forward posts to";
                 Err(self.wrong(given.span(), what, hint))
             }
             None => {
@@ -226,14 +226,14 @@ impl Source<'_> {
                 ("drop-with-gap", SlowPolicy::DropWithGap { bytes, messages }),
                 ("block", SlowPolicy::Block { bytes, messages }),
             ],
-            "\"conflate\" leaves updates out and sends an image later; \"cut\" ends who is too slow for every update; \
-             \"drop-with-gap\" drops what finds no room, and says so; \"block\" holds a source back that is one client's \
-             alone, and cuts",
+            "\"conflate\" leaves out updates and sends an image later; \"cut\" disconnects a client too slow for every update; \
+             \"drop-with-gap\" drops updates beyond the limits and notifies the client; \
+             \"block\" pauses a source that one client alone uses, and disconnects",
         )?;
         match (slow, limits.into_iter().flatten().next()) {
             (SlowPolicy::Conflate, Some((key, span))) => {
-                let what = format!("{key} is given, and nothing waits for a client that is conflated");
-                Err(self.wrong(span, what, "slow = \"cut\" has limits to what waits"))
+                let what = format!("{key} is set, but nothing is queued for a client that is conflated");
+                Err(self.wrong(span, what, "limits go with the other policies, such as slow = \"cut\""))
             }
             (slow, _) => Ok(slow),
         }
@@ -284,7 +284,7 @@ impl Source<'_> {
         let files = match (&raw.dictionary, &raw.enums) {
             (None, Some(enums)) => {
                 let hint = "dictionary = \"RDMFieldDictionary\" goes with it";
-                return Err(self.wrong(enums.span(), "enums is given, and no dictionary", hint));
+                return Err(self.wrong(enums.span(), "enums is set, but no dictionary", hint));
             }
             (dictionary, enums) => {
                 let path = |file: &Spanned<PathBuf>| FilePath::of(self.beside(file.get_ref()));
@@ -300,7 +300,7 @@ impl Source<'_> {
         bind.get_ref().parse().map_err(|_| {
             let what = format!("bind is \"{}\"; an address of this machine is expected", bind.get_ref());
             let hint =
-                "\"127.0.0.1\" is the default; \"0.0.0.0\" is every interface, \"::\" of both families";
+                "\"127.0.0.1\" is the default; \"0.0.0.0\" is every interface, \"::\" the same for IPv4 and IPv6";
             self.wrong(bind.span(), what, hint)
         })
     }
@@ -315,8 +315,8 @@ impl Source<'_> {
             (None, None) => return Ok(None),
             (Some(cert), Some(key)) => (cert, key),
             (Some(one), None) | (None, Some(one)) => {
-                let hint = "cert and key go together: two files of PEM";
-                return Err(self.wrong(one.span(), "a certificate or a key without the other", hint));
+                let hint = "cert and key go together: two PEM files";
+                return Err(self.wrong(one.span(), "cert and key: one is set without the other", hint));
             }
         };
         let tls = Tls::server(&self.file(cert)?, &self.file(key)?, TlsVersions::Both);
@@ -328,7 +328,7 @@ impl Source<'_> {
         let path = self.beside(file.get_ref());
         std::fs::read(&path).map_err(|cause| {
             let what = format!("cannot read {}: {cause}", paths::shown(&path));
-            self.wrong(file.span(), what, "a file beside the configuration, or a whole path")
+            self.wrong(file.span(), what, "an absolute path, or relative to the configuration's folder")
         })
     }
 }
@@ -377,7 +377,7 @@ mod tests {
     fn what_does_not_go_together_is_said() {
         for (keys, says) in [
             ("unknown_timeout = \"soon\"", "\"never\" or \"0s\" waits for ever"),
-            ("unknown = \"closed\"\nunknown_timeout = \"5s\"", "unknown_timeout is given"),
+            ("unknown = \"closed\"\nunknown_timeout = \"5s\"", "unknown_timeout is set"),
             ("bind = \"here\"", "plant.toml:10:8: bind is \"here\""),
             ("slow_bytes = \"1MiB\"", "plant.toml:10:14: slow_bytes is given"),
             ("slow = \"drop\"", "\"conflate\", \"cut\", \"drop-with-gap\" or \"block\" is expected"),
@@ -390,14 +390,14 @@ mod tests {
             ("enums = \"enumtype.def\"", "no dictionary"),
             ("waiting_size = \"1MiB\"", "waiting_size is 1048576 bytes; one image may have 8388608"),
             ("cpu = 99999", "cpu is 99999"),
-            ("origins = [\"desk.example.com\"]", "where a page comes from is expected"),
-            ("[hub.web]\nnames = [\"plant:80\"]", "a host's name is expected"),
+            ("origins = [\"desk.example.com\"]", "the origin of a page is expected"),
+            ("[hub.web]\nnames = [\"plant:80\"]", "a host name is expected"),
             ("[hub.web]\nbind = \"here\"", "bind is \"here\""),
             ("prot = 1", "did you mean `port`?"),
             ("[hub.zeromq]\nbody = \"xml\"", "\"rwf\" or \"json\" is expected"),
-            ("[hub.zeromq]\nimages_every = \"often\"", "\"0s\" has no images"),
+            ("[hub.zeromq]\nimages_every = \"often\"", "\"0s\" sends no images"),
             ("[hub.zeromq]\nqueue = \"1KiB\"", "queue is 1024 bytes"),
-            ("[hub.zeromq]\n[hub.access]", "ZeroMQ would bring everybody what [hub.access] denies"),
+            ("[hub.zeromq]\n[hub.access]", "ZeroMQ would publish to everybody what [hub.access] denies"),
             ("[hub.zeromq]\nbnd = \"::\"", "did you mean `bind`?"),
         ] {
             let said = checked(keys).unwrap_err();

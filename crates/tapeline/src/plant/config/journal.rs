@@ -29,13 +29,13 @@ impl Source<'_> {
             "durability",
             raw.durability.as_ref(),
             &[("written", Durability::Written), ("synced", Durability::Synced)],
-            "\"synced\" outlives the machine, and the hub waits for it; without [journal] nothing is kept",
+            "\"synced\" survives a crash of the machine, and the hub waits for it; without [journal] nothing is kept",
         );
         let on_failure = self.one_of(
             "on_failure",
             raw.on_failure.as_ref(),
             &[("stop", OnFailure::Stop), ("continue", OnFailure::Continue)],
-            "\"stop\" ends the plant where its journal cannot be written",
+            "\"stop\" ends the plant when its journal cannot be written",
         );
         let bytes = self.or(self.size(raw.segment_size.as_ref(), usual.segment_bytes as usize), 0) as u64;
         let possible = Settings::LEAST_SEGMENT_BYTES..=Settings::MOST_SEGMENT_BYTES;
@@ -45,7 +45,7 @@ impl Source<'_> {
             self.sound::<()>(Err(self.wrong(size.span(), what, "\"256MiB\" is the default")));
         }
         let age = raw.keep_for.as_ref().and_then(|time| {
-            let hint = "left out, ticks are kept for ever; \"168h\" is a week";
+            let hint = "if left out, ticks are kept for ever; \"168h\" is a week";
             let age = arguments::some_duration(time.get_ref());
             self.sound(age.map_err(|error| self.wrong(time.span(), error, hint)))
         });

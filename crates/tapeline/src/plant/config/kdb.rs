@@ -24,7 +24,7 @@ const STAMPS: [(&str, Stamp); 4] = [
 const SEQUENCE: &str = "seq";
 const ACTION: &str = "action";
 const TIMES: [Type; 3] = [Type::TIMESPAN, Type::TIMESTAMP, Type::TIME];
-const CONTENT_HINT: &str = "behind the type stands a field of the dictionary, by name or number, or seq, action, event, wire, decoded \
+const CONTENT_HINT: &str = "after the type comes a field of the dictionary, by name or number, or seq, action, event, wire, decoded \
      or sequenced, such as \"size long TRDVOL_1\"";
 
 /// What tells the items of kdb+ clients from those of feeds, which may have the same symbols.
@@ -88,7 +88,7 @@ impl Source<'_> {
             "rows",
             Some(rows),
             &[("trades", RowsOf::Trades), ("quotes", RowsOf::Quotes), ("changes", RowsOf::Changes)],
-            "\"changes\" has a row for each tick with one of the table's fields; left out, kdb+ clients alone publish rows",
+            "\"changes\" makes a row of each tick with one of the table's fields; if rows is left out, only kdb+ clients publish rows",
         )?;
         let columns: Vec<_> =
             contents.iter().filter_map(|(content, kind)| Some(((*content)?, *kind))).collect();
@@ -102,11 +102,11 @@ impl Source<'_> {
         }
         if rows_of != RowsOf::Trades && columns.iter().any(|(content, _)| *content == Content::Action) {
             let what =
-                format!("table {} has a column action, and its rows are no trades", raw.name.get_ref());
+                format!("table {} has a column action, but its rows are not trades", raw.name.get_ref());
             return Err(self.wrong(
                 rows.span(),
                 what,
-                "action tells trades from breaks where rows = \"trades\"",
+                "action tells trades from breaks, with rows = \"trades\"",
             ));
         }
         Ok(Some(Filler { table, rows: rows_of, columns }))
@@ -123,7 +123,7 @@ impl Source<'_> {
         let mut words = words(text.get_ref()).skip(2);
         let (word, more) = (words.next(), words.next());
         if more.is_some() {
-            let what = format!("column \"{}\" has words too many", text.get_ref());
+            let what = format!("column \"{}\" has too many words", text.get_ref());
             return Err(self.wrong(text.span(), what, CONTENT_HINT));
         }
         let content = match (at, word) {
@@ -131,7 +131,7 @@ impl Source<'_> {
             (1, None) => Content::Item,
             (1, Some(word)) => {
                 let what = format!("sym is the item's name, and cannot be {word}");
-                return Err(self.wrong(text.span(), what, "\"sym symbol\" is all there is to say"));
+                return Err(self.wrong(text.span(), what, "write \"sym symbol\" and nothing else"));
             }
             (_, None) => return Ok(None),
             (_, Some(SEQUENCE)) => Content::Sequence,
@@ -232,17 +232,14 @@ mod tests {
                 "field BID is REAL, and symbol cannot hold it; float, real, long",
             ),
             (table(trades, "at long event"), "event, and long cannot hold it; timespan, timestamp, time can"),
-            (table(trades, "price float BID ASK"), "has words too many"),
+            (table(trades, "price float BID ASK"), "has too many words"),
             (table(trades, "action long action"), "action, and long cannot hold it; symbol can"),
             (
                 table("rows = \"quotes\"\n", "action symbol action"),
-                "has a column action, and its rows are no trades",
+                "has a column action, but its rows are not trades",
             ),
             (table("rows = \"changes\"\n", "n long seq"), "no column has a field that changes"),
-            (
-                table(trades, "price flaot BID"),
-                "column price of table t has no type that there is: \"flaot\"",
-            ),
+            (table(trades, "price flaot BID"), "column price of table t has an unknown type: \"flaot\""),
             (table(trades, "x float BID").replace("symbol\"", "symbol BID\""), "sym is the item's name"),
         ] {
             let said = parse("plant.toml", &text).unwrap_err().to_string();

@@ -63,7 +63,7 @@ impl Source<'_> {
             let Some((other, _, others_port)) = before else { continue };
             let what = format!("port {} is that of {table} and of {other}", address.port());
             let span = port.as_ref().or(others_port.as_ref()).map_or_else(|| self.end(), Spanned::span);
-            let hint = "each listens at a port of its own; port = 0 takes a free one";
+            let hint = "each needs a port of its own; port = 0 takes a free one";
             self.sound::<()>(Err(self.wrong(span, what, hint)));
         }
     }

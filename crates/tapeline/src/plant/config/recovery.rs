@@ -7,7 +7,7 @@ use serde::Deserialize;
 use tapeline_console::arguments;
 use tapeline_feed::Framing;
 use tapeline_feed::soupbintcp::{Password, Username};
-use tapeline_node::config::{Recovery, RecoveryKind as Kind};
+use tapeline_node::config::{RecoveryConfig, RecoveryKind as Kind};
 use toml::Spanned;
 
 use super::Source;
@@ -32,7 +32,11 @@ pub(super) struct RawRecovery {
 
 impl Source<'_> {
     /// Checks a feed's recovery; `framing` is how its lines carry it, if it has lines.
-    pub(super) fn recovery(&self, raw: RawRecovery, framing: Option<Framing>) -> anyhow::Result<Recovery> {
+    pub(super) fn recovery(
+        &self,
+        raw: RawRecovery,
+        framing: Option<Framing>,
+    ) -> anyhow::Result<RecoveryConfig> {
         let span = raw.servers.span();
         if framing != Some(Framing::MoldUdp64) {
             let hint =
@@ -55,11 +59,11 @@ impl Source<'_> {
             "kind",
             raw.kind.as_ref(),
             &[("moldudp64", false), ("soupbintcp", true)],
-            "what the servers speak; \"moldudp64\" if left out",
+            "the servers' protocol; \"moldudp64\" if left out",
         )?;
         let kind = match (&raw.user, login) {
             (Some(user), false) => {
-                let hint = "kind = \"soupbintcp\" is what has logins";
+                let hint = "only kind = \"soupbintcp\" has logins";
                 return Err(self.wrong(user.span(), "MoldUDP64 has no login", hint));
             }
             (None, false) => Kind::MoldUdp64,
@@ -79,7 +83,7 @@ impl Source<'_> {
                 arguments::some_duration(time.get_ref()).map_err(|error| self.wrong(time.span(), error, hint))
             }
         };
-        Ok(Recovery {
+        Ok(RecoveryConfig {
             kind,
             servers,
             timeout: some(&raw.timeout, Duration::from_millis(250), "timeout = \"250ms\" is the default")?,

@@ -117,7 +117,7 @@ impl Source<'_> {
     /// A number of bytes that is not 0, `usual` where none is given.
     pub(crate) fn some_size(&self, given: Option<&Spanned<String>>, usual: usize) -> anyhow::Result<usize> {
         match (self.size(given, usual)?, given) {
-            (0, Some(given)) => Err(self.wrong(given.span(), "0 bytes hold nothing", "such as \"8MiB\"")),
+            (0, Some(given)) => Err(self.wrong(given.span(), "0 bytes are too few", "such as \"8MiB\"")),
             (bytes, _) => Ok(bytes),
         }
     }

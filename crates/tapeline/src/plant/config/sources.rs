@@ -119,14 +119,14 @@ impl Source<'_> {
         if raw.services.is_empty() {
             let hint = "a service is a table [[service]] with its name and its id";
             if let Some(provider) = raw.providers.first() {
-                let what = format!("provider {} is of no service", provider.name.get_ref());
+                let what = format!("provider {} belongs to no service", provider.name.get_ref());
                 return Err(self.wrong(provider.name.span(), what, hint));
             }
             if raw.publishers.is_some() {
-                return Err(self.wrong(end(), "[publishers] is given, and no service", hint));
+                return Err(self.wrong(end(), "[publishers] is set without a service", hint));
             }
             if let Some((_, at)) = &beside.standby {
-                let what = "standby_size is given, and no service of providers";
+                let what = "standby_size is set without a service of providers";
                 return Err(self.wrong(at.clone(), what, hint));
             }
             return Ok(beside.posted().map(|feeds| SourcesConfig {
@@ -148,8 +148,8 @@ impl Source<'_> {
         let mut hosts = Vec::new();
         for provider in &raw.providers {
             if let Some(twice) = raw.providers.iter().filter(|other| other.name == provider.name).nth(1) {
-                let what = format!("provider \"{}\" is there twice", provider.name.get_ref());
-                return Err(self.wrong(twice.name.span(), what, "services name providers by their names"));
+                let what = format!("provider \"{}\" is defined twice", provider.name.get_ref());
+                return Err(self.wrong(twice.name.span(), what, "each provider needs a name of its own"));
             }
             providers.extend(self.sound(self.provider(provider, beside.max_items)));
             hosts.extend(self.sound(self.hosts(provider)));
@@ -160,8 +160,9 @@ impl Source<'_> {
             let is_taken = |id: u16, name: &str| id == checked.id || name == checked.name;
             let is_of_feeds = beside.feeds.is_some_and(|(id, name)| is_taken(id, name));
             if is_of_feeds || services.iter().any(|other| is_taken(other.id, &other.name)) {
-                let what = format!("id {} or name \"{}\" is another service's", checked.id, checked.name);
-                let hint = "each service has a name and an id of its own; that of the feeds is [hub]'s, 1 if left out";
+                let what =
+                    format!("id {} or name \"{}\" is that of another service", checked.id, checked.name);
+                let hint = "each service needs a name and an id of its own; the feeds have those of [hub], id 1 if left out";
                 self.sound::<()>(Err(self.wrong(service.id.span(), what, hint)));
             }
             services.push(checked);
@@ -172,8 +173,8 @@ impl Source<'_> {
                 of.iter().any(|name| name.get_ref() == provider.name.get_ref())
             };
             if !raw.services.iter().any(is_used) {
-                let what = format!("provider \"{}\" is of no service", provider.name.get_ref());
-                let hint = "providers = [...] of a [[service]] names it";
+                let what = format!("provider \"{}\" belongs to no service", provider.name.get_ref());
+                let hint = "name it in providers = [...] of a [[service]]";
                 self.sound::<()>(Err(self.wrong(provider.name.span(), what, hint)));
             }
         }
@@ -182,15 +183,15 @@ impl Source<'_> {
             (Some(publishers), Some(_)) => self.sound(self.door(publishers)),
             (None, None) => None,
             (Some(_), None) => {
-                let what = "[publishers] is given, and all services are of interactive providers";
+                let what = "[publishers] is set, but all services have interactive providers";
                 return Err(self.wrong(end(), what, "a service without providers = [...] is published"));
             }
             (None, Some(service)) => {
                 let what = format!(
-                    "service \"{}\" has no providers, and nobody can connect to publish it",
+                    "service \"{}\" has no providers, and without [publishers] nobody can publish it",
                     service.name.get_ref()
                 );
-                let hint = "providers = [\"name\"] for interactive ones; the table [publishers] for those that connect";
+                let hint = "providers = [\"name\"] for interactive providers; the table [publishers] for non-interactive ones";
                 return Err(self.wrong(service.name.span(), what, hint));
             }
         };
@@ -226,20 +227,20 @@ impl Source<'_> {
             "posts",
             raw.posts.as_ref(),
             &[("refuse", Posts::Refuse), ("forward", Posts::Forward), ("reflect", Posts::Reflect)],
-            "\"forward\" passes posts to the source, \"reflect\" publishes what is in them",
+            "\"forward\" passes posts to the source, \"reflect\" publishes their content",
         );
         let posts = self.or(posts, Posts::Refuse);
         let sources = match (&raw.providers, &raw.publishers) {
             (Some(_), Some(publishers)) => {
-                let what = "publishers is given, and the service is of interactive providers";
-                return Err(self.wrong(publishers.span(), what, "a service has the one or the other"));
+                let what = "publishers is set, but the service has interactive providers";
+                return Err(self.wrong(publishers.span(), what, "a service has one or the other"));
             }
             (None, publishers) => {
                 let sharing = self.one_of(
                     "sources",
                     raw.sources.as_ref(),
                     &[("merge", Sharing::Merge), ("first", Sharing::First)],
-                    "of those that publish, \"merge\" has the items of all, \"first\" those of one while the others stand by",
+                    "\"merge\" has the items of all publishers, \"first\" those of one while the others stand by",
                 );
                 let users = publishers.as_ref().map(|users| users.get_ref().clone());
                 Sourcing::Publishers { users, sharing: self.or(sharing, Sharing::Merge) }
@@ -249,7 +250,7 @@ impl Source<'_> {
                     "sources",
                     raw.sources.as_ref(),
                     &[("first", Policy::First), ("balance", Policy::Balance), ("warm", Policy::Warm)],
-                    "\"first\" is fail-over, \"balance\" spreads the items, \"warm\" has them open with all",
+                    "\"first\" is fail-over, \"balance\" spreads the items, \"warm\" opens them with all providers",
                 );
                 let policy = self.or(policy, Policy::First);
                 let mut of: Vec<usize> = Vec::new();
@@ -263,7 +264,7 @@ impl Source<'_> {
                     };
                     if of.contains(&number) {
                         let what = format!("provider \"{}\" is named twice", name.get_ref());
-                        return Err(self.wrong(name.span(), what, "each provider is a source once"));
+                        return Err(self.wrong(name.span(), what, "name each provider once"));
                     }
                     of.push(number);
                 }
@@ -285,13 +286,14 @@ impl Source<'_> {
         let on_demand = matches!(service.sources, Sourcing::Providers { .. });
         let is_cached = raw.cache.as_ref().is_none_or(|cache| *cache.get_ref());
         if let Some(cache) = raw.cache.as_ref().filter(|_| !on_demand && !is_cached) {
-            let what = "cache is false, and nobody could be asked for the image that a second client needs";
-            let hint = "leave cache out: those who publish say an image once; interactive providers can be asked again";
+            let what =
+                "cache is false, but no provider could be asked for the image that a second client needs";
+            let hint = "leave cache out: publishers send an image once; only interactive providers can be asked again";
             self.sound::<()>(Err(self.wrong(cache.span(), what, hint)));
         }
         if let Some(unknown) = raw.unknown.as_ref().filter(|_| on_demand) {
-            let what = "unknown is given, and the service's providers are asked for each item";
-            let hint = "leave unknown out: it is the provider that says which items there are";
+            let what = "unknown is set, but the service's providers are asked for each item";
+            let hint = "leave unknown out: the provider decides which items exist";
             self.sound::<()>(Err(self.wrong(unknown.span(), what, hint)));
         }
         tapeline_hub::Service {
@@ -372,7 +374,7 @@ impl Source<'_> {
         transport.tls = match (raw.tls.unwrap_or(false), &raw.ca) {
             (false, None) => None,
             (false, Some(ca)) => {
-                return Err(self.wrong(ca.span(), "ca is given without tls", "tls = true goes with it"));
+                return Err(self.wrong(ca.span(), "ca is set without tls", "set tls = true"));
             }
             (true, Some(ca)) => Some(
                 Tls::client(&self.file(ca)?, TlsVersions::Both)
@@ -389,7 +391,7 @@ impl Source<'_> {
             .map(|server| {
                 let name = server.get_ref();
                 if !is_server(name) {
-                    let what = format!("\"{name}\" is no server; a host and a port are expected");
+                    let what = format!("\"{name}\" is not a server; a host and a port are expected");
                     return Err(self.wrong(server.span(), what, "\"localhost:14002\" or \"[::1]:14002\""));
                 }
                 let transport = Arc::new(rssl::Settings { host: name.clone(), ..transport.clone() });
@@ -422,7 +424,7 @@ impl Source<'_> {
             return Ok(());
         }
         let what = format!("the service's name has {len} bytes; 1 to 255 are expected");
-        Err(self.wrong(name.span(), what, "the name by which its source and its clients know it"))
+        Err(self.wrong(name.span(), what, "the name that its source and its clients use"))
     }
 }
 
@@ -496,7 +498,7 @@ mod tests {
         assert_eq!(x.id, 3);
         assert_ne!(x.channel, feeds.channel);
         let forward = format!("[hub]\nposts = \"forward\"\n{feed}");
-        assert!(checked(&forward).unwrap_err().contains("feeds are no provider"));
+        assert!(checked(&forward).unwrap_err().contains("feeds have no provider"));
     }
 
     #[test]
@@ -512,7 +514,7 @@ mod tests {
         assert_eq!(with("standby_size = \"4KiB\"\n", &warm).unwrap().standby_bound(), 5 << 10);
         let feed = "[[feed]]\nname = \"f\"\nprotocol = \"itch50-moldudp64\"\nfile = \"f\"\n";
         let error = with("standby_size = \"4KiB\"\n", feed).unwrap_err().to_string();
-        assert!(error.starts_with("plant.toml:3:16: standby_size is given"), "{error}");
+        assert!(error.starts_with("plant.toml:3:16: standby_size is set"), "{error}");
     }
 
     #[test]
@@ -524,24 +526,27 @@ mod tests {
                 "[[service]]\nname = \"X\"\nid = 3\n".to_owned(),
                 "plant.toml:4:8: service \"X\" has no providers",
             ),
-            (format!("{published}[[service]]\nname = \"Y\"\nid = 3\n"), "is another service's"),
+            (format!("{published}[[service]]\nname = \"Y\"\nid = 3\n"), "is that of another service"),
             (format!("{published}providers = [\"b\"]\n"), "there is no provider \"b\""),
             (format!("{published}sources = \"warm\"\n"), "\"merge\" or \"first\" is expected"),
             (format!("{published}posts = \"take\"\n"), "\"refuse\", \"forward\" or \"reflect\" is expected"),
-            (format!("{published}{PROVIDER}"), "provider \"a\" is of no service"),
-            (PROVIDER.to_owned(), "provider a is of no service"),
-            ("[publishers]\n".to_owned(), "[publishers] is given, and no service"),
-            (format!("{published}providers = [\"a\"]\npublishers = []\n{PROVIDER}"), "the one or the other"),
-            (format!("{published}providers = [\"a\"]\n{PROVIDER}ca = \"x\"\n"), "ca is given without tls"),
-            (format!("{published}providers = [\"a\"]\n{PROVIDER}"), "all services are of interactive"),
+            (format!("{published}{PROVIDER}"), "provider \"a\" belongs to no service"),
+            (PROVIDER.to_owned(), "provider a belongs to no service"),
+            ("[publishers]\n".to_owned(), "[publishers] is set without a service"),
+            (format!("{published}providers = [\"a\"]\npublishers = []\n{PROVIDER}"), "one or the other"),
+            (format!("{published}providers = [\"a\"]\n{PROVIDER}ca = \"x\"\n"), "ca is set without tls"),
+            (format!("{published}providers = [\"a\"]\n{PROVIDER}"), "all services have interactive"),
             (format!("{published}provider = [\"a\"]\n"), "did you mean `providers`?"),
-            (format!("{published}providers = [\"a\"]\n{}", PROVIDER.replace(":14002", "")), "is no server"),
-            (format!("{published}cache = false\n"), "cache is false, and nobody could be asked"),
+            (
+                format!("{published}providers = [\"a\"]\n{}", PROVIDER.replace(":14002", "")),
+                "is not a server",
+            ),
+            (format!("{published}cache = false\n"), "cache is false, but no provider could be asked"),
             (
                 format!(
                     "[[service]]\nname = \"X\"\nid = 3\nproviders = [\"a\"]\nunknown = \"closed\"\n{PROVIDER}"
                 ),
-                "unknown is given",
+                "unknown is set",
             ),
             (format!("{published}unknown = \"open\"\n"), "\"wait\" or \"closed\" is expected"),
         ] {

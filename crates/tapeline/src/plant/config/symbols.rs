@@ -54,15 +54,15 @@ impl Source<'_> {
         listed: Option<Spanned<Vec<Spanned<String>>>>,
         file: Option<Spanned<String>>,
     ) -> anyhow::Result<Option<Symbols>> {
-        let hint = "symbols = [\"AAPL\", \"MSFT*\"]; a * stands at the end, for all that begin so";
+        let hint = "symbols = [\"AAPL\", \"MSFT*\"]; a * at the end matches any ending";
         match (listed, file) {
             (None, None) => Ok(None),
             (Some(_), Some(file)) => {
-                Err(self.wrong(file.span(), "symbols and symbols_file together", "give one of the two"))
+                Err(self.wrong(file.span(), "symbols and symbols_file are both set", "set one of the two"))
             }
             (Some(listed), None) => {
                 if listed.get_ref().is_empty() {
-                    return Err(self.wrong(listed.span(), "a list of no symbols", hint));
+                    return Err(self.wrong(listed.span(), "an empty list of symbols", hint));
                 }
                 let mut symbols = Symbols::default();
                 for pattern in listed.get_ref() {
@@ -94,7 +94,7 @@ impl Source<'_> {
             }
         }
         if symbols.is_empty() {
-            return Err(self.wrong(file.span(), format!("{} names no symbol", paths::shown(&path)), hint));
+            return Err(self.wrong(file.span(), format!("{} contains no symbol", paths::shown(&path)), hint));
         }
         Ok(symbols)
     }

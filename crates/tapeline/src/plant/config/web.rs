@@ -31,7 +31,7 @@ impl Source<'_> {
             let text = name.get_ref();
             let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-');
             if text.is_empty() || !text.bytes().all(is_name) {
-                let what = format!("names has \"{text}\"; a host's name is expected");
+                let what = format!("names contains \"{text}\"; a host name is expected");
                 return Err(self.wrong(
                     name.span(),
                     what,
@@ -44,7 +44,7 @@ impl Source<'_> {
             && items.get_ref().len() > MOST_ITEMS
         {
             let what = format!("items has {} names; {MOST_ITEMS} at most are shown", items.get_ref().len());
-            self.sound::<()>(Err(self.wrong(items.span(), what, "others can be added on the page")));
+            self.sound::<()>(Err(self.wrong(items.span(), what, "more can be added on the page")));
         }
         Ok(WebConfig {
             address: SocketAddr::new(bind, raw.port.unwrap_or(USUAL_PORT)),
@@ -62,7 +62,7 @@ impl Source<'_> {
             if is_origin || matches!(text.as_str(), "*" | "null") {
                 return Ok(text.clone());
             }
-            let what = format!("origins has \"{text}\"; where a page comes from is expected");
+            let what = format!("origins contains \"{text}\"; the origin of a page is expected");
             let hint = "origins = [\"https://desk.example.com:8443\"]: scheme, host and port, without a path";
             Err(self.wrong(origin.span(), what, hint))
         };

@@ -42,8 +42,8 @@ impl Source<'_> {
         is_guarded: bool,
     ) -> anyhow::Result<ZeromqConfig> {
         if is_guarded && raw.get_ref().everybody != Some(true) {
-            let what = "ZeroMQ would bring everybody what [hub.access] denies";
-            let hint = "everybody = true in [hub.zeromq] says that it may: the port is for those alone who may see all";
+            let what = "ZeroMQ would publish to everybody what [hub.access] denies";
+            let hint = "everybody = true in [hub.zeromq] permits that: let only users who may see everything reach the port";
             return Err(self.wrong(raw.span(), what, hint));
         }
         let raw = raw.get_ref();
@@ -53,11 +53,11 @@ impl Source<'_> {
             && queue_bytes < LEAST_QUEUE
         {
             let what = format!("queue is {queue_bytes} bytes; at least {LEAST_QUEUE} are expected");
-            let hint = "what waits for one subscriber at most: \"8MiB\" is the default";
+            let hint = "the most that is queued for one subscriber: \"8MiB\" is the default";
             self.sound::<()>(Err(self.wrong(queue.span(), what, hint)));
         }
         let images_every = raw.images_every.as_ref().and_then(|every| {
-            let hint = "\"10s\" is the default; \"0s\" has no images but the plant's own refreshes";
+            let hint = "\"10s\" is the default; \"0s\" sends no images but the plant's own refreshes";
             let time = arguments::duration(every.get_ref());
             self.sound(time.map_err(|error| self.wrong(every.span(), error, hint)))
         });

@@ -226,11 +226,11 @@ impl BenchArgs {
             (None, Some(text)) => arguments::some_duration(&text).map_err(wrong("DURATION"))?,
         };
         if rates.contains(&0) || has_twice(&rates) {
-            return Err(Hinted::new("a rate is 0, or there twice", "such as --rates 10k,60k,200k").into());
+            return Err(Hinted::new("a rate is 0, or given twice", "such as --rates 10k,60k,200k").into());
         }
         if has_twice(&self.through) || has_twice(&self.journal) || has_twice(&self.waiting) {
             let hint = "such as --through tickerplant,plant --journal none,written --waiting block,spin";
-            let what = "what stands between, a journal or a way of waiting is there twice";
+            let what = "a value of --through, --journal or --waiting is given twice";
             return Err(Hinted::new(what, hint).into());
         }
         let folder = RunFolder::create(self.run_folder.as_deref(), "tick")?;

@@ -25,7 +25,7 @@ impl FromStr for Place {
             || text
                 .rsplit_once(':')
                 .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok());
-        let expected = || format!("'{text}' is no tickerplant; write HOST:PORT, a socket's path or @NAME");
+        let expected = || format!("'{text}' is not a tickerplant; write HOST:PORT, a socket's path or @NAME");
         if is_place { Ok(Self(text.to_owned())) } else { Err(expected()) }
     }
 }
@@ -116,8 +116,8 @@ impl Link {
             }
         }
         Err(Hinted::new(
-            "the tickerplant let nobody in",
-            "TICK_LOGIN=USER:PASSWORD in the environment names a user",
+            "the tickerplant refused the login",
+            "TICK_LOGIN=USER:PASSWORD in the environment sets the user",
         )
         .into())
     }

@@ -7,17 +7,17 @@ use crate::hub_faults::{DAY, count};
 const CLIENTS: usize = 40;
 /// How often one of them has each stock open, and how many pieces it sends of a message that it never completes.
 const TIMES: i32 = 100;
-const PIECES: usize = 200;
+const PIECES: usize = 150;
 /// The longest payload of a frame.
 const PIECE: usize = 6000;
 
 /// Limits that such a test can reach. The witness is one client more.
 const HUB: &str = "max_connections = 41\nmax_streams = 1000\nstreams_in_all = 8000\ncache_size = \"4MiB\"\n\
-                   incoming_size = \"8MiB\"\nslow = \"cut\"\nslow_bytes = \"1MiB\"\nslow_messages = 1000000";
+                   incoming_size = \"8MiB\"\nslow = \"cut\"\nslow_bytes = \"1MiB\"\nslow_messages = 1000000\nmax_streams_of_item = 100";
 
-/// A frame of a message of 4 MiB: its first, or one that follows.
+/// A frame of a message of 960 KiB: its first, or one that follows.
 fn piece(is_first: bool) -> Vec<u8> {
-    let head = if is_first { &[3, 8, 0, 0x40, 0, 0, 0, 9][..] } else { &[3, 4, 0, 9] };
+    let head = if is_first { &[3, 8, 0, 0x0F, 0, 0, 0, 9][..] } else { &[3, 4, 0, 9] };
     let length = u16::try_from(2 + head.len() + PIECE).unwrap();
     [&length.to_be_bytes(), head, &[0x55; PIECE]].concat()
 }

@@ -10,7 +10,7 @@ const TIMES: i32 = 400;
 
 /// A day with a client that never reads and is gone for this reason: the plant's report.
 fn never_reads(hub: &str, why: &str) -> serde_json::Value {
-    let mut market = Market::open(hub, &[]);
+    let mut market = Market::open(&format!("{hub}\nmax_streams_of_item = {TIMES}"), &[]);
     let stalled = Peer::open(market.address(), "stalled", TIMES);
     // For longer than it takes: what the system holds for who does not read grows for a while.
     let feeder = market.replay(DAY, "1k");
@@ -83,12 +83,12 @@ fn a_hub_elsewhere_that_gets_no_processor_loses_its_place_and_its_clients_hear_o
         while client.says()["event"] != "update" {}
         elsewhere.signal(rustix::process::Signal::STOP);
         let line = timed("a hub elsewhere is stopped: the plant goes on without it", || {
-            market.plant.tells(&["lost their place"])
+            market.plant.tells(&["lost their position"])
         });
         assert!(line.starts_with("warning: "), "{line}");
         elsewhere.signal(rustix::process::Signal::CONT);
         timed("it goes on: its client hears that its items are suspect", || {
-            elsewhere.tells(&["lost its place on the ring"]);
+            elsewhere.tells(&["lost its position on the ring"]);
             while client.says()["state"]["data"] != "SUSPECT" {}
         });
     });

@@ -9,7 +9,7 @@ use crate::hub_faults::{DAY, count, timed};
 #[test]
 fn whoever_does_not_read_keeps_nobody_from_the_last_words() {
     for is_asked_twice in [false, true] {
-        let mut market = Market::open("", &[]);
+        let mut market = Market::open("max_streams_of_item = 400", &[]);
         let _stalled = Peer::open(market.address(), "stalled", 400);
         let mut hears = market.consumer(&["--user", "hears"]);
         let mut images = 0;
