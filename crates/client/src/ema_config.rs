@@ -134,7 +134,7 @@ Port = 14002
         let both =
             SMALL.replace("<Name value=\"A\"/>", "<Name value=\"A\"/><ChannelSet value=\"Channel_1\"/>");
         let (line, what, _) = refusal(&both);
-        assert_eq!((line, what.as_str()), (3, "ChannelSet and Channel are both given; one of them is to be"));
+        assert_eq!((line, what.as_str()), (3, "ChannelSet and Channel are both given; expected one"));
         let twice = SMALL.replace("<Host ", "<Port value=\"1\"/><Host ");
         assert_eq!(refusal(&twice).1, "Port is given twice");
         let (line, what, _) = refusal(&SMALL_TOML.replace("Host =", "Hots ="));

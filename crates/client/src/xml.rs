@@ -85,7 +85,7 @@ impl<'a> Tags<'a> {
             self.count_to(self.reader.buffer_position());
             let event = self.reader.read_event().map_err(|fault| {
                 self.count_to(self.reader.error_position());
-                Fault::new(self.line, format!("this is no XML: {fault}"), "")
+                Fault::new(self.line, format!("this is not XML: {fault}"), "")
             })?;
             return Ok(Some(match event {
                 Event::Start(start) => Tag::Open(start),
@@ -124,7 +124,7 @@ pub fn attributes<'e>(
     let mut attributes = element.attributes();
     attributes.with_checks(false);
     attributes.map(move |attribute| {
-        let fault = |fault: &dyn std::fmt::Display| Fault::new(line, format!("this is no XML: {fault}"), "");
+        let fault = |fault: &dyn std::fmt::Display| Fault::new(line, format!("this is not XML: {fault}"), "");
         let attribute = attribute.map_err(|error| fault(&error))?;
         let value = attribute.normalized_value(XmlVersion::Implicit1_0).map_err(|error| fault(&error))?;
         Ok((Cow::Owned(attribute.key.as_ref().to_owned()), value))
@@ -169,7 +169,7 @@ impl Element {
             };
             count += 1;
             if open.len() > MOST_DEEP {
-                let what = format!("elements are deeper than {MOST_DEEP} within each other");
+                let what = format!("elements are nested deeper than {MOST_DEEP}");
                 return Err(Fault::new(line, what, ""));
             }
             if count > MOST_ELEMENTS {

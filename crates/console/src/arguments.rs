@@ -18,7 +18,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         ("m", 60.0),
         ("h", 3_600.0),
     ];
-    let expected = || format!("'{text}' is no duration; write 15s, 500ms, 20us, 2m, 1h, or plain seconds");
+    let expected = || format!("'{text}' is not a duration; write 15s, 500ms, 20us, 2m, 1h, or plain seconds");
     let seconds = scaled(text, &UNITS).ok_or_else(expected)?;
     if seconds > LONGEST_S {
         return Err(format!("'{text}' is longer than a year"));
@@ -29,7 +29,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
 /// As [`duration`], above zero.
 pub fn some_duration(text: &str) -> Result<Duration, String> {
     match duration(text)? {
-        Duration::ZERO => Err(format!("'{text}' is no time at all; at least 1ns is needed")),
+        Duration::ZERO => Err(format!("'{text}' is zero; at least 1ns is needed")),
         duration => Ok(duration),
     }
 }
@@ -40,7 +40,7 @@ pub fn rate(text: &str) -> Result<u64, String> {
     if let Ok(exact) = text.parse() {
         return Ok(exact);
     }
-    let expected = || format!("'{text}' is no rate; write 250000, 250k, 1M or 1.5M");
+    let expected = || format!("'{text}' is not a rate; write 250000, 250k, 1M or 1.5M");
     whole(scaled(text, &UNITS).ok_or_else(expected)?).ok_or_else(|| format!("'{text}' is not a whole number"))
 }
 
@@ -65,7 +65,7 @@ pub fn size(text: &str) -> Result<u64, String> {
     if let Ok(exact) = text.parse() {
         return Ok(exact);
     }
-    let expected = || format!("'{text}' is no size; write 4096, 64KiB, 1MiB or 2GiB");
+    let expected = || format!("'{text}' is not a size; write 4096, 64KiB, 1MiB or 2GiB");
     whole(scaled(text, &UNITS).ok_or_else(expected)?)
         .ok_or_else(|| format!("'{text}' is not a whole number of bytes"))
 }
@@ -73,7 +73,7 @@ pub fn size(text: &str) -> Result<u64, String> {
 /// As [`size`], above zero.
 pub fn some_size(text: &str) -> Result<u64, String> {
     match size(text)? {
-        0 => Err(format!("'{text}' is nothing at all; at least 1 is needed")),
+        0 => Err(format!("'{text}' is zero; at least 1 is needed")),
         size => Ok(size),
     }
 }
@@ -97,7 +97,7 @@ fn name(text: &str, of: &str, longest: usize) -> Result<String, String> {
         ));
     }
     if text.bytes().any(|byte| byte != b' ' && !byte.is_ascii_graphic()) {
-        return Err(format!("'{}' is no name of {of}; use ASCII alone", text.escape_debug()));
+        return Err(format!("'{}' is not a name of {of}; use only ASCII", text.escape_debug()));
     }
     Ok(text.to_owned())
 }
@@ -111,7 +111,7 @@ const HIGHEST_CORE: usize = 8_191;
 
 /// A list of cores. Whether they exist is found out when a thread is bound to them.
 pub fn cores(text: &str) -> Result<Cores, String> {
-    let expected = || format!("'{text}' is no list of cores; write 0, 0,2 or 0-3");
+    let expected = || format!("'{text}' is not a list of cores; write 0, 0,2 or 0-3");
     let mut cores = Vec::new();
     for range in text.split(',') {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
@@ -121,7 +121,7 @@ pub fn cores(text: &str) -> Result<Cores, String> {
             return Err(format!("'{range}' runs backwards; write {last}-{first}"));
         }
         if last > HIGHEST_CORE {
-            return Err(format!("core {last} is beyond {HIGHEST_CORE}, the highest that there can be"));
+            return Err(format!("core {last} is beyond {HIGHEST_CORE}, the highest core number"));
         }
         for core in first..=last {
             if !cores.contains(&core) {
@@ -142,7 +142,7 @@ pub fn core(text: &str) -> Result<Core, String> {
         "-1" => Ok(Core(None)),
         text => match text.parse() {
             Ok(core) if core <= HIGHEST_CORE => Ok(Core(Some(core))),
-            _ => Err(format!("'{text}' is no core; write its number, or -1 for any")),
+            _ => Err(format!("'{text}' is not a core; write its number, or -1 for any")),
         },
     }
 }
@@ -189,7 +189,7 @@ mod tests {
         }
         for text in ["", "s", "-1s", "1 day", "1e3s", "1..2s", "inf", "NaN", "0x10", "1s2"] {
             let error = duration(text).unwrap_err();
-            assert!(error.contains("is no duration") && error.contains("500ms"), "{error}");
+            assert!(error.contains("is not a duration") && error.contains("500ms"), "{error}");
         }
         assert!(duration("99999999999999999999h").unwrap_err().contains("a year"));
         assert!(some_duration("0s").is_err() && some_duration("1ns").is_ok());
@@ -259,7 +259,7 @@ mod tests {
             assert_eq!(cores(text), Ok(Cores(list.to_vec())), "{text}");
         }
         for text in ["", ",", "a", "-1", "0-", "1.5"] {
-            assert!(cores(text).unwrap_err().contains("is no list of cores"), "{text}");
+            assert!(cores(text).unwrap_err().contains("is not a list of cores"), "{text}");
         }
         assert!(cores("3-1").unwrap_err().contains("write 1-3"));
         assert!(cores("0-99999999999").unwrap_err().contains("8191"));

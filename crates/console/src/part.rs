@@ -106,31 +106,31 @@ impl Part {
                 Ok(value) => break value,
                 Err(_) if stop.requested() => bail!("stopped"),
                 Err(RecvTimeoutError::Disconnected) => {
-                    let status = self.child.wait().context("waiting for a part")?;
+                    let status = self.child.wait().context("cannot wait for a child process")?;
                     return Err(self.ended_early(status));
                 }
                 Err(RecvTimeoutError::Timeout) if u128::from(monotonic_ns() - begun) > limit.as_nanos() => {
-                    bail!("the {} said nothing for {limit:?}", self.role);
+                    bail!("the {} sent nothing for {limit:?}", self.role);
                 }
                 Err(RecvTimeoutError::Timeout) => {}
             }
         };
         value
             .and_then(serde_json::from_value)
-            .with_context(|| format!("the {} said something that cannot be read", self.role))
+            .with_context(|| format!("cannot read the output of the {}", self.role))
     }
 
     /// # Errors
     /// It has ended.
     pub fn still_runs(&mut self) -> anyhow::Result<()> {
-        match self.child.try_wait().context("looking at a part")? {
+        match self.child.try_wait().context("cannot check a child process")? {
             Some(status) => Err(self.ended_early(status)),
             None => Ok(()),
         }
     }
 
     fn ended_early(&self, status: ExitStatus) -> anyhow::Error {
-        anyhow::anyhow!("the {} ended early ({status}); what it said is above", self.role)
+        anyhow::anyhow!("the {} ended early ({status}); its messages are above", self.role)
     }
 
     /// Asks the part to end.

@@ -69,7 +69,7 @@ pub enum Error {
 #[non_exhaustive]
 pub enum Fault {
     /// The file ends within a header or a record.
-    #[error("the file ends {left} bytes behind it, and {wanted} are needed")]
+    #[error("the file ends {left} bytes after it, and {wanted} are needed")]
     Cut {
         /// Bytes needed, as far as known.
         wanted: u64,
@@ -120,10 +120,10 @@ impl Error {
         Some(match self {
             Self::Io { source, .. } => match source.kind() {
                 io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                    "make room on the disk, or let the journal keep less: keep_size, keep_for"
+                    "free space on the disk, or keep less of the journal: keep_size, keep_for"
                 }
                 io::ErrorKind::ReadOnlyFilesystem => "the disk is read-only: has it failed?",
-                io::ErrorKind::PermissionDenied => "run as the user whom the journal's folder belongs to",
+                io::ErrorKind::PermissionDenied => "run as the owner of the journal's folder",
                 io::ErrorKind::NotFound => "is this the journal's folder?",
                 io::ErrorKind::FileTooLarge => {
                     "a limit on the size of files is below segment_size: `ulimit -f`"
@@ -132,7 +132,7 @@ impl Error {
             },
             Self::InUse { .. } => "end that process first; a journal has one writer",
             Self::Corrupt { .. } => {
-                "`tapeline journal verify` says what can be read; move the folder away to begin a new journal"
+                "`tapeline journal verify` shows what can be read; move the folder away to begin a new journal"
             }
             _ => return None,
         })

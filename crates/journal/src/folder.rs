@@ -133,7 +133,7 @@ impl Directory {
                 let parent =
                     path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
                 let synced = fs::File::open(parent).and_then(|parent| parent.sync_all());
-                synced.map_err(Error::io("sync the folder above", &shown))?;
+                synced.map_err(Error::io("sync the parent folder of", &shown))?;
             }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(Error::io("make the folder", &shown)(error)),

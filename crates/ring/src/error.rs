@@ -66,7 +66,7 @@ pub enum Error {
         wanted: Policy,
     },
     /// The machine provides no huge pages.
-    #[error("{} cannot be laid on huge pages", path.display())]
+    #[error("{} cannot use huge pages", path.display())]
     NoHugePages {
         /// The segment.
         path: PathBuf,
@@ -100,7 +100,7 @@ pub enum Error {
         why: String,
     },
     /// All subscriber slots are taken by live subscribers.
-    #[error("{} has {slots} subscribers already, which is all that a ring takes", path.display())]
+    #[error("{} already has {slots} subscribers, the most that a ring can have", path.display())]
     NoSlot {
         /// The segment.
         path: PathBuf,
@@ -146,7 +146,7 @@ impl Error {
         let hint = match self {
             Self::BadName { .. } => "use 1 to 64 of the characters A-Z a-z 0-9 . _ -".to_owned(),
             Self::NotFound { .. } => {
-                "start its publisher first; `tapeline ring ls` shows the rings there are".to_owned()
+                "start its publisher first; `tapeline ring ls` lists the existing rings".to_owned()
             }
             Self::PublisherAlive { pid, .. } => {
                 format!("end process {pid}, or publish under another name: a ring has one publisher")
@@ -170,9 +170,9 @@ impl Error {
                     .to_owned()
             }
             Self::Damaged { .. } => "remove the ring and start its publisher again".to_owned(),
-            Self::NoSlot { .. } => "`tapeline ring stat NAME` shows who they are".to_owned(),
+            Self::NoSlot { .. } => "`tapeline ring stat NAME` lists them".to_owned(),
             Self::NoRoom { .. } => {
-                "ask for a smaller ring, remove dead ones (`tapeline ring rm --dead`), or give /dev/shm more room \
+                "ask for a smaller ring, remove dead ones (`tapeline ring rm --dead`), or enlarge /dev/shm \
                  (in a container: --shm-size)"
                     .to_owned()
             }
@@ -194,6 +194,6 @@ pub enum Refused {
     #[error("the ring is full")]
     Full,
     /// The frame is longer than the ring's longest frame.
-    #[error("the frame is longer than the ring takes")]
+    #[error("the frame is too long for the ring")]
     TooLong,
 }

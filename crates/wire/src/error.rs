@@ -184,7 +184,7 @@ fn hint_for(operation: Operation, cause: &io::Error) -> Option<&'static str> {
             Some("no route leads to the group: name the interface on which it arrives")
         }
         (Operation::Join, Errno::NOBUFS) => Some(
-            "the socket is in as many groups as it may be; `sysctl net.ipv4.igmp_max_memberships` raises that",
+            "the socket has joined as many groups as it may; `sysctl net.ipv4.igmp_max_memberships` raises the limit",
         ),
         (Operation::Connect | Operation::Send, Errno::NETUNREACH | Errno::HOSTUNREACH | Errno::NETDOWN) => {
             Some("no route leads there: name the interface to send on, or see `ip route`")
@@ -193,7 +193,7 @@ fn hint_for(operation: Operation, cause: &io::Error) -> Option<&'static str> {
             Some("the interface cannot reach that address; 127.0.0.1 reaches this machine only")
         }
         (Operation::Connect | Operation::Send, Errno::ACCESS | Errno::PERM) => {
-            Some("a broadcast address, or a firewall rule, stands in the way")
+            Some("it is a broadcast address, or a firewall rule blocks it")
         }
         (Operation::Dial, Errno::CONNREFUSED) => Some("nothing listens there; `ss -ltn` shows what does"),
         (Operation::Dial, Errno::NETUNREACH | Errno::HOSTUNREACH | Errno::NETDOWN) => {

@@ -33,7 +33,7 @@ pub fn is_abstract(name: &Path) -> bool {
 
 fn address(name: &Path) -> io::Result<SocketAddr> {
     match name.as_os_str().as_bytes().strip_prefix(b"@") {
-        Some(b"") => Err(io::Error::new(io::ErrorKind::InvalidInput, "a name is expected behind the @")),
+        Some(b"") => Err(io::Error::new(io::ErrorKind::InvalidInput, "a name is expected after the @")),
         Some(name) => SocketAddr::from_abstract_name(name),
         None => SocketAddr::from_pathname(name),
     }

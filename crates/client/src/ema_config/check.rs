@@ -127,7 +127,7 @@ fn check_reference(root: &Node, node: &Node, group: Group, name: &str) -> Result
 /// What cannot be together.
 fn check_entry(group: Group, entry: &Node) -> Result<(), Fault> {
     if let (Some(set), Some(_)) = (entry.child("ChannelSet"), entry.child("Channel")) {
-        let what = "ChannelSet and Channel are both given; one of them is to be";
+        let what = "ChannelSet and Channel are both given; expected one";
         return Err(Fault::new(set.line, what, "a ChannelSet of one is a Channel"));
     }
     for (least, most) in
@@ -137,7 +137,7 @@ fn check_entry(group: Group, entry: &Node) -> Result<(), Fault> {
             && low > high
             && let Some(node) = entry.child(least)
         {
-            let what = format!("{least} is {low}, and {most} less: {high}");
+            let what = format!("{least} is {low}, but {most} is less: {high}");
             return Err(Fault::new(node.line, what, ""));
         }
     }

@@ -219,7 +219,7 @@ pub(super) fn choose(root: &Node, group: Group, name: Option<&str>) -> Result<Ch
         && chosen.hosts.is_empty()
         && chosen.standby.is_none()
     {
-        let what = format!("{} is all that says where to connect, and it has no effect", set.name);
+        let what = format!("only {} says where to connect, and it has no effect", set.name);
         return Err(Fault::new(set.line, what, "give it a Channel or a ChannelSet"));
     }
     if let Some(server) = named("Server", Group::Server) {
@@ -320,7 +320,7 @@ fn client(channel: &Node, usual_port: u16) -> Result<Host, Fault> {
     if !matches!(inner, "RSSL_SOCKET" | "RSSL_WEBSOCKET") {
         let line = channel.child("ChannelType").map_or(channel.line, |node| node.line);
         let what = format!("a connection of type {inner} cannot be made");
-        return Err(Fault::new(line, what, "take RSSL_SOCKET, RSSL_ENCRYPTED or RSSL_WEBSOCKET"));
+        return Err(Fault::new(line, what, "use RSSL_SOCKET, RSSL_ENCRYPTED or RSSL_WEBSOCKET"));
     }
     if channel.flag("EnableSessionManagement") == Some(true) && channel.text("Host").is_none() {
         let line = channel.child("EnableSessionManagement").map_or(channel.line, |node| node.line);
@@ -424,7 +424,7 @@ fn services(directory: &Node) -> Result<Vec<(u16, String, Option<String>)>, Faul
         let id = info.and_then(|info| info.number("ServiceId")).and_then(|id| u16::try_from(id).ok());
         let id = id.unwrap_or(services.len() as u16 + 1);
         if let Some((_, other, _)) = services.iter().find(|(other, ..)| *other == id) {
-            let what = format!("{name} has the number {id}, as {other} has");
+            let what = format!("{name} has the number {id}, which {other} has too");
             return Err(Fault::new(service.line, what, "give it another ServiceId"));
         }
         let vendor = info.and_then(|info| info.text("Vendor")).map(str::to_owned);

@@ -11,7 +11,7 @@ pub(super) fn parse(text: &str) -> Result<Node, Fault> {
     let line = |at: usize| 1 + text.get(..at).unwrap_or(text).matches('\n').count();
     let table = DeTable::parse(text).map_err(|fault| {
         let at = fault.span().map_or(0, |span| span.start);
-        Fault::new(line(at), format!("this is no TOML: {}", fault.message()), "")
+        Fault::new(line(at), format!("this is not TOML: {}", fault.message()), "")
     })?;
     let reading = Reading { line: &line };
     let mut root = Node::new("EmaConfig", 1);
@@ -37,7 +37,7 @@ impl Reading<'_> {
         for (key, value) in table {
             let line = (self.line)(key.span().start);
             if depth > MOST_DEEP {
-                let what = format!("tables are deeper than {MOST_DEEP} within each other");
+                let what = format!("tables are nested deeper than {MOST_DEEP}");
                 return Err(Fault::new(line, what, ""));
             }
             self.value(&mut nodes, key.get_ref(), line, value, depth)?;
@@ -79,7 +79,7 @@ impl Reading<'_> {
                 }
             }
             DeValue::Float(_) | DeValue::Datetime(_) => {
-                let what = format!("{name} is no text, whole number, true or false, or table");
+                let what = format!("{name} is not a text, whole number, true or false, or table");
                 return Err(Fault::new(line, what, ""));
             }
         }

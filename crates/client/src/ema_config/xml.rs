@@ -28,7 +28,7 @@ pub(super) fn parse(text: &str) -> Result<Node, Fault> {
         };
         nodes += 1;
         if open.len() > MOST_DEEP {
-            let what = format!("elements are deeper than {MOST_DEEP} within each other");
+            let what = format!("elements are nested deeper than {MOST_DEEP}");
             return Err(Fault::new(line, what, ""));
         }
         if nodes > MOST_NODES {
@@ -62,17 +62,17 @@ fn element(start: &BytesStart<'_>, line: usize) -> Result<Node, Fault> {
     let mut node = Node::new(start.name().as_ref(), line);
     for attribute in start.attributes() {
         let attribute =
-            attribute.map_err(|fault| Fault::new(line, format!("this is no XML: {fault}"), ""))?;
+            attribute.map_err(|fault| Fault::new(line, format!("this is not XML: {fault}"), ""))?;
         if attribute.key.as_ref() != "value" {
             let name = attribute.key.as_ref();
             return Err(Fault::new(
                 line,
                 format!("{} has an attribute {name}", node.name),
-                "there is value alone",
+                "only value is allowed",
             ));
         }
         let value = attribute.normalized_value(XmlVersion::Implicit1_0).map_err(|fault| {
-            Fault::new(line, format!("the value of {} is no XML: {fault}", node.name), "")
+            Fault::new(line, format!("the value of {} is not XML: {fault}", node.name), "")
         })?;
         node.value = Some(value.trim().to_owned());
     }

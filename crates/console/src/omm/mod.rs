@@ -17,6 +17,6 @@ pub fn say_notes(connection: &mut RoleConnection) {
 /// Prints on standard error why the server can accept no connection, if it cannot.
 pub fn say_accept_error(reactor: &mut Reactor) {
     if let Some(cause) = reactor.accept_error() {
-        anstream::eprintln!("note: nobody can be let in: {cause}");
+        anstream::eprintln!("note: no connections can be accepted: {cause}");
     }
 }

@@ -137,7 +137,7 @@ impl TransportArgs {
     fn check_plain(&self, hint: &'static str) -> Result<(), Hinted> {
         match self.tls_version.is_empty() {
             true => Ok(()),
-            false => Err(Hinted::of_options("--tls-version means nothing without TLS", hint)),
+            false => Err(Hinted::of_options("--tls-version has no effect without TLS", hint)),
         }
     }
 }
@@ -183,7 +183,7 @@ impl ConfigArgs {
         let Some(path) = &self.config else { return Ok(Chosen::default()) };
         let chosen = Config::load(paths::short(path))?.choose(group, Some(name))?;
         anstream::eprintln!(
-            "note: connection {} is made as {name} says; all else is as for the first one",
+            "note: connection {} uses the settings of {name}; all else is as for the first one",
             place + 1
         );
         say_idle(&chosen, path);
@@ -195,7 +195,7 @@ impl ConfigArgs {
 fn say_idle(chosen: &Chosen, path: &Path) {
     let file = paths::shown(&path);
     for (name, line) in &chosen.others {
-        anstream::eprintln!("note: {file}:{line}: another {name}, which does not count: the first one does");
+        anstream::eprintln!("note: {file}:{line}: another {name} is ignored: the first one counts");
     }
     if !chosen.idle.is_empty() {
         let idle: Vec<String> =

@@ -150,10 +150,7 @@ impl<D: Discipline> PublisherOf<D> {
             walked += 1;
         })
         .map_err(|broken| {
-            damaged(format!(
-                "at position {} stands {:016x}, which is no frame",
-                broken.position, broken.header
-            ))
+            damaged(format!("expected a frame at position {}, found {:016x}", broken.position, broken.header))
         })?;
         if end < cursor || end - gate > capacity as u64 - TERMINATOR {
             return Err(damaged(format!(

@@ -94,7 +94,7 @@ impl<D: Discipline> SubscriberOf<D> {
 
     pub(crate) fn broken(&self, broken: Broken) -> Error {
         self.damaged(format!(
-            "at position {} stands {:016x}, which is no frame",
+            "expected a frame at position {}, found {:016x}",
             broken.position, broken.header
         ))
     }

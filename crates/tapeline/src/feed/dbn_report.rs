@@ -104,7 +104,7 @@ pub(super) fn print(
 
 /// What is to be said of a DBN file where a feed's packets are wanted.
 pub(super) fn no_datagrams(path: &Path) -> anyhow::Error {
-    let hint = "no exchange sends them so; `tapeline feed inspect` shows what the file holds";
+    let hint = "no exchange sends DBN records; `tapeline feed inspect` shows what the file holds";
     Hinted::new(format!("{} holds DBN records, not a feed's packets", paths::shown(&path)), hint).into()
 }
 

@@ -48,7 +48,7 @@ impl FaultArgs {
         };
         for fault in &self.faults {
             if !script.push(*fault) {
-                let hint = "each fault is looked at for each datagram; several of a kind can become one";
+                let hint = "every fault is checked for every datagram; combine several of one kind";
                 return Err(Hinted::new("more than 64 faults", hint).into());
             }
         }
@@ -123,8 +123,9 @@ impl Faults {
         let lines: Vec<Line> = (0..lines).filter_map(Line::new).collect();
         let nowhere = |fault: &&Fault| fault.line.is_some_and(|line| !lines.contains(&line));
         if let Some(fault) = script.faults().iter().find(nowhere) {
-            let what = format!("'{fault}' is for a line that is not there; there are {}", lines.len());
-            return Err(Hinted::new(what, "--also GROUP:PORT gives line B").into());
+            let what =
+                format!("'{fault}' is for a line that does not exist; number of lines: {}", lines.len());
+            return Err(Hinted::new(what, "--also GROUP:PORT adds line B").into());
         }
         let file = match &arguments.fault_log {
             None => None,

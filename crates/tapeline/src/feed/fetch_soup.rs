@@ -131,7 +131,7 @@ impl FetchSoup {
         };
         let (end, connections) = self.fetch(&mut fetch, password, &stop)?;
         if let Some(file) = &mut fetch.file {
-            file.flush().context("cannot write what came")?;
+            file.flush().context("cannot write the received messages")?;
         }
         self.print(&fetch, end, connections)?;
         Ok(match end {
@@ -164,7 +164,7 @@ impl FetchSoup {
                     let what = format!("nothing could be fetched from {}", self.server);
                     return Err(anyhow::Error::new(broken).context(Hinted::new(what, hint)));
                 }
-                anstream::eprintln!("hint: --from {} goes on where it stopped", fetch.next);
+                anstream::eprintln!("hint: --from {} continues where it stopped", fetch.next);
                 return Ok((End::GaveUp, connections));
             }
             let resume_at = clock.now() + u64::try_from(self.pause.as_nanos()).unwrap_or(u64::MAX);
@@ -198,12 +198,14 @@ impl FetchSoup {
                 event => fetch.take(&event),
             })?;
             if let Some(failed) = fetch.failed.take() {
-                return Err(failed).context("cannot write what came");
+                return Err(failed).context("cannot write the received messages");
             }
             if let Some(reject) = refused {
                 let hint = match reject {
                     Reject::NotAuthorized => "see --user and --password-file",
-                    Reject::SessionNotAvailable => "without --session the server's current one is entered",
+                    Reject::SessionNotAvailable => {
+                        "without --session, the login enters the server's current session"
+                    }
                     Reject::Other(_) => "",
                 };
                 let what = format!("{} refused the login to session \"{asked_for}\": {reject}", self.server);

@@ -123,7 +123,7 @@ impl Inspect {
         if kinds.into_iter().filter(|kind| *kind).count() > 1 {
             let hint =
                 "inspect captures of packets, files of messages and files of records one kind at a time";
-            return Err(Hinted::new("these files are of two kinds that cannot be put together", hint).into());
+            return Err(Hinted::new("these files are of two kinds that cannot be combined", hint).into());
         }
         if !records.is_empty() {
             drop(watch);
@@ -222,7 +222,7 @@ impl<'r> Source<'r> {
             self.ended = true;
             self.report.counted(&self.capture.counts());
             if self.report.packets == Some(0) && self.report.error.is_none() {
-                self.report.error = Some("no packet is in this capture".to_owned());
+                self.report.error = Some("this capture has no packets".to_owned());
             }
             return;
         }

@@ -67,7 +67,7 @@ fn memory(text: &str) -> Result<usize, String> {
     let machine = rustix::system::sysinfo();
     let most = machine.totalram.saturating_mul(machine.mem_unit.into());
     if size < LEAST_MEMORY {
-        return Err(format!("'{text}' is too little to keep the longest message; give at least 128KiB"));
+        return Err(format!("'{text}' is too small for the longest message; give at least 128KiB"));
     }
     if size > most {
         return Err(format!("'{text}' is more than this machine has; give at most {}MiB", most >> 20));
@@ -187,7 +187,7 @@ impl PastArgs {
         }
         if !captures.is_empty() && next > 1 {
             let hint = "serve captures of packets and files of messages one kind at a time";
-            return Err(Hinted::new("these files are of two kinds that cannot be put together", hint).into());
+            return Err(Hinted::new("these files are of two kinds that cannot be combined", hint).into());
         }
         if captures.len() > MAX_LINES {
             let hint =
@@ -201,7 +201,7 @@ impl PastArgs {
         }
         if history.forgotten() > 0 {
             anstream::eprintln!(
-                "note: {} messages did not fit in --memory: the oldest that is served is {}",
+                "note: {} messages did not fit in --memory: the oldest message served is {}",
                 figures::thousands(history.forgotten()),
                 history.first()
             );
@@ -249,7 +249,8 @@ fn arbitrate(
         let Some((number, source)) = open.min_by_key(|(_, source)| source.time) else { break };
         if tp::is_likely(&source.payload) {
             // Some of these would pass for packets of MoldUDP64, with sequences that are none.
-            let hint = "only messages in MoldUDP64, or of files of ITCH, can be served; leave IEX's out, with --only if need be";
+            let hint =
+                "only MoldUDP64 messages and ITCH files can be served; leave IEX out, with --only if needed";
             return Err(Hinted::new(format!("{} holds IEX-TP", paths::shown(&source.path)), hint).into());
         }
         if let Some(line) = Line::new(number) {
@@ -266,7 +267,7 @@ fn arbitrate(
     let missing = arbiter.statistics().missing;
     if missing > 0 {
         anstream::eprintln!(
-            "note: {} messages are on none of the lines and cannot be served",
+            "note: {} messages are missing on every line and cannot be served",
             figures::thousands(missing)
         );
     }

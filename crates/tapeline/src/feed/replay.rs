@@ -92,7 +92,7 @@ fn speed(text: &str) -> Result<Speed, String> {
     let factor = text.strip_suffix(['x', 'X', '×']).and_then(|factor| factor.parse().ok());
     match factor {
         Some(factor) if (0.001..=1e9).contains(&factor) => Ok(Speed::Factor(factor)),
-        _ => Err(format!("'{text}' is no speed; write original, max, or a factor such as 10x or 0.5x")),
+        _ => Err(format!("'{text}' is not a speed; write original, max, or a factor such as 10x or 0.5x")),
     }
 }
 
@@ -274,7 +274,7 @@ fn play_messages(player: &mut Player, mut packer: Packer<'_>) -> anyhow::Result<
     }
     let trailing = packer.file().trailing_bytes();
     if trailing > 0 {
-        anstream::eprintln!("note: {trailing} bytes at the end of the file are no whole message");
+        anstream::eprintln!("note: {trailing} bytes at the end of the file are not a whole message");
     }
     Ok(true)
 }

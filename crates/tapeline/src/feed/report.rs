@@ -176,7 +176,7 @@ impl<'f> Report<'f> {
         let itch = self.itch.as_ref().filter(|itch| !itch.is_itch())?;
         let (foreign, all) = (thousands(itch.foreign()), thousands(itch.messages()));
         let what = format!("{}: {foreign} of {all} messages have another type or length", self.protocol);
-        let hint = "other exchanges' ITCH is not decoded: sequences and what is missing are right, the rest is not to be used";
+        let hint = "other exchanges' ITCH is not decoded: sequences and gaps are right, ignore the rest";
         Some(Hinted::new(what, hint))
     }
 
@@ -198,7 +198,7 @@ impl<'f> Report<'f> {
             (None, None) => parts.push(self.no_messages(findings)),
         }
         if self.trailing_bytes > 0 {
-            parts.push(format!("{} bytes at the end are no whole message or packet", self.trailing_bytes));
+            parts.push(format!("{} bytes at the end are not a whole message or packet", self.trailing_bytes));
         }
         output::print(&parts.join("\n\n"))
     }
@@ -228,7 +228,7 @@ pub(super) fn note_no_datagrams(only: SocketAddr, files: &[FileReport]) {
 /// Says on standard error that a capture has fragments of IP packets: a reason for messages that are missing.
 pub(crate) fn warn_of_fragments(name: &str, fragments: u64) {
     anstream::eprintln!(
-        "warning: {name}: {} packets are IP fragments and not put together: what was in them is missing",
+        "warning: {name}: {} packets are IP fragments and are not reassembled: their contents are missing",
         thousands(fragments)
     );
 }

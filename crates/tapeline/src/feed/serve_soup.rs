@@ -134,7 +134,7 @@ impl ServeSoup {
                 && let Err(error) = self.accept(listener, &mut connections, now, &mut outcome)
             {
                 // Too many open files, say: those that are connected go on.
-                anstream::eprintln!("warning: {error}; nobody is let in for a second");
+                anstream::eprintln!("warning: {error}; accepts no connections for one second");
                 accepts_from = now + REST_NS;
             }
             connections.retain_mut(|connection| match connection.step(accounts, past.history(), now) {

@@ -152,7 +152,7 @@ impl Simulate {
         if self.rate == 0 || self.rate > FASTEST_HZ {
             let hint =
                 format!("between 1 and {} messages a second are possible", figures::thousands(FASTEST_HZ));
-            return Err(Hinted::new(format!("no schedule for a rate of {}", self.rate), hint).into());
+            return Err(Hinted::new(format!("cannot schedule a rate of {}", self.rate), hint).into());
         }
         let opening = self.generator().exchange().opening_messages();
         if self.total() < opening + CLOSING_MESSAGES {
@@ -256,8 +256,8 @@ impl Simulate {
     fn write_file(&self, path: &Path) -> anyhow::Result<Outcome> {
         let kind = path.extension().and_then(|kind| kind.to_str()).unwrap_or_default();
         if !matches!(kind, "itch" | "pcap") {
-            let hint = "name it .itch for messages behind their lengths, or .pcap for datagrams";
-            return Err(Hinted::new(format!("no kind of file is called .{kind}"), hint).into());
+            let hint = "name it .itch for length-prefixed messages, or .pcap for datagrams";
+            return Err(Hinted::new(format!("there is no file type .{kind}"), hint).into());
         }
         let stop = Stop::on_signals().context("cannot listen for signals")?;
         let clock = Clock::calibrate();

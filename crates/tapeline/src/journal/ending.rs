@@ -12,7 +12,7 @@ pub(super) fn torn_json(tail: &Tail) -> Value {
 /// For people, on standard error.
 pub(in crate::journal) fn say_torn(tail: &Tail) {
     anstream::eprintln!(
-        "note: {}: {} bytes behind record {}, from byte {} on, are none: torn by a crash, or just being written",
+        "note: {}: {} bytes after record {}, from byte {} on, are not a record: torn by a crash, or still being written",
         tail.segment,
         thousands(tail.bytes),
         tail.after,

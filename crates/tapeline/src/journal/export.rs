@@ -124,7 +124,7 @@ impl Export {
         if self.sort && self.to == To::KdbLog {
             let hint = "leave out --sort, or write --to parquet";
             return Err(Hinted::of_options(
-                "--sort is for Parquet: a log has its ticks in their order",
+                "--sort is for Parquet: a log keeps the order of its ticks",
                 hint,
             )
             .into());
@@ -172,7 +172,7 @@ impl Export {
     }
 
     fn not_written(&self, error: tapeline_export::Error) -> anyhow::Error {
-        failed(error).context(format!("the export to {} is not whole", paths::shown(&self.into)))
+        failed(error).context(format!("the export to {} is incomplete", paths::shown(&self.into)))
     }
 }
 
@@ -192,7 +192,7 @@ fn export(reader: &mut Reader<Directory>, days: &mut Days, stop: &Stop) -> anyho
         match reader.next().map_err(broken)? {
             Next::Record(record) => {
                 let tick = Tick::parse(record.body)
-                    .with_context(|| format!("record {} of the journal is something else", record.seq))?;
+                    .with_context(|| format!("record {} of the journal is not a tick", record.seq))?;
                 days.turn_to(&tick.header).map_err(failed)?;
                 rows.add(&tick, days).map_err(failed)?;
                 done.ticks += 1;
@@ -202,7 +202,7 @@ fn export(reader: &mut Reader<Directory>, days: &mut Days, stop: &Stop) -> anyho
                     progress.set(done.ticks);
                     anyhow::ensure!(
                         !stop.requested(),
-                        "stopped behind tick {}: the export is not whole",
+                        "stopped after tick {}: the export is incomplete",
                         record.seq
                     );
                 }

@@ -87,7 +87,7 @@ impl Import {
             journal.map_err(|error| hinted(&format!("cannot open the journal in {into}"), error))?;
         if let Some(tail) = &opened.tail {
             anstream::eprintln!(
-                "the journal was torn: {} bytes behind tick {} were cut off",
+                "the journal was torn: {} bytes after tick {} were cut off",
                 thousands(tail.bytes),
                 tail.after
             );
@@ -151,7 +151,7 @@ fn read(path: &Path, log: &mut LogFile, ticks: &mut Ticks<'_>, stop: &Stop) -> a
         if messages % LOOK_EVERY == 0 {
             progress.set(messages);
             if stop.requested() {
-                failed = Some(anyhow::anyhow!("stopped behind message {messages}"));
+                failed = Some(anyhow::anyhow!("stopped after message {messages}"));
                 return false;
             }
         }
@@ -163,10 +163,9 @@ fn read(path: &Path, log: &mut LogFile, ticks: &mut Ticks<'_>, stop: &Stop) -> a
     });
     drop(progress);
     if let Some(failed) = failed {
-        let what = format!("{} is not imported whole", paths::shown(&path));
-        return Err(
-            failed.context(Hinted::new(what, "what came before is in the journal: import into a new one"))
-        );
+        let what = format!("{} was not imported completely", paths::shown(&path));
+        return Err(failed
+            .context(Hinted::new(what, "the rows before that are in the journal: import into a new one")));
     }
     if let Some(cause) = log.failure() {
         anstream::eprintln!("warning: {} cannot be read to its end: {cause}", paths::shown(&path));
@@ -174,7 +173,7 @@ fn read(path: &Path, log: &mut LogFile, ticks: &mut Ticks<'_>, stop: &Stop) -> a
     }
     if let Some(tail) = &tail {
         anstream::eprintln!(
-            "warning: {}: {} bytes from byte {} on are no whole message: {}; `tapeline kdb inspect` tells more",
+            "warning: {}: {} bytes from byte {} on are not a whole message: {}; `tapeline kdb inspect` shows more",
             paths::shown(&path),
             thousands(tail.bytes),
             tail.offset,

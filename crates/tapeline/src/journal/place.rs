@@ -39,9 +39,7 @@ impl Place {
         if reader.segments().next().is_none() && !self.folder.join(LOCK).exists() {
             let what =
                 format!("{what}: expected segments (NUMBER.journal) or the file `{LOCK}`, found neither");
-            return Err(
-                Hinted::new(what, "which folder it is, `folder` in the plant's [journal] says").into()
-            );
+            return Err(Hinted::new(what, "`folder` in the plant's [journal] is the journal's folder").into());
         }
         reader.seek(self.from()).map_err(|error| hinted(&what, error))?;
         Ok(reader)
@@ -55,7 +53,7 @@ impl Place {
             (None, None) => return,
         };
         match reader.passed() {
-            0 => anstream::eprintln!("note: the journal is empty: nothing is there from {place} on"),
+            0 => anstream::eprintln!("note: the journal is empty: it has nothing from {place} on"),
             last => anstream::eprintln!("note: the journal ends with tick {last}, before {place}"),
         }
     }

@@ -145,15 +145,14 @@ impl Replay {
         let name = self.onto.clone().or(of_service).context("--onto names the ring to publish to")?;
         if let Some(live) = &self.then {
             // Who names a wrong one is told now, and not behind a day's ticks.
-            let what = "--onto names another than --then: what is read is not what is written";
+            let what = "name different rings with --onto and --then";
             anyhow::ensure!(*live != name, Hinted::new(format!("{live} would be read and written"), what));
             tapeline_ring::inspect(live).with_context(|| no_plant(live))?;
         }
         let capacity = usize::try_from(self.ring_size).unwrap_or(usize::MAX);
         let options = Options { capacity, keep: self.keep, wake_on_commit: false, ..Options::default() };
         let mut ring = Publisher::open(&name, &options).map_err(|error| {
-            let another =
-                self.onto.is_none().then(|| "--onto names another ring than the configuration's".to_owned());
+            let another = self.onto.is_none().then(|| "--onto overrides the configuration's ring".to_owned());
             let hint = error.hint().into_iter().chain(another).collect::<Vec<_>>().join("; ");
             anyhow::Error::new(error).context(Hinted::new("cannot make the ring", hint))
         })?;
@@ -238,7 +237,7 @@ impl Replay {
 impl Onto<'_> {
     /// Publishes what the journal has before the place where it begins, and goes there: nobody sees it come, and images have it.
     fn before(&mut self, reader: &mut Reader<Directory>, from: From) -> anyhow::Result<()> {
-        let broken = |error| hinted("the journal cannot be read up to where it is to begin", error);
+        let broken = |error| hinted("the journal cannot be read up to the start of the replay", error);
         let first = match reader.next().map_err(broken)? {
             Next::Record(record) => record.seq,
             Next::Missing { to, .. } => to + 1,
@@ -250,7 +249,7 @@ impl Onto<'_> {
                 Next::Record(record) => {
                     if self.done.last.is_none() && record.seq > 1 {
                         anstream::eprintln!(
-                            "warning: the journal begins with tick {}: an item whose image was before that has none until its next one",
+                            "warning: the journal begins with tick {}: an item with an earlier image has no image until its next one",
                             thousands(record.seq)
                         );
                     }
@@ -419,10 +418,10 @@ impl Onto<'_> {
             reader.next().map_err(broken)?,
             Next::Record(record) if record.seq == seq && record.body != bytes
         );
-        let what = || format!("tick {seq} of the ring {ring} is another than that of the journal");
+        let what = || format!("tick {seq} of the ring {ring} differs from the journal's");
         anyhow::ensure!(
             !is_other,
-            Hinted::new(what(), "--then names the ring of the plant whose journal it is")
+            Hinted::new(what(), "name the ring of the journal's own plant with --then")
         );
         self.go_behind(reader)
     }
@@ -460,8 +459,10 @@ impl Onto<'_> {
             match self.ring.publish(tick) {
                 Ok(_) => return Ok(true),
                 Err(Refused::TooLong) => {
-                    let what = format!("a tick of {} bytes is longer than the ring takes", tick.len());
-                    return Err(Hinted::new(what, "raise --ring-size: a quarter of it is the longest").into());
+                    let what = format!("a tick of {} bytes is too long for the ring", tick.len());
+                    return Err(
+                        Hinted::new(what, "raise --ring-size: a tick can take a quarter of it").into()
+                    );
                 }
                 Err(Refused::Full) if self.stop.requested() => return Ok(false),
                 Err(Refused::Full) => {
@@ -474,7 +475,7 @@ impl Onto<'_> {
 }
 
 fn no_plant(ring: &Name) -> Hinted {
-    Hinted::new(format!("cannot join the ring {ring}"), "does its plant run?")
+    Hinted::new(format!("cannot join the ring {ring}"), "is its plant running?")
 }
 
 fn tick_of(bytes: &[u8]) -> anyhow::Result<Tick<'_>> {

@@ -117,7 +117,7 @@ impl Verify {
                     return Ok(ExitCode::SUCCESS);
                 }
                 anstream::eprintln!(
-                    "hint: put the file back before the plant writes again; it is called after its first tick"
+                    "hint: restore the file before the plant writes again; it is named after its first tick"
                 );
                 ExitCode::from(3)
             }

@@ -89,13 +89,13 @@ impl Report {
         if let Some((offset, reason)) = tally.first_other {
             let count = thousands(tally.others);
             anstream::eprintln!(
-                "note: {path}: messages that are no updates: {count}, the first at byte {offset}: {reason}"
+                "note: {path}: messages that are not updates: {count}, the first at byte {offset}: {reason}"
             );
         }
         if tally.untold > 0 {
             let (count, told) = (thousands(tally.untold), thousands(tally.tables.len() as u64));
             anstream::eprintln!(
-                "note: {path}: {count} updates are of further tables than the first {told}, and not shown"
+                "note: {path}: {count} updates of tables after the first {told} are not shown"
             );
         }
         if let Some(failure) = &self.failure {
@@ -106,7 +106,7 @@ impl Report {
             anstream::eprintln!("  because: {failure}");
         } else if let Some(tail) = &self.tail {
             anstream::eprintln!(
-                "error: {path}: {} bytes behind the last whole message, from byte {} on, are none: at byte {}: {}",
+                "error: {path}: {} bytes after the last whole message, from byte {} on, are not a message: at byte {}: {}",
                 thousands(tail.bytes),
                 tail.offset,
                 tail.fault_offset,
@@ -124,8 +124,8 @@ fn hint(tail: &Tail, messages: u64) -> String {
         return format!("its first message can be read {how} --big-endian");
     }
     let what = match tail.fault {
-        Fault::Cut { .. } => "a torn tail, as a tickerplant leaves it that dies while it writes",
-        _ => "damage, behind which there may be more messages",
+        Fault::Cut { .. } => "a torn tail, as a tickerplant leaves when it dies while writing",
+        _ => "damage, after which there may be more messages",
     };
     format!("{what}; `-11!({messages};file)` replays what is before it, {} bytes", tail.offset)
 }

@@ -84,7 +84,9 @@ impl DecodeArgs {
             }
         }
         for (id, name) in names.all() {
-            anstream::eprintln!("note: JSON has names of services and RWF numbers: {id} stands for {name}");
+            anstream::eprintln!(
+                "note: JSON has names of services where RWF has numbers: {id} stands for {name}"
+            );
         }
         Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
@@ -99,7 +101,7 @@ impl DecodeArgs {
     ) -> anyhow::Result<bool> {
         let recording = capture::open(bytes).with_context(|| format!("cannot read {source}"))?;
         let Recording::Datagrams(mut capture) = recording else {
-            anyhow::bail!("{source} is no capture of packets");
+            anyhow::bail!("{source} is not a packet capture");
         };
         let streams = streams::streams(&mut capture)?;
         let (sent, lost) = captured::messages(&streams);
@@ -244,5 +246,5 @@ fn container(text: &str) -> Result<DataType, String> {
     }
     let names: Vec<&str> = all().map(|(_, name)| name).collect();
     let near = nearest(&wanted, &names).map(|near| format!("; there is {near}")).unwrap_or_default();
-    Err(format!("'{text}' is no container, such as msg, field-list, element-list or map{near}"))
+    Err(format!("'{text}' is not a container, such as msg, field-list, element-list or map{near}"))
 }

@@ -30,7 +30,7 @@ impl ItemArgs {
     pub(crate) fn load(&self) -> anyhow::Result<Vec<String>> {
         let items = self.load_any()?;
         if items.is_empty() {
-            let hint = "name some behind the command, or a file with --item-file";
+            let hint = "name items after the command, or in a file with --item-file";
             return Err(Hinted::new("there are no items", hint).into());
         }
         Ok(items)

@@ -118,9 +118,7 @@ impl WatchArgs {
         let clock = Clock::calibrate();
         let mut chosen = self.config.load(Group::Consumer)?;
         if chosen.one_after_the_other() {
-            anstream::eprintln!(
-                "note: there is one connection here: servers that stand by are tried in their turn"
-            );
+            anstream::eprintln!("note: there is only one connection: standby servers are tried in turn");
         }
         let dictionary = self.dictionary.clone().or(chosen.dictionary.take());
         let dictionary = dictionary.load()?;
@@ -236,10 +234,8 @@ impl Program {
         if let Some(why) = self.watching.refusal.take().filter(|_| !(was_in && self.watching.until_closed)) {
             let what = format!("the session with {} is over: {why}", self.dialer.server());
             let hint = match was_in {
-                true => {
-                    "--attempts says how often to connect again; --until-closed takes this for a good end"
-                }
-                false => "--user and --password-file say who logs in, --server where",
+                true => "--attempts sets how often to reconnect; --until-closed treats this end as success",
+                false => "check --user, --password-file and --server",
             };
             return Err(Hinted::new(what, hint).into());
         }

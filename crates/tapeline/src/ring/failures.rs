@@ -26,7 +26,7 @@ fn existing() -> String {
         "there are no rings; start the publisher first, or wait for it with `ring sub --wait-for-ring SECONDS`"
             .to_owned()
     } else {
-        format!("the rings there are: {}", names.join(", "))
+        format!("existing rings: {}", names.join(", "))
     }
 }
 

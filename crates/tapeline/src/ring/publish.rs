@@ -183,7 +183,7 @@ enum Choice {
 fn mode(text: &str) -> Result<u32, String> {
     match u32::from_str_radix(text, 8) {
         Ok(mode) if mode <= 0o777 => Ok(mode),
-        _ => Err(format!("'{text}' is no mode; write three octal digits, such as 660")),
+        _ => Err(format!("'{text}' is not a mode; write three octal digits, such as 660")),
     }
 }
 

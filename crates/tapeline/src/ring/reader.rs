@@ -338,12 +338,10 @@ impl<'a, D: Readable> Reader<'a, D> {
                     break;
                 }
                 Look::Damaged { position } => {
-                    let what = format!(
-                        "ring {} is damaged at position {position}: no frame stands there",
-                        self.name
-                    );
+                    let what =
+                        format!("ring {} is damaged at position {position}: there is no frame", self.name);
                     let hint =
-                        "something other than its publisher has written into it; start the publisher anew";
+                        "something other than its publisher has written into it; restart the publisher";
                     return Err(Hinted::new(what, hint).into());
                 }
             }
@@ -447,7 +445,7 @@ impl<'a, D: Readable> Reader<'a, D> {
         let said =
             |topic: Topic| topic.text().map_or("no topic".to_owned(), |text| format!("topic '{text}'"));
         let what = format!("ring {} carries {}, and {} was asked for", self.name, said(found), said(wanted));
-        Err(Hinted::new(what, "leave out --topic to read it all the same, or name another ring").into())
+        Err(Hinted::new(what, "leave out --topic to read it anyway, or name another ring").into())
     }
 
     /// The publisher recalibrates once a second, and so does who reads its stamps; otherwise the clock is our own.

@@ -42,7 +42,7 @@ impl Remove {
         let mut names: Vec<Name> = self.rings.into_iter().chain(self.names).collect();
         if names.is_empty() && !self.dead {
             return Err(
-                Hinted::new("no ring was named", "name some, or give --dead; `ring ls` lists them").into()
+                Hinted::new("no ring was named", "name rings, or give --dead; `ring ls` lists them").into()
             );
         }
         if self.dead {
@@ -70,7 +70,7 @@ impl Remove {
 fn told(error: Error) -> anyhow::Error {
     match error {
         Error::PublisherAlive { pid, .. } => {
-            let hint = format!("end process {pid} first, or remove it all the same with --force");
+            let hint = format!("end process {pid} first, or remove it anyway with --force");
             Hinted::new(error.to_string(), hint).into()
         }
         other => failures::told(other),

@@ -19,7 +19,7 @@ impl WarmUp {
             return Ok(Self::Messages(messages));
         }
         let expected =
-            |_| format!("'{text}' is no warm-up; write messages (10000, 10k) or a time (2s, 500ms)");
+            |_| format!("'{text}' is not a warm-up; write messages (10000, 10k) or a time (2s, 500ms)");
         arguments::duration(text).map(Self::Time).map_err(expected)
     }
 
@@ -60,7 +60,7 @@ mod tests {
         ] {
             assert_eq!(WarmUp::parse(text), Ok(expected), "{text}");
         }
-        assert!(WarmUp::parse("much").unwrap_err().contains("no warm-up"));
+        assert!(WarmUp::parse("much").unwrap_err().contains("not a warm-up"));
         assert!(WarmUp::parse("0s").unwrap().is_none() && !WarmUp::parse("1").unwrap().is_none());
     }
 }

@@ -263,7 +263,7 @@ mod tests {
             ("port = 1", "missing field `table`"),
             (&*format!("prot = 1\n{TRADE}"), "unknown field `prot`"),
             (&*format!("{TRADE}{TRADE}"), "tick.toml:5:8: there are two tables \"trade\""),
-            (&*format!("queue = \"x\"\n{TRADE}"), "tick.toml:1:9: 'x' is no size"),
+            (&*format!("queue = \"x\"\n{TRADE}"), "tick.toml:1:9: 'x' is not a size"),
             (&*format!("waiting = \"x\"\n{TRADE}"), "tick.toml:1:11: waiting is \"x\""),
             (&*format!("publish_every = \"0ms\"\n{TRADE}"), "publish_every"),
             (&*format!("tcp = false\n{TRADE}"), "nobody could connect"),

@@ -537,7 +537,7 @@ fn moldudp64_with_other_messages_is_not_called_itch() {
     let output = run(&["inspect", text(&fragmented)]);
     let (tables, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(tables.contains("1 messages are missing in 1 gaps: 2"), "{tables}");
-    assert!(said.contains("fragmented.pcap: 1 packets are IP fragments and not put together"), "{said}");
+    assert!(said.contains("fragmented.pcap: 1 packets are IP fragments and are not reassembled"), "{said}");
     std::fs::write(&empty, PcapWriter::new(Vec::new()).unwrap().finish().unwrap()).unwrap();
     let output = run(&["inspect", text(&foreign)]);
     let (tables, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -551,5 +551,5 @@ fn moldudp64_with_other_messages_is_not_called_itch() {
     let output = run(&["inspect", text(&empty)]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("error: empty.pcap: no packet is in this capture"), "{said}");
+    assert!(said.contains("error: empty.pcap: this capture has no packets"), "{said}");
 }

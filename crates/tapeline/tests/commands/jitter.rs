@@ -57,7 +57,7 @@ fn a_wrong_core_is_named_with_those_that_exist() {
 fn wrong_values_are_explained() {
     for (arguments, expected) in [
         (["--duration", "soon"], "write 15s, 500ms"),
-        (["--duration", "0"], "no time at all"),
+        (["--duration", "0"], "is zero"),
         (["--cpus", "x"], "write 0, 0,2 or 0-3"),
         (["--threshold", "1ms"], "between 100ns and 1us"),
         (["--format", "xml"], "possible values: table, json"),

@@ -168,10 +168,7 @@ fn a_folder_that_is_no_journal_is_no_empty_one() {
         let output = run(folder.path(), command, options);
         let said = said(&output);
         assert_eq!(output.status.code(), Some(1), "{command}: {said}");
-        assert!(
-            said.contains("expected segments") && said.contains("hint: which folder"),
-            "{command}: {said}"
-        );
+        assert!(said.contains("expected segments") && said.contains("hint: `folder`"), "{command}: {said}");
         assert!(output.stdout.is_empty() && !into.exists(), "{command}");
     }
     // One that has just begun is a journal, and so is one that was copied without its lock.
@@ -669,7 +666,7 @@ fn a_replay_goes_on_with_no_ring_but_that_of_its_journal() {
     let folder = plant.folder.path();
     let (live, onto) = (plant.live.to_string(), plant.onto.to_string());
     for (then, says) in [
-        (live.as_str(), "is another than that of the journal"),
+        (live.as_str(), "differs from the journal's"),
         (&onto, "read and written"),
         ("test-no-such-ring", "cannot join the ring"),
     ] {

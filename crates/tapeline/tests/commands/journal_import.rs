@@ -167,7 +167,7 @@ fn what_cannot_be_taken_is_named() {
     std::fs::write(&path, &bytes[..bytes.len() - 3]).unwrap();
     let output = run(&arguments, &[&folder.path().join("torn"), &path, Path::new("--tables"), &tables]);
     assert_eq!((output.status.code(), &report(&output)["ticks"]), (Some(1), &json!(2)));
-    assert!(said(&output).contains("no whole message"), "{}", said(&output));
+    assert!(said(&output).contains("not a whole message"), "{}", said(&output));
 }
 
 /// A trade with its venue in front of the price, in a table of the usual name.

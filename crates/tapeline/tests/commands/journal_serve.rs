@@ -159,7 +159,7 @@ fn it_ends_when_it_is_told_to_and_says_what_is_wrong() {
     let plant = Publisher::open(&name, &Options::default()).unwrap();
     let output = tapeline(&past.arguments(&journal, &[])).output().unwrap();
     let words = said(&output);
-    assert!(words.contains("cannot make the ring") && words.contains("--onto names another"), "{words}");
+    assert!(words.contains("cannot make the ring") && words.contains("--onto overrides"), "{words}");
     assert_eq!(output.status.code(), Some(1));
     drop(plant);
 

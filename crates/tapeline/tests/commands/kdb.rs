@@ -146,7 +146,7 @@ fn shapes_types_and_other_messages_are_told() {
     assert_eq!((&found["others"], &found["first_other"]["offset"]), (&json!(1), &json!(begins[2])));
     let note = said(&inspect(&path, &[]));
     assert!(
-        note.contains("messages that are no updates: 1, the first") && note.contains("found a list of 2"),
+        note.contains("messages that are not updates: 1, the first") && note.contains("found a list of 2"),
         "{note}"
     );
 }
@@ -169,7 +169,7 @@ fn a_torn_tail_is_told_with_place_reason_and_hint() {
         &format!("from byte {} on", begins[1]),
         "expected 16 more bytes of float, found the end after 11",
         &format!(
-            "hint: a torn tail, as a tickerplant leaves it that dies while it writes; `-11!(1;file)` replays what is before it, {} bytes",
+            "hint: a torn tail, as a tickerplant leaves when it dies while writing; `-11!(1;file)` replays what is before it, {} bytes",
             begins[1]
         ),
     ] {

@@ -242,8 +242,8 @@ fn wrong_command_lines_are_explained() {
     };
     refused(&[], &["there are no items", "--item-file"]);
     refused(&["A", "--view", "BDI"], &["no field BDI", "there is BID"]);
-    refused(&["A", "--post", "BID=high"], &["'high' is no value of field 22, a REAL"]);
-    refused(&["A", "--domain", "MarketOrder"], &["is no domain"]);
+    refused(&["A", "--post", "BID=high"], &["'high' is not a value of field 22, a REAL"]);
+    refused(&["A", "--domain", "MarketOrder"], &["is neither a domain"]);
     refused(&["A", "--password-file", "/nonexistent"], &["cannot read /nonexistent"]);
     refused(&["A", "--dictionary", "/nonexistent"], &["cannot read /nonexistent"]);
     refused(&["A", "--ca", "x"], &["--tls"]);

@@ -106,7 +106,7 @@ fn a_container_by_itself() {
     let output = decode(&["--type", "field-list", "08 0001 0016 03 0c0f97"], b"");
     assert_eq!(text(output.stdout), "FIELD_LIST\n  22 BID = 39.91\n");
     let output = decode(&["--type", "fieldlists", "00"], b"");
-    assert!(text(output.stderr).contains("'fieldlists' is no container"));
+    assert!(text(output.stderr).contains("'fieldlists' is not a container"));
 }
 
 #[test]

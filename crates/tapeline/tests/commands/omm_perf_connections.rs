@@ -178,7 +178,7 @@ fn versions_of_tls_mean_nothing_without_it() {
     for tool in ["consumer", "ni-provider", "transport client", "provider", "transport server"] {
         let words: Vec<&str> = tool.split(' ').chain(["--tls-version=1.3"]).collect();
         let mut tool = Tool::start(place(), &words, None);
-        assert_eq!(tool.note(), "error: --tls-version means nothing without TLS\n");
+        assert_eq!(tool.note(), "error: --tls-version has no effect without TLS\n");
         assert!(!tool.child.wait().unwrap().success());
     }
 }

@@ -413,7 +413,7 @@ fn a_stopped_subscriber_loses_its_place_and_is_told() {
     let output = child.wait_with_output().unwrap();
     assert!(!output.status.success());
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("the plant went on without this reader") && said.contains("hint:"), "{said}");
+    assert!(said.contains("the plant continued without this reader") && said.contains("hint:"), "{said}");
 }
 
 #[test]
@@ -446,7 +446,7 @@ fn mistakes_in_the_configuration_are_named_with_line_and_hint() {
         ("[plant]\n", "[plant]\nring_size = \"3MiB\"\n", ":2:13: ring_size is 3145728 bytes"),
         ("protocol = \"nasdaq-itch-5.0\"", "protocol = nasdaq", ":5:12:"),
         ("[plant]\n", "[plant]\nreceive = \"threads\"\n", ":2:11: receive is \"threads\""),
-        ("[plant]\n", "[plant]\npool_slots = 64\n", ":2:14: pool_slots is given, and there is no pool"),
+        ("[plant]\n", "[plant]\npool_slots = 64\n", ":2:14: pool_slots is set, but there is no pool"),
         ("[plant]\n", "[plant]\nreceive = \"thread\"\npool_slots = 0\n", ":3:14: pool_slots is 0"),
         (
             "[plant]\n",

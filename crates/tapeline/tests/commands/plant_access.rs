@@ -386,7 +386,7 @@ fn a_check_says_all_that_is_wrong_and_what_would_run() {
     for part in ["service", "ring", "feed", "0.0.0.0:14002", "1 rules", "together"] {
         assert!(printed.contains(part), "{part}: {printed}");
     }
-    assert!(said.contains("warning: everybody who can reach 0.0.0.0:14002 is let in"), "{said}");
+    assert!(said.contains("warning: whoever can reach 0.0.0.0:14002 can connect"), "{said}");
     let (ok, printed, _) = check(&config, &["--format", "json"]);
     let checked: Value = serde_json::from_str(&printed).unwrap();
     assert!(ok && checked["ok"] == true && checked["faults"] == json!([]));
@@ -404,7 +404,7 @@ fn a_check_says_all_that_is_wrong_and_what_would_run() {
     for fault in [
         ":12: protocol \"pitch\" is not known",
         "slow is \"never\"",
-        "users.txt:1:7: this is no hash in PHC's format",
+        "users.txt:1:7: this is not a hash in PHC format",
         "users.txt:2:4: bob has no hash",
         "an empty list",
         "unknown key `prot`",
@@ -449,7 +449,7 @@ fn a_check_says_how_ticks_would_be_kept_and_what_is_in_the_way() {
     for (journal, says) in [
         ("file", "file is a file"),
         ("file/journal", "file/journal: "),
-        ("none/journal", "none/journal cannot be made: "),
+        ("none/journal", "none/journal cannot be created: "),
     ] {
         with(journal, "");
         let (ok, _, said) = check(&config, &[]);

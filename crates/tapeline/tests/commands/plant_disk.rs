@@ -310,7 +310,7 @@ fn goes_on(trouble: Trouble) {
     let kept = |now: &Value| now["journal"]["kept"].as_u64().unwrap();
     market.wait_until(|now| kept(now) > kept(&again));
     let (report, said) = market.end();
-    let always = ["the plant goes on WITHOUT a journal", "the journal is written again"];
+    let always = ["the plant continues WITHOUT a journal", "the journal is written again"];
     for words in trouble.words().iter().chain(&always) {
         assert!(said.contains(words), "{words}: {said}");
     }

@@ -197,7 +197,7 @@ fn a_plant_that_comes_late_says_what_it_lacks() {
     assert_eq!(report["feeds"][0]["begun_late_at"], json!(500), "{report}");
     let mut said = String::new();
     std::io::Read::read_to_string(&mut talk, &mut said).unwrap();
-    let warning = "warning: feed test: heard from message 500 of its session on: items are suspect until the next session";
+    let warning = "warning: feed test: message 500 of the session was the first received: items are suspect until the next session";
     assert!(
         said.contains(warning) && said.contains("hint: start = \"from-one\" with [feed.recovery]"),
         "{said}"

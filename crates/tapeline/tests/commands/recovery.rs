@@ -246,7 +246,7 @@ fn a_server_that_is_shut_in_the_middle_is_told_of_and_gone_on_from() {
     let output = fetch(address, &more);
     let errors = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(3), "{errors}");
-    assert!(errors.contains("--from 9 goes on where it stopped"), "{errors}");
+    assert!(errors.contains("--from 9 continues where it stopped"), "{errors}");
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&found["messages"], &found["end"]), (&json!(2), &json!("gave-up")));
     assert_eq!(std::fs::metadata(&written).unwrap().len(), 2 * 14);
@@ -267,7 +267,7 @@ fn what_cannot_be_served_is_refused_with_a_hint() {
     };
     for (option, value, says) in [
         ("--memory", "1000000GiB", "more than this machine has; give at most"),
-        ("--memory", "10", "too little to keep the longest message; give at least 128KiB"),
+        ("--memory", "10", "too small for the longest message; give at least 128KiB"),
         ("--rate-each", "0", "at least 1 is needed"),
         ("--rate-all", "0", "at least 1 is needed"),
         ("--session", "AAPL20200130", "the name of a session has at most 10"),
@@ -280,8 +280,8 @@ fn what_cannot_be_served_is_refused_with_a_hint() {
     for iex in ["iex-deep-20170425/deep10-lastsession-head.pcap", "iex-tops-20170710/tops16-head.pcap"] {
         let Some(iex) = shared(iex) else { return };
         let iex = iex.to_str().unwrap();
-        is_refused(&[iex], 1, "holds IEX-TP\nhint: only messages in MoldUDP64");
-        is_refused(&[clean, iex], 1, "holds IEX-TP\nhint: only messages in MoldUDP64");
+        is_refused(&[iex], 1, "holds IEX-TP\nhint: only MoldUDP64 messages");
+        is_refused(&[clean, iex], 1, "holds IEX-TP\nhint: only MoldUDP64 messages");
     }
 }
 

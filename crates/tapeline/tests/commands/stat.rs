@@ -137,7 +137,7 @@ fn a_plant_whose_ring_lost_its_name_is_alive() {
     let second = tapeline(&["plant", "--config", &config]).output().unwrap();
     let said = String::from_utf8(second.stderr).unwrap();
     assert_eq!(second.status.code(), Some(1), "{said}");
-    assert!(said.contains("still, although its name was removed"), "{said}");
+    assert!(said.contains("although the ring's name was removed"), "{said}");
     assert_eq!(stat(&place.ring)["pid"], json!(plant.child.id()));
 
     plant.ask_to_end();

@@ -152,7 +152,10 @@ fn clients_find_it_under_an_abstract_name() {
     std::fs::write(&file, config.replace("logs", "other")).unwrap();
     let second = tapeline(&["tick", "serve", "--config", file.to_str().unwrap()]).output().unwrap();
     let said_second = String::from_utf8(second.stderr).unwrap();
-    assert!(!second.status.success() && said_second.contains("somebody listens at @"), "{said_second}");
+    assert!(
+        !second.status.success() && said_second.contains("another process listens at @"),
+        "{said_second}"
+    );
     end(running);
     assert!(!name.exists() && !folder.path().join(&at).exists());
 }

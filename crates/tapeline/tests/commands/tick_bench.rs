@@ -127,9 +127,9 @@ fn a_subscriber_that_is_cut_off_is_an_overflow() {
 #[test]
 fn what_cannot_be_is_said_before_anything_runs() {
     for (more, says) in [
-        (&["--rates", "10k,10k"][..], "there twice"),
-        (&["--journal", "written,written"], "there twice"),
-        (&["--through", "plant,plant"], "there twice"),
+        (&["--rates", "10k,10k"][..], "given twice"),
+        (&["--journal", "written,written"], "given twice"),
+        (&["--through", "plant,plant"], "given twice"),
         (&["--target", "localhost:1", "--journal", "synced"], "cannot be used with"),
     ] {
         let output = tapeline(&[&["tick", "bench"], more].concat()).output().unwrap();

@@ -72,7 +72,7 @@ impl fmt::Display for Over {
         match self {
             Self::Closed => f.write_str("it has closed the connection"),
             Self::TooSlow { waiting } => write!(f, "it is too slow: {waiting} bytes wait for it"),
-            Self::Silent => f.write_str("it has said nothing, and another wants its place"),
+            Self::Silent => f.write_str("it has sent nothing, and another connection needs its place"),
             Self::Broken(cause) => cause.fmt(f),
         }
     }

@@ -25,10 +25,10 @@ pub enum Fault {
     #[error("this is not ZMTP: its first byte is {0:#04x}, and 0xff is expected")]
     NotZmtp(u8),
     /// An older version.
-    #[error("it speaks ZMTP {0}; 3.0 and newer are spoken here (libzmq 4)")]
+    #[error("it speaks ZMTP {0}; 3.0 and newer are supported (libzmq 4)")]
     Version(u8),
     /// A mechanism other than NULL.
-    #[error("it wants the mechanism {0}; NULL alone is there, without encryption or passwords")]
+    #[error("it asks for the mechanism {0}; only NULL is supported, without encryption or passwords")]
     Mechanism(String),
     /// A socket that is not a subscriber.
     #[error("its socket is a {0}; SUB and XSUB are expected")]
@@ -37,10 +37,10 @@ pub enum Fault {
     #[error("its handshake is not a READY command that can be read")]
     Handshake,
     /// A frame longer than a subscriber needs.
-    #[error("a frame of {0} bytes; at most {MOST} are taken")]
+    #[error("a frame of {0} bytes; at most {MOST} are allowed")]
     TooLong(u64),
     /// A frame with invalid flags.
-    #[error("a frame with the flags {0:#04x}, which mean nothing")]
+    #[error("a frame with the invalid flags {0:#04x}")]
     Flags(u8),
     /// More subscriptions than one subscriber, or all together, may have.
     #[error("too many subscriptions")]

@@ -308,7 +308,11 @@ impl Publisher {
         });
         match silent.min() {
             Some((since, number)) if now.since(since) >= HANDSHAKE_NS => {
-                self.remove(number, "another takes its place, as it has not shaken hands".to_owned(), true);
+                self.remove(
+                    number,
+                    "another subscriber takes its place, as it has not completed the handshake".to_owned(),
+                    true,
+                );
                 true
             }
             _ => false,
@@ -395,7 +399,7 @@ impl Publisher {
             let stuck = peer.stuck.is_some_and(|since| now.since(since) >= limit);
             let silent = !peer.protocol.is_open() && now.since(peer.since) >= limit;
             if stuck || silent {
-                let what = if stuck { "it has taken nothing" } else { "it has not shaken hands" };
+                let what = if stuck { "it has taken nothing" } else { "it has not completed the handshake" };
                 let why = format!("{what} for {} ms", self.settings.stuck_ms);
                 self.remove(number as u32, why, true);
             }

@@ -229,7 +229,7 @@ fn what_is_wrong_is_said_with_file_line_and_field() {
         (
             "<refreshMsg>",
             "<refresh>",
-            "small.xml:8: this is no XML: ill-formed document: expected `</refresh>`, but `</refreshMsg>` was found",
+            "small.xml:8: this is not XML: ill-formed document: expected `</refresh>`, but `</refreshMsg>` was found",
         ),
         (
             "<genMsg>",
@@ -280,7 +280,7 @@ fn what_is_wrong_is_said_with_file_line_and_field() {
         (
             "<msgFormat>",
             "<messages>",
-            "small.xml:31: this is no XML: ill-formed document: expected `</messages>`, but `</msgFormat>` was found",
+            "small.xml:31: this is not XML: ill-formed document: expected `</messages>`, but `</msgFormat>` was found",
         ),
     ] {
         assert_eq!(refused(from, to), said, "{to}");

@@ -61,7 +61,7 @@ impl Files {
         if fs::read_dir(folder).with_context(there)?.next().is_some() {
             let what = format!("{} is not empty", folder.display());
             return Err(
-                Hinted::new(what, "rows would be there twice: name another folder, or empty it").into()
+                Hinted::new(what, "rows would be duplicated: name another folder, or empty it").into()
             );
         }
         Ok(Self { folder: folder.to_owned(), numbers, sorted: None, open, parts: HashMap::new() })

@@ -70,7 +70,7 @@ impl<'a> Cell<'a> {
         let Some(word) = self.name() else { return fields.blank(fid).map(Ok) };
         match words.iter().zip(0..).find(|(known, _)| **known == word) {
             Some((_, number)) => fields.enumeration(fid, number).map(Ok),
-            None => Ok(Err("its word stands for nothing")),
+            None => Ok(Err("its word is not a known value")),
         }
     }
 
@@ -91,7 +91,7 @@ impl<'a> Cell<'a> {
         let said = said.filter(|said| !is_lost(*said, kind, is));
         match said.and_then(|said| fields::put(said, kind, fid, is, fields)) {
             Some(written) => written.map(Ok),
-            None => Ok(Err("its type does not fit the field, or its value does not")),
+            None => Ok(Err("its type or its value does not fit the field")),
         }
     }
 }

@@ -15,7 +15,7 @@ use tapeline_omm::{Dictionary, Fid, fid};
 
 const HINT: &str = "docs/journal.md shows one";
 /// What helps where a log has something else than what is usual.
-pub(super) const TABLES_HINT: &str = "--tables FILE says which columns a table has and what becomes of them, as docs/journal.md shows; \
+pub(super) const TABLES_HINT: &str = "--tables FILE maps a table's columns to fields, as docs/journal.md shows; \
      `tapeline kdb inspect` shows their types";
 
 /// What kdb+'s tick tables usually have.
@@ -150,7 +150,7 @@ impl Mapping {
             && !rows.is_empty()
             && let Some(why) = known.misfit(rows)
         {
-            let what = format!("a log's table {table} is not the usual one: {why}");
+            let what = format!("a log's table {table} does not match its mapping: {why}");
             return Err(Hinted::new(what, TABLES_HINT).into());
         }
         Ok(known)
@@ -264,7 +264,7 @@ impl TableMapping {
             } else if let Some(field) = table.fields.get(column) {
                 let known = dictionary.field_named(field).ok_or_else(|| {
                     let names: Vec<&str> = dictionary.fields().map(|field| &*field.name).collect();
-                    let what = format!("{column} is to be {field}, which the dictionary does not have");
+                    let what = format!("{column} maps to {field}, which the dictionary does not have");
                     match nearest(field, &names) {
                         Some(near) => wrong(format!("{what}; it has {near}")),
                         None => wrong(what),
@@ -429,7 +429,7 @@ mod tests {
         for (text, says) in [
             (
                 format!("{table}fields = {{ p = \"TRDPRC1\" }}"),
-                "p is to be TRDPRC1, which the dictionary does not have; it has TRDPRC_1",
+                "p maps to TRDPRC1, which the dictionary does not have; it has TRDPRC_1",
             ),
             (format!("{table}fields = {{ q = \"BID\" }}"), "no \"q\" among its columns"),
             (format!("{table}sym = \"item\"\nfields = {{ p = \"BID\" }}"), "no \"item\" among its columns"),

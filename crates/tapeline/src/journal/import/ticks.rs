@@ -98,7 +98,7 @@ impl<'a> Ticks<'a> {
             None => (0..update.rows.columns().len()).map(|place| table.at(place)).collect(),
         };
         for (column, _) in purposes.iter().filter(|(_, purpose)| *purpose == Use::None) {
-            self.untaken.count(&name, Some(column), "no field is named for it", count, offset);
+            self.untaken.count(&name, Some(column), "it maps to no field", count, offset);
         }
         let mut columns: Vec<_> = update.rows.columns().map(cells).collect();
         let mut row = Vec::with_capacity(columns.len());
@@ -123,13 +123,13 @@ impl<'a> Ticks<'a> {
     ) -> anyhow::Result<bool> {
         let cell = |wanted| purposes.iter().position(|(_, purpose)| *purpose == wanted).map(|at| row[at]);
         let Some(time) = cell(Use::Time).and_then(|cell| cell.time(self.day)) else {
-            let reason = "it has no time, or one without a day: --date gives one";
+            let reason = "it has no time, or a time without a date: set --date";
             self.untaken.count(table, None, reason, 1, offset);
             return Ok(false);
         };
         let name = cell(Use::Name).and_then(Cell::name).filter(|name| name.len() <= MAX_NAME_BYTES);
         let Some(name) = name else {
-            self.untaken.count(table, None, "it has no name that an item can have", 1, offset);
+            self.untaken.count(table, None, "it has no valid item name", 1, offset);
             return Ok(false);
         };
         let moment = |wanted| cell(wanted).map_or(time, |cell| cell.time(self.day).unwrap_or_default());

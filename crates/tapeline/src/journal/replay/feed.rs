@@ -148,7 +148,7 @@ impl Feed {
             match reader.next().map_err(broken)? {
                 Next::Record(record) => {
                     let tick = Tick::parse(record.body)
-                        .with_context(|| format!("record {} of the journal is something else", record.seq))?;
+                        .with_context(|| format!("record {} of the journal is not a tick", record.seq))?;
                     if tick.header.channel == self.number && !self.take(&tick, record.time)? {
                         return Ok(false);
                     }
@@ -189,8 +189,8 @@ impl Feed {
         if has(Flags::RESET) || !is_of_a_message {
             return Ok(true);
         }
-        let what = format!("tick {} comes without the feed's message", tick.header.seq.0);
-        let hint = "a plant keeps the messages with publish = \"every-message\"; --onto RING replays the ticks themselves";
+        let what = format!("tick {} was recorded without the feed's message", tick.header.seq.0);
+        let hint = "a plant records the messages with publish = \"every-message\"; --onto RING replays the ticks themselves";
         Err(Hinted::new(what, hint).into())
     }
 
@@ -210,12 +210,12 @@ impl Feed {
         };
         if let Some(expected) = expected.filter(|expected| seq < *expected) {
             let what = format!(
-                "the feed's message {seq}, of tick {}, comes behind its message {}",
+                "the feed's message {seq}, of tick {}, comes after its message {}",
                 tick.header.seq.0,
                 expected - 1
             );
             let hint = format!(
-                "the plant was started again there: --from-sequence {} begins with it",
+                "the plant was restarted there: --from-sequence {} starts with that tick",
                 tick.header.seq.0
             );
             return Err(Hinted::new(what, hint).into());

@@ -46,13 +46,13 @@ impl Service {
         // There are 65,536 of them, and each is told once.
         if !self.hub.serves(service) && self.not_served.insert(service) {
             anstream::eprintln!(
-                "warning: the journal has ticks of service {service}, which {} does not name: they are served to nobody\n\
-                     hint: the plant's own configuration does, with service_id in its [hub] and id in each [[service]]",
+                "warning: the journal has ticks of service {service}, which {} does not name: they are not served\n\
+                     hint: the plant's own configuration names it, with service_id in its [hub] and id in each [[service]]",
                 paths::shown(&self.file)
             );
         }
         let item = self.numbers.of(&tick).map_err(|TooMany| {
-            let what = format!("the journal has more items than {} takes", paths::shown(&self.file));
+            let what = format!("the journal has more items than {} allows", paths::shown(&self.file));
             Hinted::new(what, "raise max_items in its [plant]")
         })?;
         if item == tick.header.item {

@@ -84,7 +84,9 @@ fn follow(client: &Stream, server: &Stream, sent: &mut Vec<Sent>, lost: &mut Vec
         Some((session, agreed))
     });
     let Some((mut session, (at, agreed))) = opened else {
-        lost.push(server.lost(0, "no server's answer to a connect request of RSSL or to a WebSocket's head"));
+        lost.push(
+            server.lost(0, "no server's answer to a connect request of RSSL or to a WebSocket handshake"),
+        );
         return;
     };
     drain(&mut session, server, at, agreed.is_json(), sent, lost);
@@ -151,10 +153,10 @@ fn drain(
                 at += consumed;
                 let left = stream.bytes.len() - at.min(stream.bytes.len());
                 if stream.behind > 0 {
-                    let why = format!("bytes are missing; {} behind them cannot be read", stream.behind);
+                    let why = format!("bytes are missing; {} after them cannot be read", stream.behind);
                     lost.push(stream.lost(at, &why));
                 } else if left > 0 {
-                    lost.push(stream.lost(at, &format!("the last {left} bytes are no whole frame")));
+                    lost.push(stream.lost(at, &format!("the last {left} bytes are not a whole frame")));
                 }
                 return;
             }

@@ -72,8 +72,9 @@ pub(super) fn word(text: &str) -> anyhow::Result<Piece> {
         Ok(bytes) => Ok(Piece { place, content: Content::Bytes(bytes) }),
         Err(fault) => {
             let shown: String = text.chars().take(40).collect();
-            let hint = "write pairs of hexadecimal digits, or the name of a file that is there";
-            Err(Hinted::new(format!("'{shown}' is no file, and no hexadecimal text: {fault}"), hint).into())
+            let hint = "write pairs of hexadecimal digits, or the name of an existing file";
+            Err(Hinted::new(format!("'{shown}' is neither a file nor hexadecimal text: {fault}"), hint)
+                .into())
         }
     }
 }
@@ -169,7 +170,7 @@ fn hex(text: &str) -> Result<Vec<u8>, String> {
     let mut high = None;
     for (at, digit) in text.char_indices().filter(|(_, digit)| !digit.is_whitespace()) {
         let value = digit.to_digit(16).ok_or_else(|| {
-            format!("'{}' at character {} is no hexadecimal digit", digit.escape_debug(), at + 1)
+            format!("'{}' at character {} is not a hexadecimal digit", digit.escape_debug(), at + 1)
         })? as u8;
         match high.take() {
             None => high = Some(value),
@@ -213,9 +214,9 @@ mod tests {
 
     #[test]
     fn what_is_no_text_of_digits_says_where() {
-        assert_eq!(hex("01 0g"), Err("'g' at character 5 is no hexadecimal digit".to_owned()));
+        assert_eq!(hex("01 0g"), Err("'g' at character 5 is not a hexadecimal digit".to_owned()));
         assert_eq!(hex("012"), Err("the number of hexadecimal digits is odd".to_owned()));
-        assert!(word("nosuchfile").unwrap_err().to_string().contains("is no file"));
+        assert!(word("nosuchfile").unwrap_err().to_string().contains("is neither a file"));
         assert!(
             pieces("here".to_owned(), b"01\n0".to_vec(), true).unwrap_err().to_string().contains("here:2")
         );

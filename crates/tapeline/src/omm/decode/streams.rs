@@ -114,7 +114,7 @@ pub(super) fn streams(capture: &mut Capture<'_>) -> anyhow::Result<Vec<Stream>> 
         let Some(place) = places.get(&ends) else { continue };
         held += segment.payload.len();
         if held > MOST_BYTES {
-            anyhow::bail!("more than {MOST_BYTES} bytes of TCP: take a part of the capture");
+            anyhow::bail!("more than {MOST_BYTES} bytes of TCP: decode a part of the capture");
         }
         streams[*place].take(first, segment.payload, Moment { packet, time: segment.time });
     }

@@ -60,7 +60,7 @@ impl Asked {
 pub(super) fn domain(text: &str) -> Result<Domain, String> {
     if let Ok(number) = text.parse() {
         return match number {
-            1 | 4 | 5 => Err(format!("{text} is no domain of items")),
+            1 | 4 | 5 => Err(format!("{text} is not a domain of items")),
             _ => Ok(Domain(number)),
         };
     }
@@ -70,7 +70,9 @@ pub(super) fn domain(text: &str) -> Result<Domain, String> {
     }
     let names: Vec<&str> = all().map(|(_, name)| name).collect();
     let hint = nearest(text, &names).map(|near| format!("; there is {near}")).unwrap_or_default();
-    Err(format!("'{text}' is no domain, such as MarketPrice or MarketByOrder, nor a number up to 255{hint}"))
+    Err(format!(
+        "'{text}' is neither a domain, such as MarketPrice or MarketByOrder, nor a number up to 255{hint}"
+    ))
 }
 
 /// A field by name or number.
@@ -115,7 +117,7 @@ fn add(
     use tapeline_omm::rwf::DataType;
 
     let data_type = dictionary.data_type(fid).unwrap_or(DataType::UNKNOWN);
-    let wrong = || Hinted::new(format!("'{value}' is no value of field {fid}, a {data_type}"), "");
+    let wrong = || Hinted::new(format!("'{value}' is not a value of field {fid}, a {data_type}"), "");
     let added: Result<(), Full> = match data_type {
         _ if value.is_empty() => list.blank(fid),
         DataType::INT => list.int(fid, value.parse().map_err(|_| wrong())?),
@@ -129,7 +131,7 @@ fn add(
         DataType::RMTES_STRING => list.rmtes(fid, value.as_bytes()),
         DataType::BUFFER => list.buffer(fid, value.as_bytes()),
         _ => {
-            let hint = "numbers, texts, dates and times of a field that the dictionary has can be posted";
+            let hint = "only numbers, texts, dates and times of fields in the dictionary can be posted";
             return Err(Hinted::new(format!("field {fid} cannot be posted"), hint).into());
         }
     };

@@ -84,14 +84,14 @@ impl Command {
                     "generic" => "ITEM TEXT",
                     _ => "ITEM FIELD,FIELD, such as view IBM.N BID,ASK",
                 };
-                return Err(Hinted::new(format!("{word} wants {what}"), "").into());
+                return Err(Hinted::new(format!("{word} needs {what}"), "").into());
             }
             "post" => Self::Post { item: first, fields: list() },
             "generic" => Self::Generic { item: first, text: behind.to_owned() },
             "view" if behind == "*" => Self::Change(vec![first], Change::View(Vec::new())),
             "view" => Self::Change(vec![first], Change::View(list())),
             _ if WORDS.contains(&word) && rest.is_empty() => {
-                return Err(Hinted::new(format!("{word} wants an item"), "").into());
+                return Err(Hinted::new(format!("{word} needs an item"), "").into());
             }
             "open" | "snapshot" => Self::Open { items: items(), is_snapshot: word == "snapshot" },
             "close" => Self::Change(items(), Change::Close),
@@ -103,7 +103,7 @@ impl Command {
                     Some(near) => format!("there is {near}"),
                     None => "help lists them".to_owned(),
                 };
-                return Err(Hinted::new(format!("'{word}' is no command"), hint).into());
+                return Err(Hinted::new(format!("'{word}' is not a command"), hint).into());
             }
         };
         Ok(Some(command))
@@ -211,10 +211,10 @@ mod tests {
     #[test]
     fn what_is_no_command_is_said() {
         for (line, said) in [
-            ("clsoe A", "'clsoe' is no command"),
-            ("close", "close wants an item"),
-            ("view A", "view wants ITEM FIELD"),
-            ("post A", "post wants ITEM FIELD=VALUE"),
+            ("clsoe A", "'clsoe' is not a command"),
+            ("close", "close needs an item"),
+            ("view A", "view needs ITEM FIELD"),
+            ("post A", "post needs ITEM FIELD=VALUE"),
             ("wait soon", "soon"),
         ] {
             let error = Command::parse(line).unwrap_err();

@@ -19,7 +19,7 @@ impl Watching {
         match command {
             Command::Open { items, is_snapshot } => {
                 if let Some(name) = items.iter().find(|name| self.number_open(name).is_some()) {
-                    let hint = "refresh asks for its image once more, close closes it";
+                    let hint = "refresh requests its image again, close closes it";
                     return Err(Hinted::new(format!("{name} is open"), hint).into());
                 }
                 let from = self.asked.items.len();
@@ -91,7 +91,7 @@ impl Watching {
     fn named(&self, name: &str) -> anyhow::Result<usize> {
         self.number_open(name).ok_or_else(|| {
             let what = format!("no item {name} is open");
-            Hinted::new(what, "list tells which are, open opens more").into()
+            Hinted::new(what, "list shows the open items, open opens more").into()
         })
     }
 

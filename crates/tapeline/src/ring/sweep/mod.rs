@@ -116,7 +116,7 @@ impl Sweep {
         match run_all(&folder, &plan, &stop)? {
             Outcome::Stopped => {
                 anstream::eprintln!(
-                    "stopped; go on with `tapeline ring sweep --resume {}`",
+                    "stopped; continue with `tapeline ring sweep --resume {}`",
                     paths::shown(&folder)
                 );
                 Ok(ExitCode::from(130))
@@ -169,7 +169,7 @@ impl Sweep {
         anstream::eprintln!("\nreport       {}", folder.join("report.html").display());
         let lost: u64 = figures.iter().map(|figure| figure.lost).sum();
         if failed > 0 {
-            let what = format!("{failed} runs failed; what they said is above");
+            let what = format!("{failed} runs failed; their messages are above");
             let hint = format!("`tapeline ring sweep --resume {}` tries them again", folder.display());
             return Err(Hinted::new(what, hint).into());
         }
@@ -190,7 +190,7 @@ fn run_all(folder: &Path, plan: &Plan, stop: &Stop) -> anyhow::Result<Outcome> {
         .collect();
     let all = plan.cells.len() * plan.runs as usize;
     if left.is_empty() {
-        anstream::eprintln!("all {all} runs are there");
+        anstream::eprintln!("all {all} runs are done");
         return Ok(Outcome::Finished { failed: 0 });
     }
     let done = all - left.len();
@@ -252,7 +252,7 @@ fn read_sessions(folder: &Path) -> Vec<Value> {
 
 fn read_plan(folder: &Path) -> anyhow::Result<Plan> {
     let path = folder.join("plan.json");
-    let hint = "name the folder of a sweep: it was printed when that began";
+    let hint = "name the folder of a sweep: the sweep printed it at its start";
     let text =
         fs::read(&path).with_context(|| Hinted::new(format!("{} holds no sweep", folder.display()), hint))?;
     let hint = "it was made by another version, or changed by hand; begin a new sweep";
@@ -264,9 +264,9 @@ fn check_same(folder: &Path, there: &Plan, now: &Plan) -> anyhow::Result<()> {
     match there.difference(now) {
         None => Ok(()),
         Some(difference) => {
-            let what = format!("the sweep in {} has another plan ({difference})", folder.display());
+            let what = format!("the sweep in {} has a different plan ({difference})", folder.display());
             let hint = format!(
-                "give the options with which it was begun, or `--resume {}` with the same program; \
+                "give the options that it was started with, or `--resume {}` with the same program; \
                  or name a new folder",
                 folder.display()
             );

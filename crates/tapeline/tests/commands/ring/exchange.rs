@@ -111,7 +111,7 @@ fn a_missing_ring_is_told_with_those_there_are() {
         let error = text(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{error}");
         assert!(error.starts_with("error: there is no ring at /dev/shm/tapeline-test-command-"), "{error}");
-        assert!(error.contains("hint: the rings there are: ") && error.contains(there.as_str()), "{error}");
+        assert!(error.contains("hint: existing rings: ") && error.contains(there.as_str()), "{error}");
     }
     let bad = ring(&["sub", "--name", "a/b"]);
     assert_eq!(bad.status.code(), Some(2));

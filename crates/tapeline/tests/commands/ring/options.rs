@@ -246,8 +246,8 @@ fn several_rings_are_removed_by_their_names() {
 #[test]
 fn options_that_cannot_be_are_explained() {
     for (arguments, said) in [
-        (&["pub", "--cpu", "one"][..], "is no core"),
-        (&["pub", "--warmup", "much"], "is no warm-up"),
+        (&["pub", "--cpu", "one"][..], "is not a core"),
+        (&["pub", "--warmup", "much"], "is not a warm-up"),
         (&["pub", "--topic", "longer than sixteen"], "1 to 16 bytes"),
         (&["pub", "--mode", "999"], "three octal digits"),
         (&["sub", "--batch", "0"], "between 1 and 65536"),

@@ -96,7 +96,7 @@ fn a_killed_sweep_goes_on_where_it_was() {
 
     // What is complete is only reported on.
     let complete = ring(&arguments(&folder, &few));
-    assert!(complete.status.success() && text(&complete.stderr).contains("are there"), "{complete:?}");
+    assert!(complete.status.success() && text(&complete.stderr).contains("are done"), "{complete:?}");
     assert_eq!(records(&folder), after);
 }
 
@@ -130,7 +130,7 @@ fn another_plan_is_refused() {
             continue;
         }
         assert_eq!(refused.status.code(), Some(1), "{error}");
-        assert!(error.contains("another plan") && error.contains(difference), "{error}");
+        assert!(error.contains("a different plan") && error.contains(difference), "{error}");
         assert!(error.contains("hint: ") && error.contains("--resume"), "{error}");
     }
 }

@@ -143,14 +143,15 @@ impl Unwrap {
         let goes_on_plain = data == Data::Continue && self.open != Some(true);
         if header.rsv1 && (self.inflater.is_none() || goes_on_plain) {
             let what = "with the bit of a compressed message".to_owned();
-            return frame(what, "none: none was agreed on, or the message began without");
+            return frame(what, "none: no compression was agreed on, or the message began without it");
         }
         match (data, self.open) {
             (Data::Continue, None) => frame("that goes on".to_owned(), "a message's first"),
             (Data::Continue, Some(_)) => Ok(()),
-            (_, Some(_)) => {
-                frame("that begins a message".to_owned(), "one that goes on: the last is not complete")
-            }
+            (_, Some(_)) => frame(
+                "that begins a message".to_owned(),
+                "one that continues: the last message is not complete",
+            ),
             (data, None) if data == self.data => Ok(()),
             (data, None) => frame(
                 format!("of type {data}"),
