@@ -482,6 +482,25 @@ mod tests {
     }
 
     #[test]
+    fn what_a_feed_counts_is_what_the_outside_sees() {
+        let mut snapshot = Snapshot { feeds: vec![FeedSnapshot::default()], ..Snapshot::default() };
+        let counters = tapeline_plant::ChannelCounters {
+            messages: 1,
+            missing: 2,
+            gaps: 3,
+            malformed_messages: 4,
+            ticks: 5,
+            items_refused: 6,
+            ..Default::default()
+        };
+        let feed = FeedFigures { counters, unknown_orders: 7, kernel_drops: 8, ..FeedFigures::default() };
+        merge_plant(&mut snapshot, &PlantFigures { feeds: vec![feed], ..PlantFigures::default() });
+        let seen = &snapshot.feeds[0];
+        assert_eq!((seen.messages, seen.missing, seen.gaps, seen.malformed), (1, 2, 3, 4));
+        assert_eq!((seen.ticks, seen.items_refused, seen.unknown_orders, seen.kernel_drops), (5, 6, 7, 8));
+    }
+
+    #[test]
     fn since_when_a_source_is_as_it_is() {
         let mut snapshot = Snapshot::default();
         let mut tell = |at, standing, part| {
