@@ -5,6 +5,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use anyhow::Context;
 use tapeline_feed::Protocol;
 use tapeline_measure::Nanos;
 use tapeline_node::config::{Feed, Line};
@@ -18,10 +19,10 @@ fn main() -> anyhow::Result<()> {
     let [ring, line, hub, folder] = &*arguments else { anyhow::bail!("expected RING LINE HUB FOLDER") };
     let day = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs() / 86_400;
     let mut feed = Feed::new("itch", Protocol::ItchMoldUdp64, Nanos(day * 86_400_000_000_000));
-    feed.lines.push(Line::new("A", line.parse()?));
+    feed.lines.push(Line::new("A", line.parse().context("LINE is not ADDRESS:PORT")?));
     let mut config = Config::new("EXAMPLE", Name::new(ring)?);
     config.feeds.push(feed);
-    config.hub = Some(HubConfig::new(hub.parse()?));
+    config.hub = Some(HubConfig::new(hub.parse().context("HUB is not ADDRESS:PORT")?));
     config.journal = Some(JournalConfig::new(folder));
 
     let events = Events::new(|event| eprintln!("{event}"));

@@ -138,7 +138,8 @@ pub struct Ended {
 
 impl Plant {
     /// Opens sockets, ring and files, and makes the threads. The calling thread is the plant's own from here on: it is pinned to
-    /// [`Config::cpu`]. A plant that has started waits for whoever reads its files beyond their limits: heed SIGXFSZ where there are limits.
+    /// [`Config::cpu`]. Where files have a size limit, the program should handle SIGXFSZ, whose default action ends the process: a journal or log at
+    /// its limit is then an error like a full disk.
     ///
     /// # Errors
     /// What cannot be opened, with its place and advice.
