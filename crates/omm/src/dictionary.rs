@@ -1,9 +1,9 @@
-//! What a field id means: the field dictionary and its enumerations.
+//! Field dictionary and enumerations: the meaning of each field id.
 //!
-//! Both are text files of fixed habits, `RDMFieldDictionary` and `enumtype.def`, or come over the wire in parts
-//! ([`Download`], [`Dictionary::encode_fields`]). [`Dictionary::builtin`] is this
-//! project's own small one with the fields that Tapeline publishes and those of the performance tools' messages, so that
-//! nothing else need be there.
+//! Both come from text files in a fixed format, `RDMFieldDictionary` and `enumtype.def`, or over the wire in parts
+//! ([`Download`], [`Dictionary::encode_fields`]). [`Dictionary::builtin`] is this project's own small dictionary: the
+//! fields that Tapeline publishes and the fields of the performance tools' messages. With it, no dictionary file is
+//! necessary.
 
 mod download;
 mod enumerations;
@@ -26,32 +26,32 @@ pub use parts::{Part, Verbosity};
 use crate::Fid;
 use crate::rwf::DataType;
 
-/// One row of the direct table for each of the 65,536 ids.
+/// Rows of a direct table: one for each of the 65,536 ids.
 const IDS: usize = 1 << 16;
-/// A row of a direct table without a place.
+/// Row of a direct table that refers to no entry.
 const NONE: u16 = u16::MAX;
 
-/// A field dictionary: what every field id means.
+/// Field dictionary: the definition of every field id.
 ///
-/// Looking up by id is an index into a table, by name a hash. A dictionary never changes once it is made; share it
-/// by reference.
+/// Lookup by id is an index into a table, lookup by name a hash. A dictionary does not change after construction; share
+/// it by reference.
 #[derive(Debug, Clone)]
 pub struct Dictionary {
     fields: Vec<FieldDefinition>,
-    /// By id taken as u16: the data type alone, which is what decoding needs.
+    /// Data type of each id (taken as u16): all that decoding needs.
     types: Table<DataType>,
-    /// By id taken as u16: the place in `fields`.
+    /// Index into `fields` of each id (taken as u16).
     places: Table<u16>,
     names: HashMap<Box<str>, Fid, RandomState>,
     tables: Vec<EnumerationTable>,
-    /// By id taken as u16: the place in `tables`.
+    /// Index into `tables` of each id (taken as u16).
     enumerated: Table<u16>,
     field_tags: Vec<(Box<str>, Box<str>)>,
     enumeration_tags: Vec<(Box<str>, Box<str>)>,
 }
 
 impl Dictionary {
-    /// Reads a field dictionary in the format of `RDMFieldDictionary`.
+    /// Parses a field dictionary in the format of `RDMFieldDictionary`.
     ///
     /// ```
     /// use tapeline_omm::{Dictionary, Fid, rwf::DataType};
@@ -65,8 +65,8 @@ impl Dictionary {
     ///
     /// # Errors
     ///
-    /// The first line that is not as it should be: which one, what it has and what was expected. A field id or a
-    /// name that comes twice is refused, and so is field id 0.
+    /// Fails at the first invalid line; the error states the line, what was found and what was expected. A duplicate
+    /// field id, a duplicate name and field id 0 are errors.
     pub fn parse(text: &str) -> Result<Self, DictionaryError> {
         let mut dictionary = Self::empty();
         fields::parse(text, &mut dictionary)?;
@@ -86,19 +86,20 @@ impl Dictionary {
         }
     }
 
-    /// The same dictionary with the enumerations of a file in the format of `enumtype.def`. Tables of fields that
-    /// the dictionary does not have are left out.
+    /// Returns the same dictionary with the enumerations of a file in the format of `enumtype.def`. Tables of fields
+    /// that are not in the dictionary are skipped.
     ///
     /// # Errors
     ///
-    /// The first line that is not as it should be. A field that comes under two tables is refused, as is one whose
-    /// name is not that of its id.
+    /// Fails at the first invalid line. A field under two tables is an error, and so is a name that does not match the
+    /// field id.
     pub fn with_enumerations(mut self, text: &str) -> Result<Self, DictionaryError> {
         enumerations::parse(text, &mut self)?;
         Ok(self)
     }
 
-    /// This project's own dictionary: the fields that Tapeline publishes, and those of the performance tools' messages.
+    /// Returns this project's own dictionary: the fields that Tapeline publishes, and those of the performance tools'
+    /// messages.
     #[must_use]
     pub fn builtin() -> &'static Self {
         static BUILTIN: LazyLock<Dictionary> = LazyLock::new(|| {
@@ -115,7 +116,7 @@ impl Dictionary {
     /// Text of the enumerations of [`Dictionary::builtin`].
     pub const BUILTIN_ENUMERATIONS: &str = include_str!("../dictionary/tapeline.enumerations");
 
-    /// Type of a field; `None` if it is not known.
+    /// Returns the data type of a field; `None` for an unknown field.
     #[inline]
     #[must_use]
     pub fn data_type(&self, fid: Fid) -> Option<DataType> {
@@ -125,82 +126,82 @@ impl Dictionary {
         }
     }
 
-    /// All that is known of a field.
+    /// Returns the definition of a field; `None` for an unknown field.
     #[inline]
     #[must_use]
     pub fn field(&self, fid: Fid) -> Option<&FieldDefinition> {
         self.fields.get(usize::from(self.places.row(fid)))
     }
 
-    /// The field of this name.
+    /// Returns the field with this name.
     #[must_use]
     pub fn field_named(&self, name: &str) -> Option<&FieldDefinition> {
         self.field(*self.names.get(name)?)
     }
 
-    /// The field that takes over a field's old value when that one changes.
+    /// Returns the field that receives the old value of `fid` when `fid` changes (its ripple field).
     #[must_use]
     pub fn ripples_to(&self, fid: Fid) -> Option<&FieldDefinition> {
         self.field_named(self.field(fid)?.ripples_to.as_deref()?)
     }
 
-    /// Every field in the order of the file.
+    /// Returns all fields in file order.
     pub fn fields(&self) -> impl ExactSizeIterator<Item = &FieldDefinition> {
         self.fields.iter()
     }
 
-    /// Number of fields.
+    /// Returns the number of fields.
     #[must_use]
     pub fn len(&self) -> usize {
         self.fields.len()
     }
 
-    /// Whether there are no fields.
+    /// Returns `true` if there are no fields.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.fields.is_empty()
     }
 
-    /// The values of an enumerated field.
+    /// Returns the values of an enumerated field.
     #[inline]
     #[must_use]
     pub fn enumeration(&self, fid: Fid) -> Option<&EnumerationTable> {
         self.tables.get(usize::from(self.enumerated.row(fid)))
     }
 
-    /// Every table of enumerations in the order of the file.
+    /// Returns all tables of enumerations in file order.
     pub fn enumerations(&self) -> impl ExactSizeIterator<Item = &EnumerationTable> {
         self.tables.iter()
     }
 
-    /// What an enumerated value shows as; `None` if the dictionary does not have it.
+    /// Returns the display text of an enumerated value; `None` if the dictionary does not have it.
     #[inline]
     #[must_use]
     pub fn display(&self, fid: Fid, value: u16) -> Option<&str> {
         self.enumeration(fid)?.value(value).map(|value| value.display.as_ref())
     }
 
-    /// A `!tag` of the field file, such as `Version`.
+    /// Returns a `!tag` of the field file, such as `Version`.
     #[must_use]
     pub fn field_tag(&self, name: &str) -> Option<&str> {
         tag(&self.field_tags, name)
     }
 
-    /// A `!tag` of the enumeration file, such as `RT_Version`.
+    /// Returns a `!tag` of the enumeration file, such as `RT_Version`.
     #[must_use]
     pub fn enumeration_tag(&self, name: &str) -> Option<&str> {
         tag(&self.enumeration_tags, name)
     }
 }
 
-/// A row for each of the 65,536 ids: so many that looking one up needs no check.
+/// Table with a row for each of the 65,536 ids, so that a lookup needs no bounds check.
 #[derive(Debug, Clone)]
 struct Table<T>(Box<[T; IDS]>);
 
 impl<T: Copy> Table<T> {
     fn of(row: T) -> Self {
         let rows = vec![row; IDS].into_boxed_slice();
-        // As many rows as the array has, so this does not fail.
+        // `rows` has the length of the array, so the conversion does not fail.
         Self(rows.try_into().unwrap_or_else(|_| Box::new([row; IDS])))
     }
 
@@ -226,7 +227,7 @@ mod tests {
     #[test]
     fn builtin() {
         let dictionary = Dictionary::builtin();
-        // First those that have constants, then those of the performance tools' messages.
+        // First the fields that have constants, then those of the performance tools' messages.
         let ids: Vec<_> = dictionary.fields().map(|field| (field.name.as_ref(), field.fid)).collect();
         assert_eq!(ids.get(..fid::ALL.len()), Some(fid::ALL));
         for field in dictionary.fields() {

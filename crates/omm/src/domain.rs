@@ -1,13 +1,13 @@
-//! The domains through which a connection is run: what their messages say, as values, both ways.
+//! Domains of a connection: the content of their messages as values, read and written.
 //!
-//! [`login`] and [`directory`] come first on every connection, then perhaps [`dictionary`]; [`item`] has what a request for
-//! items carries beside its key, [`post`] the receipts of posts, [`round_trip`] the provider's clock on the login stream,
-//! [`standby`] which of several servers is the active one, [`symbol_list`] lists of names. The messages themselves are those of [`rwf`](crate::rwf): what is here reads and writes
-//! their keys and payloads.
+//! [`login`] and [`directory`] come first on every connection, then [`dictionary`] if needed. [`item`] holds the
+//! payload of item requests, [`post`] the acknowledgements of posts, [`round_trip`] the provider's clock on the login
+//! stream, [`standby`] the choice of the active server among several, and [`symbol_list`] lists of names. The messages
+//! themselves are those of [`rwf`](crate::rwf); this module reads and writes their keys and payloads.
 //!
-//! Elements that a message does not have are `None`; methods of the same name, where there are any, give the default that
-//! then holds. An element of another type than its own counts as not there. What is kept of a peer's bytes has limits, said
-//! where they hold.
+//! An element that a message does not have is `None`; a method of the same name, if there is one, returns the default
+//! that then applies. An element of an unexpected type counts as absent. The amount of a peer's data that is stored is
+//! limited; each limit is documented where it applies.
 //!
 //! Source of all names, numbers and defaults: the public documentation of the RDM (Refinitiv Domain Models) and messages
 //! of the vendor's library; see the golden vectors.
@@ -29,5 +29,5 @@ pub use item::{RequestPayload, View};
 pub use login::{LoginAttributes, LoginFeatures, LoginRefresh, LoginRequest};
 pub use round_trip::RoundTrip;
 
-/// The stream of a consumer's login. Consumers of the vendor's library use no other, and answer round trips only there.
+/// Stream of a consumer's login. Consumers of the vendor's library use no other, and answer round trips only there.
 pub const LOGIN_STREAM: i32 = 1;

@@ -1,13 +1,13 @@
 //! Ids of the fields that Tapeline publishes.
 //!
-//! Numbers, names and types are those of the standard field dictionary; `dictionary/tapeline.dictionary` in this
-//! crate says what each one holds. A test keeps the two in step.
+//! Numbers, names and types are those of the standard field dictionary; `dictionary/tapeline.dictionary` in this crate
+//! describes the content of each field. A test keeps the two files in step.
 
 use std::fmt;
 
-/// The id of a field: what a value in a field list means is looked up under this number.
+/// Id of a field. A dictionary maps the id to the field's name and type.
 ///
-/// Positive ids belong to the standard dictionary, negative ones are free for a site's own.
+/// Positive ids belong to the standard dictionary; negative ids are free for a site's own fields.
 #[repr(transparent)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fid(pub i16);
@@ -22,7 +22,7 @@ macro_rules! fids {
     ($($(#[$doc:meta])* $name:ident = $number:literal;)*) => {
         $($(#[$doc])* pub const $name: Fid = Fid($number);)*
 
-        /// Every constant of this module with its name, in ascending order of ids.
+        /// All constants of this module with their names, in ascending order of id.
         pub const ALL: &[(&str, Fid)] = &[$((stringify!($name), $name)),*];
     };
 }
@@ -30,7 +30,7 @@ macro_rules! fids {
 fids! {
     /// Price of the last trade. REAL.
     TRDPRC_1 = 6;
-    /// What prices are in. ENUM.
+    /// Currency of the prices. ENUM.
     CURRENCY = 15;
     /// Best bid. REAL.
     BID = 22;
@@ -42,27 +42,27 @@ fids! {
     ASKSIZE = 31;
     /// Shares traded today. REAL.
     ACVOL_1 = 32;
-    /// How many decimals prices have. ENUM.
+    /// Number of decimals of the prices. ENUM.
     TRD_UNITS = 53;
-    /// Trades of the day. REAL.
+    /// Number of trades today. REAL.
     NUM_MOVES = 77;
     /// Shares of the last trade. REAL.
     TRDVOL_1 = 178;
-    /// The order's number: the key of a market by order map. RMTES string.
+    /// Order id: the key of a market by order map. RMTES string.
     ORDER_ID = 3426;
-    /// The order's price. REAL.
+    /// Price of the order. REAL.
     ORDER_PRC = 3427;
-    /// The order's side. ENUM.
+    /// Side of the order. ENUM.
     ORDER_SIDE = 3428;
-    /// Shares that are left of the order. REAL.
+    /// Remaining shares of the order. REAL.
     ORDER_SIZE = 3429;
-    /// How many orders there are at a price level. UINT.
+    /// Number of orders at a price level. UINT.
     NO_ORD = 3430;
-    /// Whose order it is. RMTES string.
+    /// Market maker that owns the order. RMTES string.
     MMID = 3435;
-    /// The last trade's number at its exchange. RMTES string.
+    /// Id of the last trade at its exchange. RMTES string.
     TRADE_ID = 3900;
-    /// Which auction an indication is of, as the exchange's own letter. RMTES string.
+    /// Auction that an indication belongs to, as the exchange's own letter. RMTES string.
     INDAUCTYPE = 3914;
     /// Price at which the orders for the auction alone would clear. REAL.
     IMB_PR_FR = 4334;
@@ -72,37 +72,37 @@ fids! {
     IMB_PR_REF = 4336;
     /// Shares that would match in the auction. REAL.
     IMB_PR_SH = 4337;
-    /// Shares that would not. REAL.
+    /// Shares that would not match in the auction. REAL.
     IMB_SH = 4338;
-    /// The side of those that would not. ENUM.
+    /// Side of the shares that would not match. ENUM.
     IMB_SIDE = 4340;
-    /// How far the near price is from the nearest best bid or ask. ENUM.
+    /// Distance of the near price from the nearest best bid or ask. ENUM.
     IMB_VA_IND = 4342;
-    /// Size of all orders of a price level. REAL.
+    /// Total size of all orders at a price level. REAL.
     ACC_SIZE = 4356;
-    /// Which venue the best bid is from. RMTES string.
+    /// Venue of the best bid. RMTES string.
     BID_SRC = 4451;
-    /// Which venue the best ask is from. RMTES string.
+    /// Venue of the best ask. RMTES string.
     ASK_SRC = 4452;
-    /// When the auction is due. TIME.
+    /// Time at which the auction is due. TIME.
     AUC_TIME = 6262;
-    /// The last trade's sale conditions, in the exchange's own letters. RMTES string.
+    /// Sale conditions of the last trade, in the exchange's own letters. RMTES string.
     COND_N = 6372;
-    /// Whether best bid and ask are apart, equal or crossed. ENUM.
+    /// State of the book: best bid and ask apart, equal or crossed. ENUM.
     BOOK_STATE = 6516;
-    /// Why trading is halted. RMTES string.
+    /// Reason for the trading halt. RMTES string.
     HALT_REASN = 6517;
-    /// Price of the trade that was broken. REAL.
+    /// Price of the broken trade. REAL.
     CAN_PRC = 6583;
-    /// Shares of the trade that was broken. INT.
+    /// Shares of the broken trade. INT.
     CAN_VOL = 6584;
-    /// The number of the trade that was broken. RMTES string.
+    /// Id of the broken trade. RMTES string.
     CAN_TRD_ID = 6587;
-    /// Whether the instrument trades. ENUM.
+    /// Trading status of the instrument. ENUM.
     TRD_STATUS = 6614;
-    /// How often the auction was extended. REAL.
+    /// Number of extensions of the auction. REAL.
     AUC_EX_NO = 10339;
-    /// Which side the last trade's aggressor was on. ENUM.
+    /// Side of the aggressor in the last trade. ENUM.
     AGGRS_SID1 = 12770;
     /// Time of day of the last quote, to the nanosecond. TIME.
     QUOTIM_NS = 14265;

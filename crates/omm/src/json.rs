@@ -1,11 +1,11 @@
-//! Simplified JSON, as WebSocket clients speak it under the sub-protocols `tr_json2` and `rssl.json.v2`: RWF messages as
-//! text and back, driven by a dictionary.
+//! Simplified JSON, as WebSocket clients use it under the sub-protocols `tr_json2` and `rssl.json.v2`: conversion of
+//! RWF messages to text and back, based on a dictionary.
 //!
-//! * [`Converter::write`] appends a message's text to the caller's buffer, [`Pack`] several of them in the array that a
-//!   server must always send;
-//! * [`Packed`] takes a text apart into its messages without copying it: pings and pongs for the caller, the others for
-//!   [`Converter::read`], which gives their RWF bytes. What is wrong with one of them is a [`Fault`], and
-//!   [`Pack::error`] the answer to it.
+//! * [`Converter::write`] appends the text of a message to the caller's buffer; [`Pack`] puts several messages into the
+//!   array that a server must always send;
+//! * [`Packed`] splits a text into its messages without copying. Pings and pongs are for the caller;
+//!   [`Converter::read`] converts the other messages to RWF bytes. A [`Fault`] describes an invalid message, and
+//!   [`Pack::error`] writes the answer to it.
 //!
 //! ```
 //! use tapeline_omm::json::{Converter, Kind, Pack, Packed};
@@ -32,18 +32,18 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Sources: the public specification of LSEG's WebSocket API, and what EMA/ETA Java 3.9.1 write and take. Where the two
-//! differ, and where that library loses what it was given, this follows the specification or the plain meaning:
+//! Sources: the public specification of LSEG's WebSocket API, and the behaviour of EMA/ETA Java 3.9.1. Where the two
+//! differ, and where that library loses data, this module follows the specification or the plain meaning:
 //!
-//! * numbers that JSON has not are written quoted (`"Inf"`, `"-Inf"`, `"NaN"`) and read both ways; decimals keep their
+//! * numbers that JSON lacks are written quoted (`"Inf"`, `"-Inf"`, `"NaN"`) and read both ways; decimals keep their
 //!   digits (`40.00` is four digits with two places, not `400` with one) up to 14 places; a FLOAT of `1` is 1, not 0;
-//! * an unknown display text of an enumerated field is a fault, not blank; a code without a name is written as its number,
-//!   not as `null`; characters that ASCII_STRING has no byte for are a fault, and RMTES text is written as RMTES;
-//! * a batch is taken at any length, and an array of ids in Close, Request and Update; elements of a request (how a symbol
-//!   list is wanted) are kept, and flags; `Complete` of a Post is written;
-//! * a date without a time, a time without a date and a blank between the two are read as what they say;
+//! * an unknown display text of an enumerated field is a fault, not blank; a code without a name is written as its
+//!   number, not as `null`; characters that ASCII_STRING cannot hold are a fault, and RMTES text is written as RMTES;
+//! * a batch may have any length, and Close, Request and Update accept an array of ids; elements of a request (symbol
+//!   list behaviours) and flags are preserved; `Complete` of a Post is written;
+//! * a date without a time, a time without a date, and a blank between the two are accepted;
 //! * an element of no data is written with `null`, entries of a series without data as `{}`;
-//! * `:ViewType` is written for views of names alone.
+//! * `:ViewType` is written for views of names only.
 
 mod fault;
 mod names;
@@ -60,12 +60,12 @@ pub use fault::{Fault, Problem, WriteError};
 pub use pack::Pack;
 pub use scan::{Incoming, Kind, Packed, PackedPlace};
 
-/// Ids and names of services: whoever has the directory knows them.
+/// Ids and names of services. Implemented by the owner of the directory.
 pub trait Services: std::fmt::Debug {
-    /// The id of a service; `None` if there is no such service.
+    /// Returns the id of a service; `None` if the service does not exist.
     fn id(&self, name: &str) -> Option<u16>;
 
-    /// The name of a service; `None` has the id written as a number.
+    /// Returns the name of a service; for `None`, the id is written as a number.
     fn name(&self, id: u16) -> Option<&str>;
 }
 
@@ -100,24 +100,25 @@ impl<S: AsRef<str> + std::fmt::Debug, const N: usize> Services for [(u16, S); N]
     }
 }
 
-/// What a server can choose.
+/// Options of a server's converter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Settings {
-    /// Writes enumerated fields as their display texts, where the dictionary has one.
+    /// `true` to write enumerated fields as display texts, if the dictionary has them.
     pub expand_enumerations: bool,
-    /// The service of requests and posts that name none, other than logins and directories.
+    /// Service of requests and posts that name none, except logins and directories.
     pub default_service: Option<u16>,
-    /// Takes an unknown member for a fault; else it is passed over. (`catchUnknownJsonKeys` of LSEG's server.)
+    /// `true` to treat an unknown member as a fault, `false` to skip it (`catchUnknownJsonKeys` of LSEG's server).
     pub catch_unknown_members: bool,
-    /// Takes an unknown field for a fault; else it is passed over. (`catchUnknownJsonFids` of LSEG's server.)
+    /// `true` to treat an unknown field as a fault, `false` to skip it (`catchUnknownJsonFids` of LSEG's server).
     pub catch_unknown_fields: bool,
-    /// The most bytes of text that one message may become: a few bytes of RWF can stand for tens of thousands of entries.
+    /// Maximum bytes of text for one message: a few bytes of RWF can stand for tens of thousands of entries.
     pub most_text: usize,
 }
 
 impl Default for Settings {
-    /// Numbers for enumerations, no default service, unknown fields are faults and unknown members are not, 16 MiB.
+    /// Returns the defaults: enumerations as numbers, no default service, unknown fields are faults, unknown members
+    /// are not, 16 MiB.
     fn default() -> Self {
         Self {
             expand_enumerations: false,
@@ -129,19 +130,19 @@ impl Default for Settings {
     }
 }
 
-/// Turns messages into text and back.
+/// Converter of messages to text and back.
 #[derive(Debug, Clone, Copy)]
 pub struct Converter<'c> {
-    /// What field ids and names mean.
+    /// Dictionary of the field ids and names.
     pub dictionary: &'c Dictionary,
-    /// What service ids and names mean.
+    /// Ids and names of the services.
     pub services: &'c dyn Services,
-    /// What a server can choose.
+    /// Options.
     pub settings: Settings,
 }
 
 impl<'c> Converter<'c> {
-    /// A converter with the default settings.
+    /// Creates a converter with the default settings.
     #[must_use]
     pub fn new(dictionary: &'c Dictionary, services: &'c dyn Services) -> Self {
         Self { dictionary, services, settings: Settings::default() }

@@ -1,16 +1,16 @@
-//! The Open Message Model (OMM): its codec and its words.
+//! The Open Message Model (OMM): codec, dictionaries, domains and roles.
 //!
-//! This crate turns market-data values into Rssl Wire Format (RWF 14.x) bytes and back. It does no I/O, reads no
-//! clock and holds no `unsafe` code: bytes come in as a borrowed slice, views borrow from it, and encoders write
-//! straight into a slice that the caller owns.
+//! This crate converts market-data values into Rssl Wire Format (RWF 14.x) bytes and back. It does no I/O, reads no
+//! clock and contains no `unsafe` code. Input is a borrowed slice, views borrow from it, and encoders write directly
+//! into a slice that the caller owns.
 //!
 //! * [`rwf`]: messages, containers and primitive values as bytes; [`rwf::Container`] for a message of any shape, and
-//!   [`rwf::Outline`] to show one to people;
+//!   [`rwf::Outline`] for its human-readable form;
 //! * [`fid`]: the ids of the fields that Tapeline publishes;
-//! * [`dictionary`]: what a field id means (name, type, enumerated values);
-//! * [`domain`]: login, directory, dictionary and the like as values;
-//! * [`json`]: messages as the JSON that WebSocket clients speak, and back;
-//! * [`role`]: what the two ends of a connection do, without the connection.
+//! * [`dictionary`]: name, type and enumerated values of each field id;
+//! * [`domain`]: login, directory, dictionary and other domains as values;
+//! * [`json`]: messages as the JSON of WebSocket clients, and back;
+//! * [`role`]: the behaviour of the two ends of a connection, without the connection itself.
 //!
 //! ```
 //! use tapeline_omm::{Dictionary, FieldList, FieldListEncoder, Real, fid, rwf};

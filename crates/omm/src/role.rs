@@ -1,24 +1,24 @@
 //! The two ends of a connection as state machines over RWF messages: no I/O, no clock, bounded memory.
 //!
-//! All roles keep to the same conventions.
+//! All roles follow the same conventions.
 //!
-//! * **Fed.** `message(now, bytes, out, application)` takes one message that the peer sent; `tick(now, out, application)`
-//!   does what is due and returns when there is something to do next, if nothing comes before. `tick` is also to be called
-//!   when there is room to send again. A connection that opens or ends makes or drops a role (or its method is called: a
-//!   consumer outlives its connections).
-//! * **Sends.** Messages are written in place into the room that an [`Outbox`] lends, once. Room may be lacking: what the
-//!   application sends comes back as [`Sent::Full`], to be tried again after the next `tick`; what the role itself owes its
-//!   peer waits in a [`Queue`] of a stated limit, and goes out before anything else. A peer that lets even that overflow is
-//!   [cut](Over).
-//! * **Tells.** Events are values that borrow from the message. They go to a trait of the role's, by one method, together
-//!   with the role itself and the outbox, so that the application can answer at once; it can as well keep the handle and
-//!   answer later.
-//! * **Handles.** A stream is known by an id and a count of how often its place was used: a handle that is kept for too long
-//!   is refused, and never reaches another stream.
-//! * **Peers are hostile.** Whatever comes, nothing panics; there are limits to streams, to what is kept of each, and to
-//!   what is owed. A message that is malformed is counted and told, and the next one is looked at.
+//! * **Input.** `message(now, bytes, out, application)` processes one message from the peer.
+//!   `tick(now, out, application)` does the work that is due, and returns the time of the next call, unless a message
+//!   comes before. Call `tick` also when the output has free space again. A connection that opens or ends creates or
+//!   drops a role (or a method of the role is called: a consumer outlives its connections).
+//! * **Output.** Messages are written once, in place, into the buffer that an [`Outbox`] lends. Without space, a
+//!   message of the application returns [`Sent::Full`]: try again after the next `tick`. A message that the role itself
+//!   must send waits in a [`Queue`] with a stated limit, and is sent before anything else. A peer that makes this queue
+//!   overflow is [disconnected](Over).
+//! * **Events.** Events are values that borrow from the message. One method of the role's trait receives them, together
+//!   with the role and the outbox, so that the application can answer at once; it can also keep the handle and answer
+//!   later.
+//! * **Handles.** A handle consists of the place of a stream and a count of how often the place was used. An obsolete
+//!   handle is refused; it never reaches another stream.
+//! * **Hostile peers.** No input causes a panic. The number of streams, the data stored for each, and the pending
+//!   output are limited. A malformed message is counted and reported, and processing continues with the next one.
 //!
-//! Connections of JSON use the same roles: a converter turns texts into RWF messages and back, at the edge.
+//! Connections of JSON use the same roles: a converter at the edge converts texts to RWF messages and back.
 
 pub mod acceptor;
 pub mod consumer;
@@ -35,49 +35,49 @@ use crate::Refused;
 
 pub use loading::DownloadFailed;
 
-/// What came of sending a message.
+/// Result of sending a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Sent {
-    /// It will go out, in its turn.
+    /// The message will be sent, in order.
     Queued,
-    /// Back-pressure: there is no room, and nothing was taken. Try again when there is.
+    /// Back pressure: there is no space, and nothing was accepted. Try again when there is space.
     Full,
-    /// It is longer than any message that can be sent here.
+    /// The message is longer than any message that can be sent here.
     TooLong,
-    /// There is no such stream, or no longer, or it takes no such message now: nothing was sent.
+    /// Nothing was sent: the stream does not exist, is closed, or does not accept this message now.
     NotOpen,
 }
 
 impl Sent {
-    /// Whether it will go out.
+    /// Returns `true` if the message will be sent.
     #[must_use]
     pub fn is_queued(self) -> bool {
         self == Self::Queued
     }
 }
 
-/// Where the messages of one connection go, in their order.
+/// Output of one connection. Messages keep their order.
 ///
-/// Room is claimed, written to and committed; a claim that is not committed counts for nothing. Implementations are the
-/// transport's output, and [`Queue`].
+/// Space is claimed, written and committed; a claim without a commit has no effect. Implementations are the transport's
+/// output, and [`Queue`].
 pub trait Outbox {
-    /// Length of the longest message that can ever be sent.
+    /// Returns the length of the longest message that can ever be sent, bytes.
     fn most(&self) -> usize;
 
-    /// Length of the longest message that there may be room for by now, where that is known.
+    /// Returns the length of the longest message that may fit now, if that is known.
     fn left(&self) -> usize {
         self.most()
     }
 
-    /// Room for one message of up to `len` bytes, at least so many; `None` as long as there is none. What is in it is of no
-    /// meaning. Takes the place of an earlier claim.
+    /// Returns a buffer of at least `len` bytes for one message of at most `len` bytes; `None` while there is no space.
+    /// The content of the buffer is unspecified. A new claim replaces an earlier one.
     fn claim(&mut self, len: usize) -> Option<&mut [u8]>;
 
-    /// The first `len` bytes of the room that was claimed last are a message, and no more than was claimed.
+    /// Commits the first `len` bytes of the last claim as a message; `len` must not exceed the claim.
     fn commit(&mut self, len: usize);
 
-    /// Sends a message that is there already.
+    /// Sends an encoded message.
     fn send(&mut self, message: &[u8]) -> Sent {
         if message.len() > self.most() {
             return Sent::TooLong;
@@ -90,12 +90,12 @@ pub trait Outbox {
         Sent::Queued
     }
 
-    /// Sends a message that `write` puts into the room that it is given, returning its length. `write` is called again with
-    /// more room where it says that it is [`Full`](Refused::Full): it has to write the same each time.
+    /// Sends a message that `write` writes into the given buffer, returning its length. If `write` returns
+    /// [`Full`](Refused::Full), it is called again with a larger buffer, and must write the same message.
     ///
     /// # Errors
     ///
-    /// What `write` refuses, room aside.
+    /// Returns what `write` refuses, except for lack of space.
     fn encode(
         &mut self,
         write: &mut dyn FnMut(&mut [u8]) -> Result<usize, Refused>,
@@ -118,12 +118,12 @@ pub trait Outbox {
     }
 }
 
-/// The outbox of a role without a connection: there is never capacity.
+/// Outbox of a role without a connection: it never has capacity.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Nowhere;
 
 impl Outbox for Nowhere {
-    /// So long that no message is too long: what a role owes waits.
+    /// So large that no message is too long: the role's own messages are queued.
     fn most(&self) -> usize {
         16 << 20
     }
@@ -135,12 +135,12 @@ impl Outbox for Nowhere {
     fn commit(&mut self, _len: usize) {}
 }
 
-/// Room that is claimed for a message of unknown length: nearly all that roles send of themselves are shorter.
+/// First claim for a message of unknown length, bytes. Nearly all messages of the roles themselves are shorter.
 const FIRST_CLAIM: usize = 1024;
-/// How much more is claimed each time.
+/// Growth factor of the claim.
 const CLAIM_GROWTH: usize = 8;
 
-/// Messages that wait in memory, in their order, up to a limit of bytes.
+/// Messages that wait in memory, in order, up to a limit in bytes.
 #[derive(Debug)]
 pub struct Queue {
     bytes: VecDeque<Box<[u8]>>,
@@ -149,42 +149,42 @@ pub struct Queue {
     limit: usize,
 }
 
-/// What a message in a [`Queue`] counts for beside its bytes.
+/// Overhead of a message in a [`Queue`], bytes.
 const MESSAGE_COST: usize = 32;
 
 impl Queue {
-    /// Empty, for so many bytes; each message counts for 32 more than it has.
+    /// Creates an empty queue with a limit in bytes. Each message counts for 32 bytes more than its length.
     #[must_use]
     pub const fn new(limit: usize) -> Self {
         Self { bytes: VecDeque::new(), claimed: Vec::new(), held: 0, limit }
     }
 
-    /// Messages that wait.
+    /// Returns the number of queued messages.
     #[must_use]
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Bytes that count towards the limit.
+    /// Returns the bytes that count towards the limit.
     #[must_use]
     pub const fn held(&self) -> usize {
         self.held
     }
 
-    /// Whether none waits.
+    /// Returns `true` if no message is queued.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// The first message; it is gone from here.
+    /// Removes and returns the first message.
     pub fn pop(&mut self) -> Option<Box<[u8]>> {
         let message = self.bytes.pop_front()?;
         self.held -= message.len() + MESSAGE_COST;
         Some(message)
     }
 
-    /// Sends on as many as `out` has room for: whether that were all.
+    /// Sends queued messages while `out` has space. Returns `true` if all were sent.
     pub fn send_on(&mut self, out: &mut dyn Outbox) -> bool {
         while let Some(message) = self.bytes.front() {
             if out.send(message) == Sent::Full {
@@ -222,20 +222,20 @@ impl Outbox for Queue {
     }
 }
 
-/// Why a role is done with its connection, which is to be closed once what waits is sent.
+/// Reason why a role has ended its connection. Close the connection after the queued output is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Over {
-    /// The peer said good-bye: it closed its login.
+    /// The peer logged out: it closed its login.
     #[error("the peer has logged out")]
     LoggedOut,
-    /// The login was refused, and the peer told.
+    /// The login was refused, and the peer was informed.
     #[error("the login was refused")]
     Refused,
-    /// No login came in time.
+    /// No login arrived in time.
     #[error("no login came within {0} ms")]
     NoLogin(u64),
-    /// The peer asks, and does not read the answers.
+    /// The peer sends requests and does not read the answers.
     #[error("the peer does not read the answers that it is owed")]
     Unread,
 }
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn a_queue_takes_what_there_is_room_for() {
-        // Whatever is claimed on the way.
+        // The result does not depend on the claims in between.
         for held in [0, 1, 5_000] {
             let mut queue = Queue::new(held + 20_000 + 2 * MESSAGE_COST);
             assert_eq!(queue.send(&vec![7; held]), Sent::Queued);

@@ -1,15 +1,15 @@
 //! Rssl Wire Format 14.x: messages, containers and primitive values as bytes.
 //!
-//! All numbers are big-endian. Readers take both forms of every length of variable size and believe no length
-//! before it is compared with what is there; writers use the shortest form, except where room is reserved for
-//! something that is still to be written in place (message keys, arrays), as the vendor's encoders do too.
+//! All numbers are big-endian. Readers accept both forms of every length of variable size, and trust no length before
+//! it is compared with the available bytes. Writers use the shortest form, except where a length is reserved for
+//! content that is still to be written in place (message keys, arrays), as in the vendor's encoders.
 //!
-//! Reading is zero-copy: views borrow the caller's bytes. Offsets in [`Malformed`](crate::Malformed) count from
-//! the start of the slice that was handed to the reader concerned.
+//! Reading is zero-copy: views borrow the caller's bytes. Offsets in [`Malformed`](crate::Malformed) count from the
+//! start of the slice that the reader was given.
 //!
-//! A message is a header of its class ([`RequestHeader`] … [`PostHeader`], plain structs) and a payload behind it. The
-//! encoders nest: each writes into the room that the one around it hands to a closure, so a message of any depth is
-//! written in one pass. A directory with one service, say:
+//! A message is a header of its class ([`RequestHeader`] … [`PostHeader`], plain structs), followed by a payload.
+//! Encoders nest: each encoder passes its free space to a closure, into which the inner encoder writes. A message of
+//! any depth is therefore written in one pass. For example, a directory with one service:
 //!
 //! ```
 //! use tapeline_omm::rwf::{

@@ -1,4 +1,4 @@
-//! A dictionary from the refreshes of another's.
+//! A dictionary built from the refreshes of a peer.
 
 use std::collections::HashMap;
 
@@ -8,43 +8,43 @@ use super::{Dictionary, EnumeratedValue, EnumerationTable, FieldDefinition, Mark
 use crate::rwf::{Array, DataType, Element, ElementList, Rmtes, Series, Value};
 use crate::{Fid, Malformed};
 
-/// Bytes of names and texts that are taken at most. The standard dictionary of 2024 has two million.
+/// Maximum total bytes of names and texts. The standard dictionary of 2024 has two million.
 const MOST_TEXT: usize = 32 << 20;
-/// Enumerated values that are taken at most. The standard dictionary of 2024 has twenty thousand.
+/// Maximum number of enumerated values. The standard dictionary of 2024 has twenty thousand.
 const MOST_VALUES: usize = 1 << 18;
 
-/// Why a part of a dictionary was not taken. The peer is at fault; nothing of the dictionary should be used.
+/// Reason why a part of a dictionary was rejected. The peer is at fault; discard the whole dictionary.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DownloadError {
-    /// Bytes that are not what the format says.
+    /// Bytes that do not follow the format.
     #[error(transparent)]
     Malformed(#[from] Malformed),
-    /// An entry that is not as it should be.
+    /// An invalid entry.
     #[error("entry {entry} of the part: {problem}")]
     Entry {
-        /// Which, from 0.
+        /// Index of the entry, from 0.
         entry: usize,
-        /// What is wrong with it.
+        /// Problem with the entry.
         problem: Problem,
     },
-    /// More than any dictionary has.
+    /// More data than any real dictionary has.
     #[error("the dictionary has more than {limit} {what}")]
     TooMuch {
-        /// Of what.
+        /// Kind of data.
         what: &'static str,
-        /// The most that is taken.
+        /// Maximum amount.
         limit: usize,
     },
 }
 
-/// Puts a dictionary together from its parts: those of the fields first, then those of the enumerations.
+/// Builder of a dictionary from its parts: first the parts of the fields, then those of the enumerations.
 ///
-/// However much a peer sends, no more than about a hundred megabytes are kept.
+/// Memory use is limited to about a hundred megabytes, whatever the peer sends.
 #[derive(Debug)]
 pub struct Download {
     dictionary: Dictionary,
-    /// By place in the dictionary's fields: what each ripples to, named when all fields are there.
+    /// Ripple targets by index in the dictionary's fields; resolved to names when all fields have arrived.
     ripples: Vec<(usize, Fid)>,
     text: usize,
     values: usize,
@@ -57,19 +57,19 @@ impl Default for Download {
 }
 
 impl Download {
-    /// Nothing yet.
+    /// Creates an empty download.
     #[must_use]
     pub fn new() -> Self {
         Self { dictionary: Dictionary::empty(), ripples: Vec::new(), text: 0, values: 0 }
     }
 
-    /// Takes the payload of one part of the field dictionary (`RWFFld`).
+    /// Adds the payload of one part of the field dictionary (`RWFFld`).
     ///
-    /// An entry needs `NAME`, `FID` and `RWFTYPE`; what else is missing takes a default.
+    /// An entry needs `NAME`, `FID` and `RWFTYPE`; every other element has a default.
     ///
     /// # Errors
     ///
-    /// The first fault of the part. A field id or a name that comes twice is one, and so is field id 0.
+    /// Fails at the first fault of the part. A duplicate field id, a duplicate name and field id 0 are faults.
     pub fn fields(&mut self, payload: &[u8]) -> Result<(), DownloadError> {
         let series = Series::parse(payload)?;
         self.summary(&series, false)?;
@@ -87,12 +87,12 @@ impl Download {
         Ok(())
     }
 
-    /// Takes the payload of one part of the enumerations (`RWFEnum`). Tables of fields that the dictionary does not have
-    /// are left out.
+    /// Adds the payload of one part of the enumerations (`RWFEnum`). Tables of fields that are not in the dictionary
+    /// are skipped.
     ///
     /// # Errors
     ///
-    /// The first fault of the part. A field that comes under two tables is one, as is a value that comes twice.
+    /// Fails at the first fault of the part. A field under two tables and a duplicate value are faults.
     pub fn enumerations(&mut self, payload: &[u8]) -> Result<(), DownloadError> {
         let series = Series::parse(payload)?;
         self.summary(&series, true)?;
@@ -141,7 +141,7 @@ impl Download {
         Ok(())
     }
 
-    /// Versions and the like become tags, under the names that files have.
+    /// Stores versions and similar elements of the summary as tags, under the names that files use.
     fn summary(&mut self, series: &Series<'_>, is_enumeration: bool) -> Result<(), DownloadError> {
         let Some(summary) = series.head().summary else { return Ok(()) };
         let list = ElementList::parse_with(summary, &series.sets()?)?;
@@ -169,7 +169,7 @@ impl Download {
         Ok(())
     }
 
-    /// The dictionary, after the last part.
+    /// Returns the dictionary. Call after the last part.
     #[must_use]
     pub fn finish(self) -> Dictionary {
         let mut dictionary = self.dictionary;
@@ -187,7 +187,7 @@ impl Download {
     }
 }
 
-/// The elements of one entry of the field dictionary.
+/// Elements of one entry of the field dictionary.
 #[derive(Default)]
 struct Row<'a> {
     name: Option<&'a [u8]>,
@@ -222,7 +222,7 @@ impl<'a> Row<'a> {
         Ok(row)
     }
 
-    /// The field, and which one it ripples to (0 is none).
+    /// Returns the field and the id of its ripple field (0 is none).
     fn field(&self) -> Result<(FieldDefinition, Fid), Problem> {
         let name = self.name.filter(|name| !name.is_empty()).ok_or(Problem::Missing("NAME"))?;
         let fid = self.fid.and_then(|fid| i16::try_from(fid).ok()).ok_or(Problem::Missing("FID"))?;
@@ -248,7 +248,7 @@ impl<'a> Row<'a> {
     }
 }
 
-/// ASCII, or whatever else there is, as characters.
+/// Decodes UTF-8 (which includes ASCII), or else RMTES.
 fn text(bytes: &[u8]) -> Box<str> {
     match str::from_utf8(bytes) {
         Ok(text) => text.into(),
@@ -261,7 +261,7 @@ mod tests {
     use super::*;
     use crate::rwf::{ElementListEncoder, SeriesEncoder, SeriesHead};
 
-    /// A series of rows without sets, as anybody may send them.
+    /// A series of rows without sets, as any peer may send it.
     fn part(rows: &[&[(&str, Value<'_>)]]) -> Vec<u8> {
         let mut out = vec![0; 0x2_0000];
         let mut series = SeriesEncoder::new(&mut out, &SeriesHead::new(DataType::ELEMENT_LIST)).unwrap();

@@ -6,8 +6,8 @@
 //!       2      "ASK"   sellers
 //! ```
 //!
-//! Names and ids of the fields that share a table, then its values: number, display text (quoted, or its bytes in
-//! hexadecimal between `#`), meaning.
+//! The names and ids of the fields that share a table come first, then the values of the table: number, display text
+//! (quoted, or its bytes in hexadecimal between `#`), meaning.
 
 use super::Dictionary;
 use super::error::{DictionaryError, Problem};
@@ -15,26 +15,27 @@ use super::lines::{Columns, Line, lines};
 use crate::Fid;
 use crate::rwf::Rmtes;
 
-/// More tables than any file has, as each takes at least one field id; and as many as a row of [`Dictionary`] can tell apart.
+/// Maximum number of tables: more than any file has, since each takes at least one field id, and the most that a row of
+/// [`Dictionary`] can distinguish.
 const MOST_TABLES: usize = super::NONE as usize;
 
-/// The values that one or more enumerated fields can take.
+/// Table of the values that one or more enumerated fields can take.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EnumerationTable {
-    /// The fields that share the table.
+    /// Fields that share the table.
     pub fids: Vec<Fid>,
-    /// In ascending order of their numbers.
+    /// Values in ascending order of number.
     values: Vec<EnumeratedValue>,
 }
 
 impl EnumerationTable {
-    /// The values in ascending order of their numbers.
+    /// Returns the values in ascending order of number.
     #[must_use]
     pub fn values(&self) -> &[EnumeratedValue] {
         &self.values
     }
 
-    /// A table of values in any order, without fields.
+    /// Returns a table of values, given in any order, without fields.
     pub(super) fn of(mut values: Vec<EnumeratedValue>) -> Result<Self, Problem> {
         values.sort_unstable_by_key(|value| value.number);
         match values.windows(2).find(|pair| pair[0].number == pair[1].number) {
@@ -43,7 +44,7 @@ impl EnumerationTable {
         }
     }
 
-    /// One value more.
+    /// Adds a value.
     pub(super) fn insert(&mut self, value: EnumeratedValue) -> Result<(), Problem> {
         match self.values.binary_search_by_key(&value.number, |other| other.number) {
             Ok(_) => Err(Problem::DuplicateValue(value.number)),
@@ -54,18 +55,18 @@ impl EnumerationTable {
         }
     }
 
-    /// One value.
+    /// Returns the value with this number.
     #[inline]
     #[must_use]
     pub fn value(&self, number: u16) -> Option<&EnumeratedValue> {
-        // Most tables begin at 0 and leave nothing out: the number is the place.
+        // Most tables begin at 0 and have no gaps: the number is the index.
         match self.values.get(usize::from(number)) {
             Some(value) if value.number == number => Some(value),
             _ => self.searched(number),
         }
     }
 
-    /// A value of a table that has gaps.
+    /// Finds a value in a table with gaps.
     fn searched(&self, number: u16) -> Option<&EnumeratedValue> {
         let place = self.values.binary_search_by_key(&number, |value| value.number).ok()?;
         self.values.get(place)
@@ -75,18 +76,18 @@ impl EnumerationTable {
 /// One value of an enumeration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EnumeratedValue {
-    /// What is on the wire.
+    /// Number on the wire.
     pub number: u16,
-    /// What is shown, with the blanks of the file.
+    /// Display text, with the padding blanks of the file.
     pub display: Box<str>,
-    /// What is shown, as the bytes of an RMTES string.
+    /// Display text as the bytes of an RMTES string.
     pub display_bytes: Box<[u8]>,
-    /// What it means.
+    /// Meaning, as the file states it.
     pub meaning: Box<str>,
 }
 
 impl EnumeratedValue {
-    /// A value with its display as the bytes of an RMTES string.
+    /// Returns a value whose display text is given as the bytes of an RMTES string.
     pub(super) fn new(number: u16, display: &[u8], meaning: &str) -> Self {
         let text = match str::from_utf8(display) {
             Ok(text) => text.into(),
@@ -108,7 +109,7 @@ pub(super) fn parse(text: &str, dictionary: &mut Dictionary) -> Result<(), Dicti
                 table.insert(value).map_err(|problem| problem.on(number))?;
             }
             Line::Columns(columns) => {
-                // A field behind values begins the next table.
+                // A field after values starts the next table.
                 if let Some(table) = table.take_if(|table| !table.values.is_empty()) {
                     dictionary.add_table(table);
                 }
@@ -127,7 +128,7 @@ pub(super) fn parse(text: &str, dictionary: &mut Dictionary) -> Result<(), Dicti
 }
 
 impl Dictionary {
-    /// Says that a field of the dictionary has `table`, the next to be added.
+    /// Records that a field of the dictionary uses `table`, the next table to be added.
     pub(super) fn share(&mut self, fid: Fid, table: &mut EnumerationTable) -> Result<(), Problem> {
         if self.enumerated.row(fid) != super::NONE {
             return Err(Problem::SecondTable(fid));
@@ -141,7 +142,7 @@ impl Dictionary {
         Ok(())
     }
 
-    /// Keeps a table, if a field of the dictionary has it.
+    /// Adds a table if a field of the dictionary uses it.
     pub(super) fn add_table(&mut self, table: EnumerationTable) {
         if !table.fids.is_empty() {
             self.tables.push(table);
@@ -149,7 +150,7 @@ impl Dictionary {
     }
 }
 
-/// A name and an id; `None` if the dictionary does not have the field.
+/// Reads a name and an id; `None` if the field is not in the dictionary.
 fn field(mut columns: Columns<'_>, dictionary: &Dictionary) -> Result<Option<Fid>, Problem> {
     let name = columns.word("name")?;
     let fid = Fid(columns.number("field id")?);

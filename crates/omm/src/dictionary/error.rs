@@ -1,86 +1,86 @@
-//! What can be wrong with a dictionary file.
+//! Errors of dictionary files.
 
 use crate::Fid;
 
-/// A line of a dictionary file that is not as it should be. The file is at fault, whoever wrote it.
+/// Invalid line of a dictionary file. The file is at fault.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {problem}")]
 #[non_exhaustive]
 pub struct DictionaryError {
     /// Number of the line, from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// Problem with the line.
     pub problem: Problem,
 }
 
-/// What is wrong with a line.
+/// Problem with a line of a file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
     /// The line ends too early.
     #[error("{0} is missing")]
     Missing(&'static str),
-    /// A quoted text has no end.
+    /// A quoted text is not terminated.
     #[error("the quoted {0} does not end")]
     Unquoted(&'static str),
-    /// A number is no number, or out of its range.
+    /// A value is not a number, or is out of range.
     #[error("{what} {found:?} is no number from {least} to {most}")]
     Number {
-        /// Which column.
+        /// Name of the column.
         what: &'static str,
-        /// What stands there.
+        /// Text that was found.
         found: String,
-        /// The smallest that is allowed.
+        /// Minimum.
         least: i64,
-        /// The largest that is allowed.
+        /// Maximum.
         most: i64,
     },
-    /// A word is none of those that are known.
+    /// A word is not one of the known words.
     #[error("{what} {found:?} is not known; expected one of {expected}")]
     Word {
-        /// Which column.
+        /// Name of the column.
         what: &'static str,
-        /// What stands there.
+        /// Text that was found.
         found: String,
-        /// What may stand there.
+        /// Words that are allowed.
         expected: &'static str,
     },
-    /// More than the columns that are known.
+    /// Text after the last known column.
     #[error("{0:?} follows the last column")]
     Surplus(String),
-    /// Field id 0: it stands for no field, as in what a field ripples to.
+    /// Field id 0. It stands for no field, for example as a ripple target.
     #[error("field id 0 stands for no field; ids from 1 on are the standard's, below 0 a site's own")]
     NoFid,
-    /// A field id comes twice.
+    /// A duplicate field id.
     #[error("field id {fid} was given to {name} before")]
     DuplicateFid {
         /// The id.
         fid: Fid,
-        /// Which field has it.
+        /// Name of the field that has the id already.
         name: String,
     },
-    /// A name comes twice.
+    /// A duplicate name.
     #[error("the name {name} was given to field id {fid} before")]
     DuplicateName {
         /// The name.
         name: String,
-        /// Which field has it.
+        /// Id of the field that has the name already.
         fid: Fid,
     },
-    /// An enumeration names a field otherwise than the field dictionary.
+    /// The name of a field in an enumeration differs from that in the field dictionary.
     #[error("field id {fid} is named {expected}, not {found}")]
     OtherName {
         /// The id.
         fid: Fid,
-        /// Its name in the field dictionary.
+        /// Name in the field dictionary.
         expected: String,
-        /// Its name here.
+        /// Name in the enumeration.
         found: String,
     },
-    /// A field comes under two tables of enumerations.
+    /// A field under two tables of enumerations.
     #[error("field id {0} has a table already")]
     SecondTable(Fid),
-    /// A value comes twice in a table.
+    /// A duplicate value in a table.
     #[error("value {0} comes twice in its table")]
     DuplicateValue(u16),
     /// A value without a field before it.
@@ -92,7 +92,7 @@ pub enum Problem {
 }
 
 impl Problem {
-    /// The problem with the line it is on.
+    /// Returns the problem with its line number.
     pub(super) const fn on(self, line: usize) -> DictionaryError {
         DictionaryError { line, problem: self }
     }

@@ -6,8 +6,8 @@
 //! CURRENCY   "CURRENCY"       15  NULL      ENUMERATED  5 ( 3 )  ENUM    2
 //! ```
 //!
-//! Columns: name, long name, id, name of the field that it ripples to, type and length of old (Marketfeed; with
-//! the length of the display text for enumerations), RWF type, longest RWF value for a cache.
+//! Columns: name, long name, id, name of the field that it ripples to, Marketfeed type and length (with the length of
+//! the display text for enumerations), RWF type, maximum length of the RWF value in a cache.
 
 use super::Dictionary;
 use super::error::{DictionaryError, Problem};
@@ -15,32 +15,32 @@ use super::lines::{Columns, Line, lines};
 use crate::Fid;
 use crate::rwf::DataType;
 
-/// One field of a dictionary.
+/// Definition of one field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldDefinition {
-    /// The id.
+    /// Field id.
     pub fid: Fid,
-    /// The name ("acronym").
+    /// Name ("acronym").
     pub name: Box<str>,
-    /// The longer name ("DDE acronym").
+    /// Long name ("DDE acronym").
     pub long_name: Box<str>,
-    /// Name of the field that takes over the old value.
+    /// Name of the field that receives the old value when this field changes.
     pub ripples_to: Option<Box<str>>,
-    /// Type of old.
+    /// Type in Marketfeed, the format before RWF.
     pub marketfeed_type: MarketfeedType,
-    /// Length of old.
+    /// Length in Marketfeed.
     pub marketfeed_len: u16,
-    /// Length of an enumeration's display text.
+    /// Length of the display text of an enumeration.
     pub display_len: Option<u16>,
     /// Type on the wire.
     pub data_type: DataType,
-    /// Bytes of the longest value, for a cache.
+    /// Maximum length of a value in a cache, bytes.
     pub data_len: u16,
 }
 
 macro_rules! marketfeed_types {
     ($($(#[$doc:meta])* $name:ident = $number:literal $text:literal,)*) => {
-        /// What kind of value a field had in the format before RWF.
+        /// Type of a field in Marketfeed, the format before RWF.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum MarketfeedType {
@@ -48,10 +48,10 @@ macro_rules! marketfeed_types {
         }
 
         impl MarketfeedType {
-            /// Every name, for messages.
+            /// All names, for error messages.
             const NAMES: &str = concat!($($text, " "),*);
 
-            /// The name in the file.
+            /// Returns the name in the file.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
@@ -59,7 +59,7 @@ macro_rules! marketfeed_types {
                 }
             }
 
-            /// The number on the wire.
+            /// Returns the number on the wire.
             #[must_use]
             pub const fn number(self) -> i8 {
                 match self {
@@ -105,13 +105,13 @@ marketfeed_types! {
     Binary = 8 "BINARY",
     /// Long text.
     LongAlphanumeric = 9 "LONG_ALPHANUMERIC",
-    /// Anything.
+    /// Opaque data.
     Opaque = 10 "OPAQUE",
-    /// Nothing: the field exists in RWF only.
+    /// No Marketfeed type: the field exists in RWF only.
     None = -1 "NONE",
 }
 
-/// Names of RWF types; those with a size are what older files have.
+/// Names of RWF types. Names with a size are from older files.
 const TYPES: &[(&str, DataType)] = &[
     ("INT64", DataType::INT),
     ("INT32", DataType::INT),
@@ -150,7 +150,7 @@ const TYPES: &[(&str, DataType)] = &[
     ("JSON", DataType::JSON),
 ];
 
-/// The names of [`TYPES`] without the old ones, for messages.
+/// Names of [`TYPES`] without the older ones, for error messages.
 const TYPE_NAMES: &str = "INT64 UINT64 FLOAT DOUBLE REAL64 DATE TIME DATETIME QOS STATE ENUM ARRAY BUFFER \
     ASCII_STRING UTF8_STRING RMTES_STRING OPAQUE XML FIELD_LIST ELEMENT_LIST ANSI_PAGE FILTER_LIST VECTOR MAP \
     SERIES MSG JSON";
@@ -215,7 +215,7 @@ pub(super) fn add(field: FieldDefinition, dictionary: &mut Dictionary) -> Result
         return Err(Problem::DuplicateName { name: field.name.into(), fid: *other });
     }
     let place = dictionary.fields.len();
-    // All 65,536 ids but 0 can be in use.
+    // All 65,536 ids except 0 can be in use.
     let most = usize::from(super::NONE);
     match u16::try_from(place) {
         Ok(place) if place != super::NONE => {

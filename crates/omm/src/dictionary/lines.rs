@@ -2,7 +2,7 @@
 
 use super::error::Problem;
 
-/// A line that says something.
+/// Line with content.
 pub(super) enum Line<'a> {
     /// `!tag Name Value`.
     Tag(&'a str, &'a str),
@@ -10,7 +10,7 @@ pub(super) enum Line<'a> {
     Columns(Columns<'a>),
 }
 
-/// The lines of `text` with their numbers, from 1; comments and empty lines are left out.
+/// Returns the lines of `text` with their numbers, from 1. Comments and empty lines are skipped.
 pub(super) fn lines(text: &str) -> impl Iterator<Item = (usize, Line<'_>)> {
     text.lines().enumerate().filter_map(|(index, line)| {
         let line = line.trim();
@@ -28,24 +28,24 @@ pub(super) fn lines(text: &str) -> impl Iterator<Item = (usize, Line<'_>)> {
     })
 }
 
-/// What is left of a line.
+/// Unread rest of a line.
 #[derive(Clone, Copy)]
 pub(super) struct Columns<'a> {
     rest: &'a str,
 }
 
 impl<'a> Columns<'a> {
-    /// What is left.
+    /// Returns the unread rest.
     pub(super) const fn rest(&self) -> &'a str {
         self.rest
     }
 
-    /// The next word, without taking it.
+    /// Returns the next word without consuming it.
     pub(super) fn first(&self) -> &'a str {
         self.rest.split_ascii_whitespace().next().unwrap_or_default()
     }
 
-    /// The next word.
+    /// Consumes the next word.
     pub(super) fn word(&mut self, what: &'static str) -> Result<&'a str, Problem> {
         let end = self.rest.find(|c: char| c.is_ascii_whitespace()).unwrap_or(self.rest.len());
         let (word, rest) = self.rest.split_at(end);
@@ -53,12 +53,12 @@ impl<'a> Columns<'a> {
         if word.is_empty() { Err(Problem::Missing(what)) } else { Ok(word) }
     }
 
-    /// The next column in double quotes, without them.
+    /// Consumes the next column in double quotes; returns it without quotes.
     pub(super) fn quoted(&mut self, what: &'static str) -> Result<&'a str, Problem> {
         self.between('"', what)
     }
 
-    /// The next column between two `mark`s, without them.
+    /// Consumes the next column between two `mark`s; returns it without them.
     pub(super) fn between(&mut self, mark: char, what: &'static str) -> Result<&'a str, Problem> {
         let inner = self.rest.strip_prefix(mark).ok_or(Problem::Missing(what))?;
         let (text, rest) = inner.split_once(mark).ok_or(Problem::Unquoted(what))?;
@@ -66,7 +66,7 @@ impl<'a> Columns<'a> {
         Ok(text)
     }
 
-    /// The next word as a number.
+    /// Consumes the next word as a number.
     pub(super) fn number<T>(&mut self, what: &'static str) -> Result<T, Problem>
     where
         T: Bounded,
@@ -75,7 +75,7 @@ impl<'a> Columns<'a> {
         parse(word, what)
     }
 
-    /// `( n )` if it is next.
+    /// Consumes `( n )` if it is next.
     pub(super) fn parenthesised<T: Bounded>(&mut self, what: &'static str) -> Result<Option<T>, Problem> {
         if !self.rest.starts_with('(') {
             return Ok(None);
@@ -90,7 +90,7 @@ fn parse<T: Bounded>(word: &str, what: &'static str) -> Result<T, Problem> {
     word.parse().map_err(|_| Problem::Number { what, found: word.to_owned(), least: T::LEAST, most: T::MOST })
 }
 
-/// A number with bounds to tell the user of.
+/// Number type with bounds for error messages.
 pub(super) trait Bounded: std::str::FromStr {
     const LEAST: i64;
     const MOST: i64;

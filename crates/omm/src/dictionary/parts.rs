@@ -1,7 +1,7 @@
-//! A dictionary as the payload of refreshes: series of element lists, in parts.
+//! A dictionary as the payload of refreshes: series of element lists, split into parts.
 //!
-//! The form is that of the dictionary domain (domain 5): the names, types and order of the elements below, the first
-//! part with a summary, each part with the set definition that its entries need.
+//! The form is that of the dictionary domain (domain 5): the names, types and order of the elements below, a summary in
+//! the first part, and in each part the set definition that its entries need.
 
 use super::{Dictionary, EnumerationTable, FieldDefinition};
 use crate::rwf::{
@@ -10,36 +10,36 @@ use crate::rwf::{
 };
 use crate::{Fid, Full, Refused};
 
-/// Room for the set definition of a part.
+/// Buffer size for the set definition of a part, bytes.
 const DEFINITION_MAX: usize = 128;
 
-/// How much of a dictionary is wanted: the filter of a request's key.
+/// Detail level of a dictionary: the filter of a request's key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Verbosity(pub u32);
 
 impl Verbosity {
-    /// Type and version alone.
+    /// Type and version only.
     pub const INFO: Self = Self(0x00);
-    /// What decoding needs.
+    /// Data for decoding.
     pub const MINIMAL: Self = Self(0x03);
-    /// What showing needs too.
+    /// Data for decoding and display.
     pub const NORMAL: Self = Self(0x07);
-    /// Everything, the meanings of enumerated values too.
+    /// All data, including the meanings of enumerated values.
     pub const VERBOSE: Self = Self(0x0F);
 }
 
-/// One part of a dictionary, written.
+/// Result of encoding one part of a dictionary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
-    /// Bytes of the payload, a series.
+    /// Length of the payload (a series), bytes.
     pub len: usize,
-    /// Where the next part begins.
+    /// Index of the first entry of the next part.
     pub next: usize,
-    /// Whether this is the last part.
+    /// `true` for the last part.
     pub is_last: bool,
 }
 
-/// Entries of [`SetDefinition`] of the fields; the last two from [`Verbosity::NORMAL`] on.
+/// Entries of the [`SetDefinition`] of the fields; the last two from [`Verbosity::NORMAL`] on.
 const FIELD_SET: [SetEntry<'static>; 9] = [
     SetEntry::element("NAME", DataType::ASCII_STRING),
     SetEntry::element("FID", DataType::INT_2),
@@ -51,22 +51,22 @@ const FIELD_SET: [SetEntry<'static>; 9] = [
     SetEntry::element("ENUMLENGTH", DataType::UINT_1),
     SetEntry::element("LONGNAME", DataType::ASCII_STRING),
 ];
-/// As many of them as decoding needs.
+/// Number of these entries that decoding needs.
 const FIELD_SET_MINIMAL: usize = 7;
 
-/// Entries of the enumerations; the last with [`Verbosity::VERBOSE`].
+/// Entries of the set definition of the enumerations; the last one only with [`Verbosity::VERBOSE`].
 const ENUMERATION_SET: [SetEntry<'static>; 4] = [
     SetEntry::element("FIDS", DataType::ARRAY),
     SetEntry::element("VALUE", DataType::ARRAY),
     SetEntry::element("DISPLAY", DataType::ARRAY),
     SetEntry::element("MEANING", DataType::ARRAY),
 ];
-/// As many of them as showing needs.
+/// Number of these entries that display needs.
 const ENUMERATION_SET_NORMAL: usize = 3;
 
 impl Dictionary {
     /// Writes the payload of one part of the field dictionary (`RWFFld`) to the start of `out`: a series of as many
-    /// fields from the `from`th on as have room. Go on with [`Part::next`] until [`Part::is_last`].
+    /// fields as fit, from index `from` on. Continue with [`Part::next`] until [`Part::is_last`].
     ///
     /// ```
     /// use tapeline_omm::Dictionary;
@@ -89,7 +89,7 @@ impl Dictionary {
     ///
     /// # Errors
     ///
-    /// [`Refused::Full`] where not even one field has room; [`Refused::TooLong`] for a name that no entry can hold.
+    /// [`Refused::Full`] if not even one field fits; [`Refused::TooLong`] for a name that no entry can hold.
     pub fn encode_fields(&self, from: usize, verbosity: Verbosity, out: &mut [u8]) -> Result<Part, Refused> {
         let entries = if verbosity >= Verbosity::NORMAL { 9 } else { FIELD_SET_MINIMAL };
         let head = SeriesHead {
@@ -124,7 +124,7 @@ impl Dictionary {
             set.value(u64::from(field.data_type.0))?;
             set.value(u64::from(field.data_len))?;
             if definition.len() > FIELD_SET_MINIMAL {
-                // One byte on the wire; the longest display text that is known has 34 characters.
+                // One byte on the wire; the longest known display text has 34 characters.
                 set.value(u64::from(field.display_len.unwrap_or(0).min(u16::from(u8::MAX))))?;
                 set.ascii(&*field.long_name)?;
             }
@@ -133,12 +133,12 @@ impl Dictionary {
     }
 
     /// Writes the payload of one part of the enumerations (`RWFEnum`) to the start of `out`: a series of as many tables
-    /// from the `from`th on as have room. Go on with [`Part::next`] until [`Part::is_last`].
+    /// as fit, from index `from` on. Continue with [`Part::next`] until [`Part::is_last`].
     ///
     /// # Errors
     ///
-    /// [`Refused::Full`] where not even one table has room; [`Refused::TooLong`] for one that no entry can hold, as it
-    /// takes more than 65,535 bytes.
+    /// [`Refused::Full`] if not even one table fits; [`Refused::TooLong`] for a table of more than 65,535 bytes, which
+    /// no entry can hold.
     pub fn encode_enumerations(
         &self,
         from: usize,
@@ -162,7 +162,7 @@ impl Dictionary {
     }
 }
 
-/// A number from a tag; 0 if it is none.
+/// Returns the number in a tag; 0 if there is none.
 fn number(tag: Option<&str>) -> i64 {
     tag.and_then(|text| text.parse().ok()).unwrap_or(0)
 }
@@ -211,7 +211,7 @@ fn array<T>(
     Ok(array.finish())
 }
 
-/// A series of `rows`, as many as have room.
+/// Writes a series of as many `rows` as fit.
 fn encode<T>(
     out: &mut [u8],
     head: SeriesHead<'_>,

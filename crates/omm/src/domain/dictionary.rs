@@ -1,7 +1,7 @@
-//! The dictionary domain (5): how field dictionaries are asked for and sent.
+//! The dictionary domain (5): requests for field dictionaries, and their answers.
 //!
-//! What a payload holds is read by [`Download`](crate::dictionary::Download) and written by
-//! [`Dictionary::encode_fields`](crate::Dictionary::encode_fields).
+//! [`Download`](crate::dictionary::Download) reads the payloads, and
+//! [`Dictionary::encode_fields`](crate::Dictionary::encode_fields) writes them.
 
 use crate::dictionary::{Part, Verbosity};
 use crate::rwf::{DataType, Domain, Flags, Key, Priority, RefreshHeader, RequestHeader, flags};
@@ -12,7 +12,7 @@ pub const FIELDS: &str = "RWFFld";
 /// Name of the enumerations.
 pub const ENUMERATIONS: &str = "RWFEnum";
 
-/// Which of the two dictionaries.
+/// Kind of dictionary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DictionaryKind {
     /// `RWFFld`.
@@ -22,13 +22,13 @@ pub enum DictionaryKind {
 }
 
 impl DictionaryKind {
-    /// By its name; `None` for any other.
+    /// Returns the kind with this name; `None` for any other name.
     #[must_use]
     pub fn named(name: &[u8]) -> Option<Self> {
         [Self::Fields, Self::Enumerations].into_iter().find(|kind| kind.name().as_bytes() == name)
     }
 
-    /// What it is called on the wire.
+    /// Returns the name on the wire.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -41,20 +41,20 @@ impl DictionaryKind {
 /// A dictionary request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DictionaryRequest<'a> {
-    /// Stream that is opened.
+    /// Stream to open.
     pub stream_id: i32,
-    /// [`flags::request`]: STREAMING to hear of a new version.
+    /// [`flags::request`]: STREAMING to receive new versions too.
     pub flags: Flags,
-    /// Which service's dictionary.
+    /// Service that provides the dictionary.
     pub service_id: Option<u16>,
     /// Name of the dictionary.
     pub name: &'a [u8],
-    /// How much of it.
+    /// Detail level.
     pub verbosity: Verbosity,
 }
 
 impl<'a> DictionaryRequest<'a> {
-    /// A streaming request for all that showing values needs.
+    /// Returns a streaming request for all that displaying values needs.
     #[must_use]
     pub const fn new(stream_id: i32, service_id: u16, kind: DictionaryKind) -> DictionaryRequest<'static> {
         DictionaryRequest {
@@ -66,7 +66,8 @@ impl<'a> DictionaryRequest<'a> {
         }
     }
 
-    /// From a request of the dictionary domain. Without a filter, all that showing values needs is meant.
+    /// Reads a request of the dictionary domain. Without a filter, the detail level is all that displaying values
+    /// needs.
     #[must_use]
     pub fn read(header: &RequestHeader<'a>) -> Self {
         Self {
@@ -78,13 +79,13 @@ impl<'a> DictionaryRequest<'a> {
         }
     }
 
-    /// Whether the stream is to stay open.
+    /// Returns `true` if the stream is to stay open.
     #[must_use]
     pub fn is_streaming(&self) -> bool {
         self.flags.has(flags::request::STREAMING)
     }
 
-    /// The request's key, and that of its answers.
+    /// Returns the key of the request and of its answers.
     #[must_use]
     pub const fn key(&self) -> Key<'a> {
         Key {
@@ -97,7 +98,7 @@ impl<'a> DictionaryRequest<'a> {
         }
     }
 
-    /// Writes the message to the front of `out`; returns its length.
+    /// Writes the message to the start of `out`; returns its length.
     ///
     /// # Errors
     ///
@@ -108,13 +109,13 @@ impl<'a> DictionaryRequest<'a> {
         RequestHeader { flags: self.flags, priority, ..header }.encode(out)
     }
 
-    /// Writes one part of the answer to the front of `out`: the refresh with as many entries of the dictionary from the
-    /// `from`th on as have room. [`Part::len`] is that of the whole message; go on with [`Part::next`] until
-    /// [`Part::is_last`]. The first part clears a cache, the last one completes.
+    /// Writes one part of the answer to the start of `out`: a refresh with as many entries of the dictionary as fit,
+    /// from index `from` on. [`Part::len`] is the length of the whole message. Continue with [`Part::next`] until
+    /// [`Part::is_last`]. The first part clears the cache, the last part completes the refresh.
     ///
     /// # Errors
     ///
-    /// [`Refused::Full`] where not even one entry has room, [`Refused::TooLong`] for one that can have none.
+    /// [`Refused::Full`] if not even one entry fits; [`Refused::TooLong`] for an entry that can never fit.
     pub fn encode_part(
         &self,
         kind: DictionaryKind,
@@ -138,7 +139,7 @@ impl<'a> DictionaryRequest<'a> {
         if from == 0 {
             header.flags |= flag::CLEAR_CACHE;
         }
-        // The bit of the last part changes nothing in the header's length: it is among the low seven.
+        // The flag of the last part does not change the header's length: its bit is among the low seven.
         let len = header.encode(out)?;
         header.flags |= flag::REFRESH_COMPLETE;
         let room = out.get_mut(len..).ok_or(Refused::Full)?;

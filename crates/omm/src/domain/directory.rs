@@ -1,4 +1,4 @@
-//! The source directory (domain 4): which services there are, what they offer and how they are.
+//! The source directory (domain 4): the services, what they offer, and their state.
 
 use super::elements::{OwnedState, elements, encode_list};
 use crate::rwf::{
@@ -7,7 +7,7 @@ use crate::rwf::{
 };
 use crate::{Malformed, Qos, Refused, State, Value};
 
-/// The filters of a directory: their ids, and their bits in a key's filter.
+/// Filters of a directory: their ids, and their bits in the filter of a key.
 pub mod filter {
     /// Id of [`Info`](super::Info).
     pub const INFO_ID: u8 = 1;
@@ -22,146 +22,146 @@ pub mod filter {
     /// Id of [`Link`](super::Link)s.
     pub const LINK_ID: u8 = 6;
 
-    /// What the service is.
+    /// Information about the service.
     pub const INFO: u32 = 0x01;
-    /// How it is.
+    /// State of the service.
     pub const STATE: u32 = 0x02;
     /// Changes of item groups.
     pub const GROUP: u32 = 0x04;
-    /// How busy it is.
+    /// Load of the service.
     pub const LOAD: u32 = 0x08;
-    /// Data for everybody.
+    /// Data for all consumers.
     pub const DATA: u32 = 0x10;
-    /// Where its data comes from.
+    /// Sources of the service's data.
     pub const LINK: u32 = 0x20;
-    /// All of them: what a consumer of the vendor's library asks for.
+    /// All filters: a consumer of the vendor's library requests these.
     pub const ALL: u32 = 0x3F;
 }
 
-/// Services of a directory, and links of a service, that are kept of a peer's messages at most.
+/// Maximum number of services of a directory that are stored; `MOST_LINKS` is the same for the links of a service.
 const MOST_SERVICES: usize = 1024;
-/// Parts of one service in one message: real ones have one of each kind, and a few groups.
+/// Maximum number of parts of one service in one message. A real service has one part of each kind, and a few groups.
 const MOST_PARTS: usize = 255;
 const MOST_LINKS: usize = 256;
 
 elements! {
-    /// What a service is.
+    /// Information about a service.
     Info {
-        /// What it is called; clients ask for it by this name.
+        /// Name; clients request the service by this name.
         name "Name": String,
-        /// Who runs it.
+        /// Operator of the service.
         vendor "Vendor": String,
-        /// Whether it is the source itself; 0 if absent.
+        /// 1 if the service is the source itself; default 0.
         is_source "IsSource": u64,
-        /// Domains that can be asked for.
+        /// Domains that can be requested.
         capabilities "Capabilities": Vec<Domain>,
-        /// Dictionaries that can be downloaded from it.
+        /// Dictionaries that can be downloaded from the service.
         dictionaries_provided "DictionariesProvided": Vec<String>,
-        /// Dictionaries that its data needs.
+        /// Dictionaries that the service's data needs.
         dictionaries_used "DictionariesUsed": Vec<String>,
-        /// Qualities of service; real time, tick by tick if absent.
+        /// Qualities of service; default: real time, tick by tick.
         qos "QoS": Vec<Qos>,
-        /// Whether a range of qualities can be asked for; 0 if absent.
+        /// 1 if a range of qualities can be requested; default 0.
         supports_qos_range "SupportsQoSRange": u64,
-        /// Item that lists the items.
+        /// Name of the item that lists the items.
         item_list "ItemList": String,
-        /// Whether snapshots do not count as open items; 1 if absent.
+        /// 1 if snapshots do not count as open items; default 1.
         supports_out_of_band_snapshots "SupportsOutOfBandSnapshots": u64,
-        /// Whether it wants to hear of its consumers; 1 if absent.
+        /// 1 if the service accepts messages about its consumers' status; default 1.
         accepting_consumer_status "AcceptingConsumerStatus": u64,
     }
 
-    /// How a service is.
+    /// State of a service.
     ServiceState {
         /// 1 up, 0 down.
         service_state "ServiceState": u64,
-        /// Whether items can be asked for; 1 if absent.
+        /// 1 if items can be requested; default 1.
         accepting_requests "AcceptingRequests": u64,
-        /// New state of all its items.
+        /// New state of all items of the service.
         status "Status": OwnedState,
     }
 
     /// A change of all items of a group.
     Group {
-        /// The group; kept up to 255 bytes.
+        /// Group id; at most 255 bytes are stored.
         group "Group": Box<[u8]>,
-        /// The group that its items are of from now on.
+        /// Group to which the items belong from now on.
         merged_to_group "MergedToGroup": Box<[u8]>,
-        /// New state of its items.
+        /// New state of the group's items.
         status "Status": OwnedState,
     }
 
-    /// How busy a service is.
+    /// Load of a service.
     Load {
-        /// Open items at most.
+        /// Maximum number of open items.
         open_limit "OpenLimit": u64,
-        /// Unanswered requests at most; 0 stops them.
+        /// Maximum number of unanswered requests; 0 stops requests.
         open_window "OpenWindow": u64,
-        /// The lower, the better.
+        /// Load factor; lower is better.
         load_factor "LoadFactor": u64,
     }
 
-    /// Where a service's data comes from.
+    /// State of a source of a service's data.
     LinkState {
-        /// 1 interactive, 2 broadcast; 1 if absent.
+        /// 1 interactive, 2 broadcast; default 1.
         link_type "Type": u64,
         /// 1 up, 0 down.
         link_state "LinkState": u64,
-        /// 0 none, 1 OK, 2 recovery started, 3 recovery completed; 0 if absent.
+        /// 0 none, 1 OK, 2 recovery started, 3 recovery completed; default 0.
         link_code "LinkCode": u64,
-        /// Why, for people.
+        /// Human-readable reason.
         text "Text": String,
     }
 }
 
 impl ServiceState {
-    /// Up and taking requests, without a word to the items.
+    /// Up and accepting requests, without a new state for the items.
     pub const UP: Self = Self { service_state: Some(1), accepting_requests: Some(1), status: None };
 
-    /// Whether the service is up.
+    /// Returns `true` if the service is up.
     #[must_use]
     pub fn is_up(&self) -> bool {
         self.service_state == Some(1)
     }
 
-    /// Whether items can be asked for.
+    /// Returns `true` if items can be requested.
     #[must_use]
     pub fn accepts_requests(&self) -> bool {
         self.is_up() && self.accepting_requests.unwrap_or(1) != 0
     }
 }
 
-/// A link with its name.
+/// Link of a service, with its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
-    /// What is done with it.
+    /// Action on the link.
     pub action: MapAction,
-    /// What it is called.
+    /// Name of the link.
     pub name: String,
-    /// How it is.
+    /// State of the link.
     pub state: LinkState,
 }
 
-/// One part of what is said of a service.
+/// One part of the data about a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ServicePart {
-    /// What it is.
+    /// Information about the service.
     Info(Info),
-    /// How it is.
+    /// State of the service.
     State(ServiceState),
-    /// A change of one of its groups.
+    /// A change of one item group.
     Group(Group),
-    /// How busy it is.
+    /// Load of the service.
     Load(Load),
-    /// Where its data comes from.
+    /// Sources of the service's data.
     Links(Vec<Link>),
-    /// Nothing any more, of the filter of this id.
+    /// The part with this filter id was cleared.
     Cleared(u8),
 }
 
 impl ServicePart {
-    /// Id of its filter.
+    /// Returns the id of the part's filter.
     #[must_use]
     pub const fn id(&self) -> u8 {
         match self {
@@ -174,13 +174,13 @@ impl ServicePart {
         }
     }
 
-    /// Whether a key's filter asks for it.
+    /// Returns `true` if the filter of a key requests the part.
     #[must_use]
     pub const fn is_in(&self, filter: u32) -> bool {
         matches!(self.id(), 1..=32) && filter & (1 << (self.id() - 1)) != 0
     }
 
-    /// `None` for a filter that is not known.
+    /// Reads a part; `None` for an unknown filter.
     fn read(action: FilterAction, id: u8, data: &Container<'_>) -> Result<Option<Self>, Malformed> {
         if action == FilterAction::CLEAR {
             return Ok(Some(Self::Cleared(id)));
@@ -249,19 +249,19 @@ fn read_links(map: &Map<'_>) -> Result<Vec<Link>, Malformed> {
     Ok(links)
 }
 
-/// What a message says of one service.
+/// Content of a message about one service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServiceEntry {
-    /// ADD for a new service, UPDATE for a change, DELETE when it goes.
+    /// ADD for a new service, UPDATE for a change, DELETE for a removal.
     pub action: MapAction,
-    /// Number of the service.
+    /// Service id.
     pub id: u16,
-    /// Its parts, each with what is done: SET replaces, UPDATE changes the elements that it has.
+    /// Parts of the service with their actions: SET replaces a part, UPDATE changes the elements that it contains.
     pub parts: Vec<(FilterAction, ServicePart)>,
 }
 
 impl ServiceEntry {
-    /// A new service.
+    /// Returns an entry for a new service.
     #[must_use]
     pub fn new(id: u16, info: Info, state: ServiceState) -> Self {
         let parts = vec![
@@ -271,19 +271,19 @@ impl ServiceEntry {
         Self { action: MapAction::ADD, id, parts }
     }
 
-    /// A change of one part of a service.
+    /// Returns an entry for a change of one part of a service.
     #[must_use]
     pub fn change(id: u16, part: ServicePart) -> Self {
         Self { action: MapAction::UPDATE, id, parts: vec![(FilterAction::UPDATE, part)] }
     }
 
-    /// A service that goes.
+    /// Returns an entry for the removal of a service.
     #[must_use]
     pub const fn delete(id: u16) -> Self {
         Self { action: MapAction::DELETE, id, parts: Vec::new() }
     }
 
-    /// What the service is.
+    /// Returns the information about the service.
     #[must_use]
     pub fn info(&self) -> Option<&Info> {
         self.parts
@@ -291,7 +291,7 @@ impl ServiceEntry {
             .find_map(|(_, part)| if let ServicePart::Info(info) = part { Some(info) } else { None })
     }
 
-    /// How it is.
+    /// Returns the state of the service.
     #[must_use]
     pub fn state(&self) -> Option<&ServiceState> {
         self.parts
@@ -299,7 +299,7 @@ impl ServiceEntry {
             .find_map(|(_, part)| if let ServicePart::State(state) = part { Some(state) } else { None })
     }
 
-    /// How busy it is.
+    /// Returns the load of the service.
     #[must_use]
     pub fn load(&self) -> Option<&Load> {
         self.parts
@@ -307,20 +307,20 @@ impl ServiceEntry {
             .find_map(|(_, part)| if let ServicePart::Load(load) = part { Some(load) } else { None })
     }
 
-    /// What it is called.
+    /// Returns the name of the service.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         self.info()?.name.as_deref()
     }
 
-    /// Changes of its groups.
+    /// Returns the changes of item groups.
     pub fn groups(&self) -> impl Iterator<Item = &Group> {
         self.parts
             .iter()
             .filter_map(|(_, part)| if let ServicePart::Group(group) = part { Some(group) } else { None })
     }
 
-    /// Takes over what `entry` says; groups are changes and not kept.
+    /// Applies `entry`. Groups are changes and are not stored.
     fn apply(&mut self, entry: &Self) {
         for (action, new) in &entry.parts {
             let place = self.parts.iter().position(|(_, part)| part.id() == new.id());
@@ -364,11 +364,11 @@ fn merge_links(old: &mut Vec<Link>, new: &[Link]) {
     }
 }
 
-/// What a directory message says, one service after the other. After a fault there are no more.
+/// Returns the services of a directory message, one after the other. Iteration ends after a fault.
 ///
 /// # Errors
 ///
-/// A head that is cut off.
+/// Fails if the head is truncated.
 pub fn services(payload: &[u8]) -> Result<impl Iterator<Item = Result<ServiceEntry, Malformed>>, Malformed> {
     let map = Map::parse(payload)?;
     let key_type = map.head().key_type;
@@ -379,7 +379,7 @@ pub fn services(payload: &[u8]) -> Result<impl Iterator<Item = Result<ServiceEnt
             return None;
         }
         let read = entries.next()?.and_then(|entry| {
-            // Services are numbers of 16 bits.
+            // Service ids have 16 bits.
             let id = match entry.key_value(key_type)? {
                 Value::UInt(id) => u16::try_from(id).ok(),
                 Value::Int(id) => u16::try_from(id).ok(),
@@ -402,8 +402,8 @@ pub fn services(payload: &[u8]) -> Result<impl Iterator<Item = Result<ServiceEnt
     }))
 }
 
-/// Writes a directory's payload to the front of `out`: of these services, the parts that `filter` asks for. Returns its
-/// length.
+/// Writes the payload of a directory to the start of `out`: of each service, the parts that `filter` requests. Returns
+/// its length.
 ///
 /// # Errors
 ///
@@ -426,7 +426,7 @@ pub fn encode_services<'s>(
     Ok(map.finish())
 }
 
-/// Writes a directory refresh to the front of `out`; returns its length. `flags`: SOLICITED, REFRESH_COMPLETE,
+/// Writes a directory refresh to the start of `out`; returns its length. `flags`: SOLICITED, REFRESH_COMPLETE,
 /// CLEAR_CACHE of [`flags::refresh`].
 ///
 /// # Errors
@@ -447,7 +447,7 @@ pub fn encode_refresh<'s>(
     header.encode_with(out, |room| encode_services(services, filter, room))
 }
 
-/// Writes a directory update to the front of `out`; returns its length.
+/// Writes a directory update to the start of `out`; returns its length.
 ///
 /// # Errors
 ///
@@ -463,49 +463,49 @@ pub fn encode_update<'s>(
     header.encode_with(out, |room| encode_services(services, filter, room))
 }
 
-/// The flags of the refresh that answers a request.
+/// Flags of the refresh that answers a request.
 pub const SOLICITED: crate::rwf::Flags = crate::rwf::Flags(
     flags::refresh::SOLICITED.0 | flags::refresh::REFRESH_COMPLETE.0 | flags::refresh::CLEAR_CACHE.0,
 );
 
-/// All services, as refreshes and updates have left them.
+/// All services, with refreshes and updates applied.
 ///
-/// At most 1,024 services are kept, whether they came in one message or in several; more are passed over.
+/// At most 1,024 services are stored, in one message or in several; further services are ignored.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Directory {
     services: Vec<ServiceEntry>,
 }
 
 impl Directory {
-    /// Without services.
+    /// Creates an empty directory.
     #[must_use]
     pub const fn new() -> Self {
         Self { services: Vec::new() }
     }
 
-    /// The services in the order in which they came.
+    /// Returns the services in order of arrival.
     pub fn services(&self) -> impl ExactSizeIterator<Item = &ServiceEntry> {
         self.services.iter()
     }
 
-    /// The service of this number.
+    /// Returns the service with this id.
     #[must_use]
     pub fn service(&self, id: u16) -> Option<&ServiceEntry> {
         self.services.iter().find(|service| service.id == id)
     }
 
-    /// The service of this name.
+    /// Returns the service with this name.
     #[must_use]
     pub fn named(&self, name: &str) -> Option<&ServiceEntry> {
         self.services.iter().find(|service| service.name() == Some(name))
     }
 
-    /// Forgets everything, as a refresh with CLEAR_CACHE asks.
+    /// Removes all services, as a refresh with CLEAR_CACHE requires.
     pub fn clear(&mut self) {
         self.services.clear();
     }
 
-    /// Takes over what a message says of a service. Whether it is there now as it was not before, or the reverse.
+    /// Applies an entry of a message. Returns `true` if a service appeared or disappeared.
     pub fn apply(&mut self, entry: &ServiceEntry) -> bool {
         let place = self.services.iter().position(|service| service.id == entry.id);
         match (place, entry.action) {

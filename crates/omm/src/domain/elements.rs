@@ -1,4 +1,4 @@
-//! Structs whose members are elements of a list, both ways.
+//! Structs whose members are elements of a list, read and written.
 
 use std::fmt;
 
@@ -8,19 +8,19 @@ use crate::rwf::{
 };
 use crate::{Malformed, Qos, Refused, State, Value};
 
-/// Items of an array that are kept of a peer's message at most; real ones have a handful.
+/// Maximum number of array items that are stored from a peer's message. A real array has a handful.
 const MOST_ITEMS: usize = 256;
-/// Bytes of a text that are kept of a peer's message at most: as long as a key's name can be.
+/// Maximum bytes of a text that are stored from a peer's message: the maximum length of a key's name.
 pub(super) const MOST_TEXT: usize = 255;
 
 /// A value that an element can have.
 pub(super) trait Member<'a>: Sized {
-    /// `None` where the element is blank or of another type.
+    /// Reads the value; `None` if the element is blank or of another type.
     fn read(element: &Element<'a>) -> Result<Option<Self>, Malformed>;
     fn write(&self, name: &str, list: &mut ElementListEncoder<'_>) -> Result<(), Refused>;
 }
 
-/// Bytes that are no text.
+/// Bytes that are not text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Buffer<'a>(pub &'a [u8]);
 
@@ -95,7 +95,7 @@ impl<'a> Member<'a> for OwnedState {
     }
 }
 
-/// A type that lists of this module's structs have.
+/// Item type of the lists in this module's structs.
 pub(super) trait Listed: Sized {
     const TYPE: DataType;
     fn of(value: Value<'_>) -> Option<Self>;
@@ -149,7 +149,7 @@ impl Listed for Qos {
 }
 
 impl<'a, T: Listed> Member<'a> for Vec<T> {
-    /// What is no item of the type is left out.
+    /// Items of another type are skipped.
     fn read(element: &Element<'a>) -> Result<Option<Self>, Malformed> {
         let array = if element.data_type == DataType::ARRAY { element.array()? } else { None };
         let Some(array) = array else { return Ok(None) };
@@ -165,26 +165,26 @@ impl<'a, T: Listed> Member<'a> for Vec<T> {
     }
 }
 
-/// Names are ASCII; other bytes become replacement characters, so that what is kept can be shown.
+/// Names are ASCII; other bytes become replacement characters, so that the text can be displayed.
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes.get(..MOST_TEXT).unwrap_or(bytes)).into_owned()
 }
 
-/// A [`State`] with its text, kept: at most 255 bytes of it.
+/// An owned [`State`]; at most 255 bytes of its text are stored.
 #[derive(Clone, PartialEq, Eq, Hash, Default)]
 pub struct OwnedState {
-    /// Whether the stream is open.
+    /// Stream state: whether the stream is open.
     pub stream: StreamState,
-    /// Whether the data can be trusted.
+    /// Data state: whether the data can be trusted.
     pub data: DataState,
-    /// Why.
+    /// Reason code.
     pub code: StateCode,
-    /// Why, for people.
+    /// Human-readable reason.
     pub text: Box<[u8]>,
 }
 
 impl OwnedState {
-    /// To be written, or shown.
+    /// Returns a borrowed view, for encoding or display.
     #[must_use]
     pub fn view(&self) -> State<'_> {
         State { stream: self.stream, data: self.data, code: self.code, text: &self.text }
@@ -204,15 +204,15 @@ impl fmt::Debug for OwnedState {
     }
 }
 
-/// Something of which a request's payload has an array.
+/// Item type of the arrays in a request's payload.
 pub trait ListItem<'a>: Copy {
-    /// Type of the array, and bytes of each item in it; 0 for a length of its own for each.
+    /// Data type of the items, and length of each item in bytes; 0 if each item has its own length.
     const FORM: (DataType, u16);
 
-    /// From an item's value; `None` where it is of another type.
+    /// Returns the item in a value; `None` for a value of another type.
     fn of(value: Value<'a>) -> Option<Self>;
 
-    /// As an item's value.
+    /// Returns the item as a value.
     fn value(self) -> Value<'a>;
 }
 
@@ -258,17 +258,17 @@ integer_items! {
     i32, 4;
 }
 
-/// Items of one type: given to be written, or read from an array.
+/// Items of one type: given for encoding, or read from an array.
 #[derive(Debug, Clone, Copy)]
 pub enum List<'a, T> {
-    /// To be written.
+    /// Items to encode.
     Given(&'a [T]),
-    /// As they came.
+    /// Items as received.
     Read(Array<'a>),
 }
 
 impl<'a, T: ListItem<'a>> List<'a, T> {
-    /// As many as there are said to be.
+    /// Returns the number of items; for a received array, the count that it states.
     #[must_use]
     pub fn len(&self) -> usize {
         match self {
@@ -277,13 +277,14 @@ impl<'a, T: ListItem<'a>> List<'a, T> {
         }
     }
 
-    /// Whether there are none.
+    /// Returns `true` if there are no items.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The items in order; `None` for one of another type, or that does not fit. After malformed bytes there are no more.
+    /// Returns the items in order; `None` for an item of another type or out of range. Iteration ends after malformed
+    /// bytes.
     pub fn iter(&self) -> impl Iterator<Item = Option<T>> + use<'a, T> {
         let (given, read) = match *self {
             List::Given(items) => (Some(items.iter().copied().map(Some)), None),
@@ -307,7 +308,7 @@ impl<'a, T: ListItem<'a>> List<'a, T> {
     }
 }
 
-/// Structs of optional elements, read from a list in any order and written in that of their declaration.
+/// Declares structs of optional elements. Elements are read in any order and written in declaration order.
 macro_rules! elements {
     ($($(#[$doc:meta])* $name:ident $(<$life:lifetime>)? {
         $($(#[$field_doc:meta])* $field:ident $text:literal: $type:ty,)*
@@ -319,11 +320,11 @@ macro_rules! elements {
         }
 
         impl $(<$life>)? $name $(<$life>)? {
-            /// From the elements of a list; others are passed over.
+            /// Reads the elements of a list; unknown elements are skipped.
             ///
             /// # Errors
             ///
-            /// An element that is cut off, or whose bytes no value of its type has.
+            /// Fails if an element is truncated, or its bytes are not valid for its type.
             pub fn read_elements<'e>(
                 list: &$crate::rwf::ElementList<'e>,
             ) -> Result<Self, $crate::Malformed> $(where 'e: $life)? {
@@ -338,7 +339,7 @@ macro_rules! elements {
                 Ok(read)
             }
 
-            /// Appends the elements that are there.
+            /// Appends the elements that are present.
             ///
             /// # Errors
             ///
@@ -353,7 +354,7 @@ macro_rules! elements {
                 Ok(())
             }
 
-            /// Takes over the elements that `other` has.
+            /// Takes over the elements that are present in `other`.
             pub fn merge(&mut self, other: &Self) {
                 $(if other.$field.is_some() {
                     self.$field.clone_from(&other.$field);
@@ -365,7 +366,7 @@ macro_rules! elements {
 
 pub(super) use elements;
 
-/// A list of its own of what `write` appends, at the start of `out`; returns its length.
+/// Writes a list of the elements that `write` appends to the start of `out`; returns its length.
 pub(super) fn encode_list(
     out: &mut [u8],
     write: impl FnOnce(&mut ElementListEncoder<'_>) -> Result<(), Refused>,

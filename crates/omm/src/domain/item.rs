@@ -1,4 +1,4 @@
-//! What a request for items says beside its key: views, and batches of items or streams.
+//! Payload of item requests: views, and batches of items or streams.
 
 use super::elements::{List, encode_list};
 use super::symbol_list;
@@ -7,7 +7,7 @@ use crate::rwf::{
 };
 use crate::{Malformed, Refused};
 
-/// Fields of an item that are wanted, all others are not.
+/// View: the requested fields of an item. All other fields are omitted.
 #[derive(Debug, Clone, Copy)]
 pub enum View<'a> {
     /// By field id (view type 1).
@@ -17,7 +17,7 @@ pub enum View<'a> {
 }
 
 impl View<'_> {
-    /// Whether nothing is named.
+    /// Returns `true` if the view names no field.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         match self {
@@ -27,25 +27,25 @@ impl View<'_> {
     }
 }
 
-/// The payload of a request: an element list. Any of these may be there together.
+/// Payload of a request: an element list. Any combination of these members is possible.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RequestPayload<'a> {
-    /// `:ItemList`: names of a batch, for streams that follow that of the request one by one.
+    /// `:ItemList`: names of a batch. Their streams have the ids that follow the id of the request, one by one.
     pub items: Option<List<'a, &'a [u8]>>,
     /// `:StreamIdList`: open streams that a batch closes or reissues.
     pub streams: Option<List<'a, i32>>,
     /// `:ViewType` and `:ViewData`.
     pub view: Option<View<'a>>,
-    /// `:SymbolListBehaviors`, of it `:DataStreams`: see [`symbol_list`].
+    /// `:DataStreams` of `:SymbolListBehaviors`: see [`symbol_list`].
     pub data_streams: Option<u64>,
 }
 
 impl<'a> RequestPayload<'a> {
-    /// Of a message's payload; nothing in a payload that is no element list.
+    /// Reads the payload of a message; empty for a payload that is not an element list.
     ///
     /// # Errors
     ///
-    /// An element that is cut off, an array with fewer items than it says.
+    /// Fails if an element is truncated, or an array has fewer items than its count.
     pub fn read(message: &MessageView<'a>) -> Result<Self, Malformed> {
         match message.open()? {
             Container::ElementList(list) => Self::of(&list),
@@ -70,7 +70,7 @@ impl<'a> RequestPayload<'a> {
             }
         }
         if let Some(array) = view_data {
-            // A view without a type is one of field ids, as JSON requests bring it, unless its items are names.
+            // A view without a type contains field ids, as in JSON requests, unless its items are names.
             let is_ids = matches!(array.item_type, DataType::INT | DataType::UINT);
             payload.view = match view_type.unwrap_or(if is_ids { VIEW_FIDS } else { VIEW_NAMES }) {
                 VIEW_FIDS => Some(View::Fids(List::Read(array))),
@@ -81,8 +81,8 @@ impl<'a> RequestPayload<'a> {
         Ok(payload)
     }
 
-    /// Writes the element list to the front of `out`; returns its length. The request that it belongs to says
-    /// HAS_BATCH and HAS_VIEW: [`RequestPayload::mark`].
+    /// Writes the element list to the start of `out`; returns its length. The request needs the flags HAS_BATCH and
+    /// HAS_VIEW: see [`RequestPayload::mark`].
     ///
     /// # Errors
     ///
@@ -130,12 +130,12 @@ impl<'a> RequestPayload<'a> {
 const VIEW_FIDS: u64 = 1;
 const VIEW_NAMES: u64 = 2;
 
-/// Writes a close of several streams at once to the front of `out`; returns its length. For providers whose login refresh
-/// has [`BATCH_CLOSES`](super::login::BATCH_CLOSES).
+/// Writes a close of several streams to the start of `out`; returns its length. Send it only to providers whose login
+/// refresh has [`BATCH_CLOSES`](super::login::BATCH_CLOSES).
 ///
 /// # Errors
 ///
-/// [`Refused::Full`]; [`Refused::TooLong`] for more streams than 65,535 bytes hold.
+/// [`Refused::Full`]; [`Refused::TooLong`] for more streams than fit in 65,535 bytes.
 pub fn encode_batch_close(
     header: &crate::rwf::CloseHeader<'_>,
     streams: &[i32],

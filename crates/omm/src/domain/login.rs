@@ -1,4 +1,4 @@
-//! The login (domain 1): who connects, and what both ends can do.
+//! The login (domain 1): identity of the user, and features of both ends.
 
 use super::elements::{Buffer, elements, encode_list};
 use super::standby;
@@ -7,114 +7,114 @@ use crate::rwf::{
 };
 use crate::{Malformed, Refused, State};
 
-/// A name type: a user's name; what is meant if none is given.
+/// Name type: user name; the default.
 pub const USER_NAME: NameType = NameType(1);
-/// A name type: an e-mail address.
+/// Name type: e-mail address.
 pub const USER_EMAIL: NameType = NameType(2);
-/// A name type: a token.
+/// Name type: token.
 pub const USER_TOKEN: NameType = NameType(3);
-/// A name type: a cookie.
+/// Name type: cookie.
 pub const USER_COOKIE: NameType = NameType(4);
-/// A name type: the token is in the attributes; the name is one zero byte.
+/// Name type: authentication token. The token is in the attributes; the name is one zero byte.
 pub const USER_AUTHENTICATION_TOKEN: NameType = NameType(5);
 
-/// A role: consumer.
+/// Role: consumer.
 pub const ROLE_CONSUMER: u64 = 0;
-/// A role: non-interactive provider.
+/// Role: non-interactive provider.
 pub const ROLE_PROVIDER: u64 = 1;
-/// A value of `RoundTripLatency`: wanted, or given.
+/// Value of `RoundTripLatency`: requested, or supported.
 pub const ROUND_TRIP_WANTED: u64 = 2;
 
-/// A bit of `SupportBatchRequests`: batches of requests.
+/// Bit of `SupportBatchRequests`: batches of requests.
 pub const BATCH_REQUESTS: u64 = 1;
-/// A bit of `SupportBatchRequests`: batches of reissues.
+/// Bit of `SupportBatchRequests`: batches of reissues.
 pub const BATCH_REISSUES: u64 = 2;
-/// A bit of `SupportBatchRequests`: batches of closes.
+/// Bit of `SupportBatchRequests`: batches of closes.
 pub const BATCH_CLOSES: u64 = 4;
 
-/// Bytes that the attributes of a key can have at most.
+/// Maximum bytes of the attributes of a key.
 const MOST_ATTRIBUTES: usize = 0x7FFF;
 
 elements! {
-    /// What a login request says of who asks: the attributes of its key.
+    /// Attributes of a login request's key: data about the user and the application.
     LoginAttributes<'a> {
-        /// A number as text.
+        /// Application id: a number as text.
         application_id "ApplicationId": &'a [u8],
-        /// What the application calls itself.
+        /// Name of the application.
         application_name "ApplicationName": &'a [u8],
-        /// Where: the DACS position, an address and a network or host.
+        /// DACS position: an address and a network or host.
         position "Position": &'a [u8],
         /// Password.
         password "Password": &'a [u8],
-        /// Whether permission profiles are wanted; 1 if absent.
+        /// 1 if permission profiles are requested; default 1.
         provide_permission_profile "ProvidePermissionProfile": u64,
-        /// Whether permission expressions are wanted; 1 if absent.
+        /// 1 if permission expressions are requested; default 1.
         provide_permission_expressions "ProvidePermissionExpressions": u64,
-        /// Whether the provider is to recover items; 1 if absent.
+        /// 1 if the provider is to recover items; default 1.
         single_open "SingleOpen": u64,
-        /// Whether suspect data will do; 1 if absent.
+        /// 1 if suspect data is acceptable; default 1.
         allow_suspect_data "AllowSuspectData": u64,
-        /// Whether a non-interactive provider wants to download dictionaries; 0 if absent.
+        /// 1 if a non-interactive provider wants to download dictionaries; default 0.
         support_provider_dictionary_download "SupportProviderDictionaryDownload": u64,
-        /// The token of a user of type 5.
+        /// Token of a user of name type 5.
         authentication_token "AuthenticationToken": &'a [u8],
-        /// More for whoever checks the token.
+        /// Additional data for the authenticator of the token.
         authentication_extended "AuthenticationExtended": Buffer<'a>,
-        /// Which of several alike.
+        /// Instance id among several identical applications.
         instance_id "InstanceId": &'a [u8],
-        /// 0 consumer, 1 provider; 0 if absent.
+        /// 0 consumer, 1 provider; default 0.
         role "Role": u64,
-        /// Whether a configuration is wanted; 0 if absent.
+        /// 1 if a configuration is requested; default 0.
         download_connection_config "DownloadConnectionConfig": u64,
         /// 2 if round trips are to be measured.
         round_trip_latency "RoundTripLatency": u64,
-        /// Update types that are wanted, bit n for type n.
+        /// Requested update types, bit n for type n.
         update_type_filter "UpdateTypeFilter": u64,
-        /// Update types that are not wanted, bit n for type n.
+        /// Excluded update types, bit n for type n.
         negative_update_type_filter "NegativeUpdateTypeFilter": u64,
     }
 
-    /// What a login refresh says of what the provider can do: the attributes of its key.
+    /// Attributes of a login refresh's key: the features of the provider.
     LoginFeatures<'a> {
-        /// Whether suspect data is passed on; 1 if absent.
+        /// 1 if suspect data is passed on; default 1.
         allow_suspect_data "AllowSuspectData": u64,
-        /// Of the request.
+        /// Application id of the request.
         application_id "ApplicationId": &'a [u8],
-        /// What the provider calls itself.
+        /// Name of the provider application.
         application_name "ApplicationName": &'a [u8],
-        /// Of the request.
+        /// Position of the request.
         position "Position": &'a [u8],
-        /// Whether permission profiles are given; 1 if absent.
+        /// 1 if permission profiles are provided; default 1.
         provide_permission_profile "ProvidePermissionProfile": u64,
-        /// Whether permission expressions are given; 1 if absent.
+        /// 1 if permission expressions are provided; default 1.
         provide_permission_expressions "ProvidePermissionExpressions": u64,
-        /// Whether the provider recovers items; 1 if absent.
+        /// 1 if the provider recovers items; default 1.
         single_open "SingleOpen": u64,
-        /// When the token is to be renewed, seconds since 1970; never if absent.
+        /// Time at which the token must be renewed, seconds since 1970; never if absent.
         authentication_tt_reissue "AuthenticationTTReissue": u64,
-        /// From whoever checked the token.
+        /// Data from the authenticator of the token.
         authentication_extended_resp "AuthenticationExtendedResp": Buffer<'a>,
-        /// What was wrong with the token.
+        /// Error code of the token's authentication.
         authentication_error_code "AuthenticationErrorCode": u64,
-        /// What was wrong with the token, for people.
+        /// Human-readable error of the token's authentication.
         authentication_error_text "AuthenticationErrorText": &'a [u8],
-        /// Bits of what can be asked in batches; 0 if absent.
+        /// Bits of the supported batches; default 0.
         support_batch_requests "SupportBatchRequests": u64,
-        /// Whether it can be one of several servers of a warm standby; 0 if absent.
+        /// 1 if the provider can be a server of a warm standby; default 0.
         support_standby "SupportStandby": u64,
-        /// Bits of what a standby can be of: [`standby::BY_LOGIN`], [`standby::BY_SERVICE`]; both if absent.
+        /// Bits of the supported standby modes: [`standby::BY_LOGIN`], [`standby::BY_SERVICE`]; both if absent.
         support_standby_mode "SupportStandbyMode": u64,
-        /// Whether items can be paused one by one; 0 if absent.
+        /// 1 if items can be paused individually; default 0.
         support_optimized_pause_resume "SupportOptimizedPauseResume": u64,
-        /// Whether the login can be paused, and all items with it; 0 if absent.
+        /// 1 if the login can be paused, and all items with it; default 0.
         support_pause_resume "SupportPauseResume": u64,
-        /// Whether posts are taken; 0 if absent.
+        /// 1 if posts are accepted; default 0.
         support_omm_post "SupportOMMPost": u64,
-        /// Whether views are served; 0 if absent.
+        /// 1 if views are supported; default 0.
         support_view_requests "SupportViewRequests": u64,
-        /// Whether a non-interactive provider can download dictionaries; 0 if absent.
+        /// 1 if a non-interactive provider can download dictionaries; default 0.
         support_provider_dictionary_download "SupportProviderDictionaryDownload": u64,
-        /// Whether symbol lists bring their items; 0 if absent.
+        /// 1 if symbol lists deliver their items; default 0.
         support_enhanced_symbol_list "SupportEnhancedSymbolList": u64,
         /// 2 if round trips are measured.
         round_trip_latency "RoundTripLatency": u64,
@@ -122,42 +122,42 @@ elements! {
 }
 
 impl LoginFeatures<'_> {
-    /// Whether posts are taken.
+    /// Returns `true` if posts are accepted.
     #[must_use]
     pub fn takes_posts(&self) -> bool {
         self.support_omm_post.unwrap_or(0) != 0
     }
 
-    /// Whether views are served.
+    /// Returns `true` if views are supported.
     #[must_use]
     pub fn serves_views(&self) -> bool {
         self.support_view_requests.unwrap_or(0) != 0
     }
 
-    /// Whether this can be asked in batches: [`BATCH_REQUESTS`], [`BATCH_REISSUES`], [`BATCH_CLOSES`].
+    /// Returns `true` if a kind of batch is supported: [`BATCH_REQUESTS`], [`BATCH_REISSUES`], [`BATCH_CLOSES`].
     #[must_use]
     pub fn batches(&self, what: u64) -> bool {
         self.support_batch_requests.unwrap_or(0) & what != 0
     }
 
-    /// Bits of what a warm standby can be of, [`standby::BY_LOGIN`] and [`standby::BY_SERVICE`]; 0 for nothing.
+    /// Returns the bits of the supported standby modes, [`standby::BY_LOGIN`] and [`standby::BY_SERVICE`]; 0 for none.
     #[must_use]
     pub fn standby_modes(&self) -> u64 {
         match self.support_standby.unwrap_or(0) {
             0 => 0,
-            // The vendor's library (ETA 3.9.1) takes one that does not say for one that has both.
+            // The vendor's library (ETA 3.9.1) treats a provider that does not state its modes as one that has both.
             _ => self.support_standby_mode.unwrap_or(standby::BY_LOGIN | standby::BY_SERVICE),
         }
     }
 
-    /// Whether items can be paused one by one.
+    /// Returns `true` if items can be paused individually.
     #[must_use]
     pub fn pauses_items(&self) -> bool {
         self.support_optimized_pause_resume.unwrap_or(0) != 0
     }
 }
 
-/// Key of a login: name and attributes.
+/// Returns the key of a login: name and attributes.
 fn key<'a>(user: &'a [u8], name_type: NameType, attributes: &'a [u8]) -> Key<'a> {
     let attributes = Attributes { container: DataType::ELEMENT_LIST, data: attributes };
     Key { name: Some(user), name_type: Some(name_type), attributes: Some(attributes), ..Key::default() }
@@ -166,20 +166,20 @@ fn key<'a>(user: &'a [u8], name_type: NameType, attributes: &'a [u8]) -> Key<'a>
 /// A login request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoginRequest<'a> {
-    /// Stream that is opened.
+    /// Stream to open.
     pub stream_id: i32,
-    /// [`flags::request`]: STREAMING; PAUSE to hold back all items; NO_REFRESH for a renewed token.
+    /// [`flags::request`]: STREAMING; PAUSE to pause all items; NO_REFRESH for a renewed token.
     pub flags: Flags,
-    /// Name of the user.
+    /// User name.
     pub user: &'a [u8],
-    /// What kind of name.
+    /// Name type.
     pub name_type: NameType,
-    /// Who asks.
+    /// Data about the user and the application.
     pub attributes: LoginAttributes<'a>,
 }
 
 impl<'a> LoginRequest<'a> {
-    /// A request of a consumer on [`LOGIN_STREAM`](super::LOGIN_STREAM).
+    /// Returns a request of a consumer on [`LOGIN_STREAM`](super::LOGIN_STREAM).
     #[must_use]
     pub fn new(user: &'a [u8]) -> Self {
         Self {
@@ -191,11 +191,11 @@ impl<'a> LoginRequest<'a> {
         }
     }
 
-    /// From a request of the login domain.
+    /// Reads a request of the login domain.
     ///
     /// # Errors
     ///
-    /// Attributes that are malformed; offsets count from their start.
+    /// Fails if the attributes are malformed; offsets count from their start.
     pub fn read(header: &RequestHeader<'a>) -> Result<Self, Malformed> {
         Ok(Self {
             stream_id: header.stream_id,
@@ -209,7 +209,7 @@ impl<'a> LoginRequest<'a> {
         })
     }
 
-    /// Writes the message to the front of `out`; returns its length. Allocates for the attributes.
+    /// Writes the message to the start of `out`; returns its length. Allocates memory for the attributes.
     ///
     /// # Errors
     ///
@@ -223,7 +223,7 @@ impl<'a> LoginRequest<'a> {
     }
 }
 
-/// Attributes that have no room in their 32,767 bytes are too long, however large the message may be.
+/// Writes attributes. More than 32,767 bytes are too long, however large the message may be.
 fn attributes_in(
     room: &mut [u8],
     write: impl FnOnce(&mut crate::rwf::ElementListEncoder<'_>) -> Result<(), Refused>,
@@ -234,25 +234,25 @@ fn attributes_in(
     })
 }
 
-/// A login refresh: the answer that lets somebody in, or a change of it later.
+/// A login refresh: the answer that accepts a login, or a later change of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoginRefresh<'a> {
     /// Stream of the request.
     pub stream_id: i32,
-    /// [`flags::refresh`]: a consumer of the vendor's library wants SOLICITED and REFRESH_COMPLETE.
+    /// [`flags::refresh`]: a consumer of the vendor's library requires SOLICITED and REFRESH_COMPLETE.
     pub flags: Flags,
-    /// Open and OK lets in.
+    /// Open and OK accepts the login.
     pub state: State<'a>,
-    /// Name of the user.
+    /// User name.
     pub user: &'a [u8],
-    /// What kind of name.
+    /// Name type.
     pub name_type: NameType,
-    /// What the provider can do.
+    /// Features of the provider.
     pub features: LoginFeatures<'a>,
 }
 
 impl<'a> LoginRefresh<'a> {
-    /// The answer that accepts `request`.
+    /// Returns the answer that accepts `request`.
     #[must_use]
     pub fn accepting(request: &LoginRequest<'a>, features: LoginFeatures<'a>) -> Self {
         Self {
@@ -265,11 +265,11 @@ impl<'a> LoginRefresh<'a> {
         }
     }
 
-    /// From a refresh of the login domain.
+    /// Reads a refresh of the login domain.
     ///
     /// # Errors
     ///
-    /// Attributes that are malformed; offsets count from their start.
+    /// Fails if the attributes are malformed; offsets count from their start.
     pub fn read(header: &RefreshHeader<'a>) -> Result<Self, Malformed> {
         let key = header.key.unwrap_or_default();
         Ok(Self {
@@ -285,7 +285,7 @@ impl<'a> LoginRefresh<'a> {
         })
     }
 
-    /// Writes the message to the front of `out`; returns its length. Allocates for the attributes.
+    /// Writes the message to the start of `out`; returns its length. Allocates memory for the attributes.
     ///
     /// # Errors
     ///

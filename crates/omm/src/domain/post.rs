@@ -1,23 +1,25 @@
-//! Receipts of posts, and how posts belong to streams.
+//! Acknowledgements of posts.
 
 use crate::rwf::{AckHeader, NakCode, PostHeader, flags};
 
-/// Why a post is refused.
+/// Refusal of a post.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Nak<'a> {
-    /// Why.
+    /// Reason code.
     pub code: NakCode,
-    /// Why, for people.
+    /// Human-readable reason.
     pub text: &'a [u8],
 }
 
-/// Whether a receipt is wanted: of a post that says ACK and has an id for it, and is the last part of the whole.
+/// Returns `true` if a post wants an acknowledgement: it has the ACK flag and a post id, and is the last part of the
+/// post.
 #[must_use]
 pub fn wants_ack(post: &PostHeader<'_>) -> bool {
     post.flags.has(flags::post::ACK | flags::post::POST_COMPLETE) && post.post_id.is_some()
 }
 
-/// The receipt of a post: on its stream, in its domain, with its id and sequence number. The post is taken, or refused.
+/// Returns the acknowledgement of a post, on its stream, in its domain, with its id and sequence number: positive, or
+/// negative if `nak` is given.
 #[must_use]
 pub fn ack<'a>(post: &PostHeader<'_>, nak: Option<Nak<'a>>) -> AckHeader<'a> {
     AckHeader {

@@ -1,27 +1,27 @@
-//! Round trips: the provider sends its clock on the login stream, the consumer sends it back at once.
+//! Round trips: the provider sends its clock on the login stream, and the consumer returns it at once.
 
 use super::elements::{elements, encode_list};
 use crate::rwf::{Container, DataType, Domain, GenericHeader, MessageClass, MessageView, flags};
 use crate::{Malformed, Refused};
 
 elements! {
-    /// A round trip's payload.
+    /// Payload of a round trip.
     RoundTrip {
-        /// The provider's clock, in its own unit: nanoseconds with the vendor's library, and here.
+        /// Clock of the provider, in its own unit: nanoseconds in the vendor's library, and here.
         ticks "Ticks": u64,
-        /// The last one measured, microseconds.
+        /// Last measured round trip, microseconds.
         latency_us "RoundTripLatency": u64,
-        /// Segments that the provider's TCP sent again.
+        /// TCP segments that the provider retransmitted.
         tcp_retransmissions "TcpRetrans": u64,
     }
 }
 
 impl RoundTrip {
-    /// From a message; `None` for one that is no round trip. A consumer answers it with the same bytes.
+    /// Reads a message; `None` if it is not a round trip. A consumer answers with the same bytes.
     ///
     /// # Errors
     ///
-    /// A payload that is malformed.
+    /// Fails if the payload is malformed.
     pub fn read(message: &MessageView<'_>) -> Result<Option<Self>, Malformed> {
         let is_round_trip = message.class() == MessageClass::GENERIC
             && message.domain() == Domain::LOGIN
@@ -37,7 +37,7 @@ impl RoundTrip {
         }
     }
 
-    /// Writes the message of a provider to the front of `out`; returns its length.
+    /// Writes the provider's message to the start of `out`; returns its length.
     ///
     /// # Errors
     ///

@@ -1,6 +1,6 @@
-//! Warm standby: a consumer is connected to several servers, and tells each of them what it is to it: the active one, which
-//! sends data, or one that stands by. One that stands by knows which items are open; it answers requests with images that have
-//! no data, and sends no updates. When it becomes the active one it sends images, and goes on with updates.
+//! Warm standby: a consumer connects to several servers and assigns a role to each: active or standby. The active
+//! server sends data. A standby server knows which items are open: it answers requests with images without data, and
+//! sends no updates. When it becomes active, it sends images and continues with updates.
 //!
 //! Sources: EMA C++ Developers Guide 7, RDM Usage Guide 3.3.2 (generic messages of the login) and 4.3.4 (those of the directory);
 //! names and numbers as in rsslRDM.h, and the messages as ETA Java 3.9.1 reads and writes them.
@@ -12,26 +12,26 @@ use crate::rwf::{
 };
 use crate::{Malformed, Refused, Value};
 
-/// A bit of `SupportStandbyMode`: the whole connection is active, or stands by.
+/// Bit of `SupportStandbyMode`: the whole connection is active or on standby.
 pub const BY_LOGIN: u64 = 1;
-/// A bit of `SupportStandbyMode`: each service is active, or stands by.
+/// Bit of `SupportStandbyMode`: each service is active or on standby.
 pub const BY_SERVICE: u64 = 2;
 
-/// What the generic message on the login stream is called.
+/// Name of the generic message on the login stream.
 const OF_LOGIN: &[u8] = b"ConsumerConnectionStatus";
-/// What the generic message on the directory's stream is called.
+/// Name of the generic message on the directory stream.
 const OF_SERVICES: &[u8] = b"ConsumerStatus";
-/// The key of the one entry that the message of the login has.
+/// Key of the only entry in the login message.
 const INFO: &[u8] = b"WarmStandbyInfo";
-/// Services that are read of one message at most; who has a standby has a handful.
+/// Maximum number of services that are read from one message. A real standby has a handful.
 const MOST_SERVICES: usize = 1024;
 
-/// What a server is to a consumer.
+/// Role of a server for a consumer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ServerType {
-    /// It sends data. A server that was never told anything does.
+    /// The server sends data. Default role of a server.
     Active,
-    /// It waits until it is wanted.
+    /// The server waits until it becomes active.
     Standby,
 }
 
@@ -53,31 +53,32 @@ impl ServerType {
 }
 
 elements! {
-    /// What both messages have in an entry.
+    /// Elements of an entry in both messages.
     Mode {
-        /// Of a service: 0, it is not one of several sources that mirror each other. ETA's readers of older releases want it.
+        /// For a service: 0, not one of several sources that mirror each other. Readers of older ETA releases require
+        /// it.
         mirroring "SourceMirroringMode": u64,
         /// 0 active, 1 standby.
         mode "WarmStandbyMode": u64,
     }
 }
 
-/// What a consumer says that a server is to it.
+/// Role that a consumer assigns to a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ConnectionStatus {
-    /// For all items of the connection. A message on the login stream.
+    /// For all items of the connection. Sent on the login stream.
     Login(ServerType),
-    /// For those of these services, by their numbers: others stay as they are. A message on the directory's stream.
+    /// For the items of these services, by service id; other services do not change. Sent on the directory stream.
     Services(Vec<(u16, ServerType)>),
 }
 
 impl ConnectionStatus {
-    /// From a message; `None` for one that says nothing of a standby. Of services the first 1,024 are read. Who takes an entry
-    /// back belongs to no standby any more: then the server is active.
+    /// Reads a message; `None` if it is not about a standby. Of the services the first 1,024 are read. A deleted entry
+    /// means that the server no longer belongs to a standby: it is active.
     ///
     /// # Errors
     ///
-    /// A payload that is malformed.
+    /// Fails if the payload is malformed.
     pub fn read(message: &MessageView<'_>) -> Result<Option<Self>, Malformed> {
         if message.class() != MessageClass::GENERIC || message.container() != DataType::MAP {
             return Ok(None);
@@ -113,7 +114,8 @@ impl ConnectionStatus {
         Ok(Some(Self::Services(services)))
     }
 
-    /// Writes the message to the front of `out`, on the stream of the login or of the directory; returns its length.
+    /// Writes the message to the start of `out`; returns its length. `stream_id` is the login stream or the directory
+    /// stream.
     ///
     /// # Errors
     ///
@@ -147,7 +149,7 @@ impl ConnectionStatus {
     }
 }
 
-/// What an entry says; `None` where it says nothing of a standby: it may be about mirrored sources.
+/// Reads an entry; `None` if it is not about a standby: it may be about mirrored sources.
 fn server_type(action: MapAction, data: &[u8], map: &Map<'_>) -> Result<Option<ServerType>, Malformed> {
     if action == MapAction::DELETE {
         return Ok(Some(ServerType::Active));
@@ -184,13 +186,13 @@ mod tests {
             let bytes = encoded(&status, 1);
             assert_eq!(read(&bytes), Ok(Some(status)));
             for cut in 0..bytes.len() {
-                // Whatever is left of it: no panic.
+                // A truncated message must not panic.
                 let _ = MessageView::parse(&bytes[..cut]).map(|message| ConnectionStatus::read(&message));
             }
         }
     }
 
-    /// As ETA Java 3.9.1 encodes them.
+    /// Messages as ETA Java 3.9.1 encodes them.
     #[test]
     fn messages_of_the_vendors_library() {
         let bytes = |hex: &str| -> Vec<u8> {
@@ -241,7 +243,7 @@ mod tests {
             let len = header.encode_with(&mut bytes, write(1)).unwrap();
             let status = is_known.then_some(ConnectionStatus::Login(ServerType::Standby));
             assert_eq!(read(&bytes[..len]), Ok(status));
-            // A mode that there is not.
+            // An invalid mode.
             let len = header.encode_with(&mut bytes, write(2)).unwrap();
             assert_eq!(read(&bytes[..len]), Ok(None));
         }

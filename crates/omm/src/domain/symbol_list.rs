@@ -1,4 +1,4 @@
-//! Symbol lists (domain 10): maps whose keys are names of items.
+//! Symbol lists (domain 10): maps whose keys are item names.
 
 use super::elements::encode_list;
 use crate::Malformed;
@@ -7,30 +7,30 @@ use crate::rwf::{
     DataType, ElementList, ElementListEncoder, Map, MapAction, MapEncoder, MapHead, decode_uint,
 };
 
-/// A value of `:DataStreams`: the names alone are wanted.
+/// Value of `:DataStreams`: names only.
 pub const NAMES_ONLY: u64 = 0;
-/// A value of `:DataStreams`: the items are wanted too, as streams.
+/// Value of `:DataStreams`: the items too, as streams.
 pub const STREAMS: u64 = 1;
-/// A value of `:DataStreams`: the items are wanted too, as snapshots.
+/// Value of `:DataStreams`: the items too, as snapshots.
 pub const SNAPSHOTS: u64 = 2;
 
-/// Names that come and go, of a symbol list's payload.
+/// Returns the names in the payload of a symbol list, each with its action.
 ///
 /// # Errors
 ///
-/// A head that is cut off; faults of entries come as they are passed.
+/// Fails if the head is truncated. Faults of entries are returned during iteration.
 pub fn names(
     payload: &[u8],
 ) -> Result<impl Iterator<Item = Result<(MapAction, &[u8]), Malformed>>, Malformed> {
     Ok(Map::parse(payload)?.into_iter().map(|entry| entry.map(|entry| (entry.action, entry.key))))
 }
 
-/// Writes a symbol list's payload to the front of `out`: a map of names without data. Returns its length and how many names
-/// had room; the others go into another part.
+/// Writes the payload of a symbol list to the start of `out`: a map of names without data. Returns its length and the
+/// number of names that fit; the other names go into another part.
 ///
 /// # Errors
 ///
-/// [`Refused::Full`] where not even an empty map has room; [`Refused::TooLong`] for a name of more than 32,767 bytes.
+/// [`Refused::Full`] if not even an empty map fits; [`Refused::TooLong`] for a name of more than 32,767 bytes.
 pub fn encode_names<'n>(
     names: impl IntoIterator<Item = (MapAction, &'n [u8])>,
     out: &mut [u8],
@@ -46,7 +46,7 @@ pub fn encode_names<'n>(
     Ok((map.finish(), written))
 }
 
-/// `:DataStreams` of a request's `:SymbolListBehaviors`.
+/// Reads `:DataStreams` of a request's `:SymbolListBehaviors`.
 pub(super) fn read_behaviors(data: &[u8]) -> Result<Option<u64>, Malformed> {
     match ElementList::parse(data)?.find(":DataStreams")? {
         Some(element) if element.data_type == DataType::UINT => decode_uint(element.data),

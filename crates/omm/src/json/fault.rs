@@ -1,100 +1,100 @@
-//! What can be wrong with a text, and what cannot be written as one.
+//! Faults of texts, and errors of writing.
 
 use super::scan::Raw;
 use crate::Malformed;
 
-/// Texts of the peer's that are quoted in a fault are cut off behind so many characters.
+/// Maximum number of characters of a peer's text that a fault quotes.
 const LONGEST_QUOTE: usize = 64;
 
-/// The peer's fault: a text, or a message in it, that is not what the protocol says. The message is to be dropped, and
-/// answered with [`Pack::error`](super::Pack::error); stream and connection live on.
+/// Invalid text, or an invalid message in a text. The peer is at fault. Drop the message and answer it with
+/// [`Pack::error`](super::Pack::error); stream and connection continue.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{problem} (at byte {offset})")]
 #[non_exhaustive]
 pub struct Fault {
-    /// What is wrong.
+    /// Problem with the text.
     pub problem: Problem,
-    /// Where in the text, in bytes.
+    /// Offset in the text, bytes.
     pub offset: usize,
-    /// Stream id of the message at fault; 0 where it cannot be told.
+    /// Stream id of the message at fault; 0 if unknown.
     pub id: i32,
 }
 
-/// What is wrong with a text, in the words of LSEG's server.
+/// Problem with a text, in the words of LSEG's server.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
-    /// It is no JSON.
+    /// The text is not JSON.
     #[error("JSON Converter parse error: {0}")]
     Syntax(&'static str),
-    /// Another kind of JSON value than the member takes.
+    /// The JSON value has another type than the member requires.
     #[error("JSON Converter Token Type error: Expected '{expected}' for key '{key}' Received '{received}'")]
     Type {
-        /// The member.
+        /// Name of the member.
         key: String,
-        /// What it takes.
+        /// Expected type.
         expected: &'static str,
-        /// What it has.
+        /// Received type.
         received: &'static str,
     },
-    /// A value that the member cannot have.
+    /// The member does not allow the value.
     #[error("JSON Unexpected Value. Received '{received}' for key '{key}'")]
     Value {
-        /// The member.
+        /// Name of the member.
         key: String,
-        /// What it has.
+        /// Received value.
         received: String,
     },
-    /// A member that must be there.
+    /// A required member is missing.
     #[error("JSON Missing required key '{0}'")]
     Missing(&'static str),
-    /// A member that is not known: only where the settings ask for it.
+    /// An unknown member; only if the settings ask for it.
     #[error("JSON Unexpected Key. Received '{0}'")]
     Key(String),
-    /// A field that the dictionary does not have.
+    /// A field that is not in the dictionary.
     #[error("JSON Unexpected FID. Received '{0}' for key 'Fields'")]
     Field(String),
-    /// Items of an array that are of different kinds.
+    /// Items of an array have different types.
     #[error("JSON Mixed Types in OMM Array: Received '{first}' and '{other}' for key 'Data'")]
     Mixed {
-        /// What the array begins with.
+        /// Type of the first items.
         first: &'static str,
-        /// What comes later.
+        /// Type of a later item.
         other: &'static str,
     },
-    /// Something that RWF cannot express: a text that is too long for its place, say.
+    /// RWF cannot express the value: for example, a text is too long.
     #[error("JSON Unexpected Value: {0}")]
     Refused(String),
 }
 
 impl Problem {
-    /// Another kind of value than expected.
+    /// Returns the problem for a value of an unexpected type.
     pub(super) fn kind(key: &str, expected: &'static str, value: Raw<'_>) -> Self {
         Self::Type { key: quote(key), expected, received: value.kind_name() }
     }
 
-    /// A value that cannot be.
+    /// Returns the problem for a value that is not allowed.
     pub(super) fn value(key: &str, value: Raw<'_>) -> Self {
         Self::Value { key: quote(key), received: quote(value.text().trim_matches('"')) }
     }
 }
 
-/// The beginning of a text of the peer's.
+/// Returns the beginning of a peer's text.
 pub(super) fn quote(text: &str) -> String {
     text.chars().take(LONGEST_QUOTE).collect()
 }
 
-/// Why a message has no text. Nothing of it was written.
+/// Reason why a message was not converted to text. Nothing was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
-    /// Whoever made the message is at fault.
+    /// The message is malformed. Its creator is at fault.
     #[error(transparent)]
     Malformed(#[from] Malformed),
-    /// Containers nested deeper than [`DEPTH_LIMIT`](crate::rwf::DEPTH_LIMIT).
+    /// Containers are nested deeper than [`DEPTH_LIMIT`](crate::rwf::DEPTH_LIMIT).
     #[error("containers are nested deeper than {0} levels")]
     TooDeep(usize),
-    /// More text than [`Settings::most_text`](super::Settings::most_text).
+    /// The text is longer than [`Settings::most_text`](super::Settings::most_text).
     #[error("the message is longer than {0} bytes of text")]
     TooLong(usize),
 }

@@ -1,16 +1,16 @@
-//! The words of the protocol and the numbers that they stand for.
+//! Words of the protocol and their numbers.
 
 use crate::rwf::DataType;
 
 /// Words and their numbers.
 pub(super) type Names = &'static [(&'static str, u8)];
 
-/// The word of a number.
+/// Returns the word for a number.
 pub(super) fn word(names: Names, number: u8) -> Option<&'static str> {
     names.iter().find(|(_, other)| *other == number).map(|(word, _)| *word)
 }
 
-/// The number of a word.
+/// Returns the number for a word.
 pub(super) fn number(names: Names, word: &str) -> Option<u8> {
     names.iter().find(|(other, _)| *other == word).map(|(_, number)| *number)
 }
@@ -118,10 +118,10 @@ pub(super) const VECTOR_ACTIONS: Names =
 
 pub(super) const FILTER_ACTIONS: Names = &[("Update", 1), ("Set", 2), ("Clear", 3)];
 
-/// Elements of a request's or Close's payload that are members of its text: `ID`, `View` and so on.
+/// Elements of the payload of a Request or Close that become members of its object: `ID`, `View` and so on.
 pub(super) const REQUEST_MEMBERS: [&str; 4] = [":ItemList", ":StreamIdList", ":ViewType", ":ViewData"];
 
-/// Types as elements, arrays and keys of maps name them.
+/// Names of types in elements, arrays and keys of maps.
 pub(super) const TYPES: Names = &[
     ("Int", DataType::INT.0),
     ("UInt", DataType::UINT.0),
@@ -153,7 +153,7 @@ pub(super) const TYPES: Names = &[
     ("Json", DataType::JSON.0),
 ];
 
-/// Members that hold a container, and its type.
+/// Members that hold a container, and the type of the container.
 pub(super) const CONTAINERS: Names = &[
     ("Fields", DataType::FIELD_LIST.0),
     ("Elements", DataType::ELEMENT_LIST.0),

@@ -5,10 +5,10 @@ use super::fault::{Fault, WriteError};
 use super::text::Text;
 use crate::rwf::MessageView;
 
-/// Bytes of a peer's text that go back in an error at most: as much as a message to LSEG's server may have.
+/// Maximum bytes of a peer's text that an error returns: the maximum length of a message to LSEG's server.
 const MOST_ECHO: usize = 61_440;
 
-/// Writes an array of messages to the end of the caller's buffer.
+/// Writer of an array of messages to the end of the caller's buffer.
 #[derive(Debug)]
 pub struct Pack<'o> {
     text: Text<'o>,
@@ -16,7 +16,7 @@ pub struct Pack<'o> {
 }
 
 impl<'o> Pack<'o> {
-    /// Begins an array.
+    /// Starts an array.
     pub fn new(out: &'o mut Vec<u8>) -> Self {
         let start = out.len();
         let mut text = Text::new(out);
@@ -24,23 +24,23 @@ impl<'o> Pack<'o> {
         Self { text, start }
     }
 
-    /// Bytes of the array so far.
+    /// Returns the length of the array so far, bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.text.len() - self.start
     }
 
-    /// Whether the array has no message yet.
+    /// Returns `true` if the array has no message yet.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 1
     }
 
-    /// Appends a message. Returns how many of its fields were left out because the dictionary does not have them.
+    /// Appends a message. Returns the number of its fields that were omitted because they are not in the dictionary.
     ///
     /// # Errors
     ///
-    /// As [`Converter::write`]; the array stays as it was.
+    /// As [`Converter::write`]; the array is unchanged.
     pub fn message(
         &mut self,
         converter: &Converter<'_>,
@@ -63,8 +63,8 @@ impl<'o> Pack<'o> {
         self.text.raw(br#"{"Type":"Pong"}"#);
     }
 
-    /// Appends the answer to `text`, the peer's, of which a message is at fault. Its `Debug.Line` is the line of the text,
-    /// from 1; its `Debug.Message` the text, or the first 61,440 bytes of a longer one.
+    /// Appends the answer to a peer's `text` with a message at fault. `Debug.Line` is the line of the text, from 1;
+    /// `Debug.Message` is the text, or its first 61,440 bytes if it is longer.
     pub fn error(&mut self, fault: &Fault, text: &str) {
         let before = text.as_bytes().get(..fault.offset).unwrap_or(text.as_bytes());
         let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();

@@ -21,21 +21,22 @@ use crate::rwf::{
 use members::MessageMembers;
 use parts::OwnedKey;
 
-/// Bytes of RWF for each byte of text at the most: the item `1,` of an array of DOUBLE is nine bytes.
+/// Maximum bytes of RWF for each byte of text: the item `1,` of an array of DOUBLE is nine bytes.
 const GROWTH: usize = 5;
-/// And for a whole message, whose header says in bytes what its text leaves out.
+/// Additional bytes for a whole message: its header contains bytes that the text omits.
 const HEADER: usize = 128;
 
 impl Converter<'_> {
-    /// The RWF bytes of a message, written into `room`, which grows to five times the text and 128 bytes at the most.
+    /// Returns the RWF bytes of a message, written into `room`. `room` grows to at most five times the text plus 128
+    /// bytes.
     ///
-    /// A batch request has its names in `:ItemList` of the payload, a view its fields in `:ViewData`, a Close with several
-    /// ids all of them in `:StreamIdList` and the first as its own. `Elements` of a request are in its payload behind these.
+    /// In the payload, `:ItemList` holds the names of a batch request, `:ViewData` the fields of a view, and
+    /// `:StreamIdList` all ids of a Close with several ids; the first id is also the id of the message. `Elements` of a
+    /// request follow these.
     ///
     /// # Errors
     ///
-    /// What is wrong with the text. The message is to be dropped and answered with
-    /// [`Pack::error`](super::Pack::error).
+    /// Fails if the text is invalid. Drop the message and answer it with [`Pack::error`](super::Pack::error).
     pub fn read<'o>(&self, incoming: &Incoming<'_>, room: &'o mut Vec<u8>) -> Result<&'o [u8], Fault> {
         let raw = incoming.raw();
         let most = raw.text().len() * GROWTH + HEADER;
@@ -54,19 +55,19 @@ impl Converter<'_> {
     }
 }
 
-/// A message on its way to RWF.
+/// A message during conversion to RWF.
 ///
-/// Encoders take closures that come back with [`Refused`]; what was wrong with the text is kept here, and any refusal goes
-/// through to the top.
+/// Encoders take closures that return [`Refused`]. This struct stores the fault of the text, and any refusal propagates
+/// to the top.
 struct Reading<'r> {
     converter: &'r Converter<'r>,
-    /// Of one with several ids.
+    /// Position of a message in a message with several ids.
     part: Option<Part<'r>>,
     fault: Option<(Problem, usize)>,
 }
 
 impl Reading<'_> {
-    /// Ends the reading: the first fault counts.
+    /// Stops reading. The first fault counts.
     #[cold]
     fn stop(&mut self, problem: Problem, at: Raw<'_>) -> Refused {
         self.fault.get_or_insert((problem, at.offset()));
@@ -77,7 +78,7 @@ impl Reading<'_> {
         self.stop(Problem::Missing(key), holder)
     }
 
-    /// A member that nothing is known of.
+    /// Handles an unknown member.
     fn unknown(&mut self, key: &str, value: Raw<'_>) -> Result<(), Refused> {
         if self.converter.settings.catch_unknown_members {
             return Err(self.stop(Problem::Key(quote(key)), value));
@@ -85,7 +86,7 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// One level further down.
+    /// Returns the next level of nesting.
     fn deeper(&mut self, depth: usize, at: Raw<'_>) -> Result<usize, Refused> {
         if depth >= DEPTH_LIMIT {
             return Err(self.stop(Problem::Syntax("containers are nested too deep"), at));
@@ -93,7 +94,7 @@ impl Reading<'_> {
         Ok(depth + 1)
     }
 
-    /// A message, whose length comes back.
+    /// Writes a message; returns its length.
     fn message(&mut self, raw: Raw<'_>, room: &mut [u8], depth: usize) -> Result<usize, Refused> {
         let is_top = depth == 0;
         let members = MessageMembers::of(self, "Message", raw)?;
@@ -137,7 +138,7 @@ impl Reading<'_> {
         found.ok_or_else(|| self.stop(Problem::value("Domain", raw), raw))
     }
 
-    /// The header, then the payload that the text has.
+    /// Writes the header, then the payload of the text.
     fn whole<'h>(
         &mut self,
         header: impl Into<Header<'h>>,
@@ -206,7 +207,7 @@ impl Reading<'_> {
                 self.view(view, members.view_type, &mut list)?;
             }
             match members.payload {
-                // What else there is to say: the behaviours of a symbol list.
+                // The remaining elements: symbol list behaviours.
                 Some((DataType::ELEMENT_LIST, raw)) => {
                     let depth = self.deeper(depth, raw)?;
                     if let Some((name, value)) =
@@ -260,7 +261,7 @@ impl Reading<'_> {
         })
     }
 
-    /// `ids`: all of several streams.
+    /// Writes a Close. `ids` are all ids of a Close of several streams.
     fn close(
         &mut self,
         start: &Start<'_, '_>,
@@ -472,7 +473,7 @@ impl Reading<'_> {
         Ok(Conflation { count, time_ms })
     }
 
-    /// Flags by their members, what each is if absent, and their bits.
+    /// Returns flags. For each flag: its member's name, the member, the default, and the bit.
     fn flags(&mut self, flags: &[(&str, Option<Raw<'_>>, bool, Flags)]) -> Result<Flags, Refused> {
         let mut all = Flags::NONE;
         for (key, raw, assumed, flag) in flags {
@@ -484,7 +485,7 @@ impl Reading<'_> {
     }
 }
 
-/// What the reader of a class begins with.
+/// Input for the reader of a class.
 struct Start<'m, 't> {
     stream_id: i32,
     domain: Domain,

@@ -1,42 +1,42 @@
-//! JSON text, taken apart where it lies: one pass says that all of it is well-formed, and then objects and arrays hand out
-//! their parts as slices. No tree is built, so members may stand in any order and nothing is allocated but for texts with
-//! escapes. (Parsers that are to be had know neither the bare `Inf` and `NaN` of LSEG's library nor the place of a fault
-//! within a value.)
+//! JSON text, scanned in place: one pass checks that all of it is well-formed, then objects and arrays return their
+//! parts as slices. There is no tree, so members may have any order, and only texts with escapes are allocated.
+//! (Available parsers support neither the bare `Inf` and `NaN` of LSEG's library nor the position of a fault within a
+//! value.)
 
 use std::borrow::Cow;
 
 use super::fault::{Fault, Problem};
 
-/// How deep a text may nest: enough for containers of [`DEPTH_LIMIT`](crate::rwf::DEPTH_LIMIT) levels, each of which takes
-/// up to four, and for JSON in one of them.
+/// Maximum nesting depth of a text: containers of [`DEPTH_LIMIT`](crate::rwf::DEPTH_LIMIT) levels, each of which takes
+/// up to four, and JSON in one of them.
 const DEPTH: u32 = 100;
-/// How deep JSON inside a message may nest.
+/// Maximum nesting depth of JSON inside a message.
 const EMBEDDED_DEPTH: u32 = 32;
-/// Bytes that the messages of those with several ids may come to in one text, all read one by one.
+/// Maximum bytes to which the messages with several ids in one text may expand; each is read individually.
 const MOST_REPEATED: usize = 16 << 20;
 
-/// The messages of one text, in order. A Request or Update with several ids is one for each of them; of several names each
-/// has its own. (A Close with several is one message, which RWF has too.)
+/// Messages of one text, in order. A Request or Update with several ids yields one message for each id; with several
+/// names, each message has its own name. (A Close with several ids is one message, as in RWF.)
 #[derive(Debug, Clone)]
 pub struct Packed<'t> {
     items: Items<'t>,
     single: Option<Raw<'t>>,
-    /// The one that has several ids, those that are left, and how many were before them.
+    /// Message with several ids, the remaining ids, and the number of ids before them.
     repeated: Option<(Raw<'t>, Items<'t>, usize)>,
-    /// Bytes that those with several ids may still come to.
+    /// Bytes to which messages with several ids may still expand.
     left: usize,
 }
 
 impl<'t> Packed<'t> {
-    /// Of a text with one message or an array of them; an empty array has none.
+    /// Parses a text with one message, or with an array of messages that may be empty.
     ///
     /// # Errors
     ///
-    /// A text that is no JSON, nests deeper than 100 levels, or has something else at its top.
+    /// Fails if the text is not JSON, nests deeper than 100 levels, or has neither an object nor an array at its top.
     pub fn parse(text: &'t str) -> Result<Self, Fault> {
         let fault = |offset, what| Fault { problem: Problem::Syntax(what), offset, id: 0 };
         check(text.as_bytes(), DEPTH, true).map_err(|(offset, what)| fault(offset, what))?;
-        // There is nothing else than one value.
+        // The text contains one value and nothing else.
         let raw = Raw { text: text.trim_ascii(), offset: skip_blanks(text.as_bytes(), 0) };
         match raw.token() {
             Token::Object => {
@@ -50,10 +50,10 @@ impl<'t> Packed<'t> {
     }
 }
 
-/// Where something begins in a text, and where it ends.
+/// Start and end of a part of a text.
 type Span = (usize, usize);
 
-/// A place in a text, between two of its messages; see [`Packed::place`].
+/// Position in a text between two of its messages; see [`Packed::place`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PackedPlace {
     items: Span,
@@ -81,7 +81,7 @@ impl<'t> Packed<'t> {
         })
     }
 
-    /// Continues at a place of the same text, which is not checked again.
+    /// Continues at a place of the same text; the text is not checked again.
     #[must_use]
     pub fn resume(text: &'t str, place: &PackedPlace) -> Self {
         let raw = |(from, to): Span| Raw { text: text.get(from..to).unwrap_or_default(), offset: from };
@@ -122,36 +122,36 @@ impl<'t> Iterator for Packed<'t> {
     }
 }
 
-/// What a message of a text is.
+/// Kind of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// To be answered with a pong.
+    /// A ping; answer it with a pong.
     Ping,
     /// The answer to a ping.
     Pong,
-    /// The peer could not read a message of ours: [`Incoming::error_text`].
+    /// The peer could not read one of our messages: [`Incoming::error_text`].
     Error,
-    /// To be [read](super::Converter::read).
+    /// Any other message; [read](super::Converter::read) it.
     Message,
 }
 
-/// One message of a text, not yet read.
+/// One unread message of a text.
 #[derive(Debug, Clone, Copy)]
 pub struct Incoming<'t> {
     raw: Raw<'t>,
     part: Option<Part<'t>>,
 }
 
-/// Which of the messages this is that one with several ids stands for.
+/// Position of this message among those that a message with several ids stands for.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Part<'t> {
     pub(super) id: Raw<'t>,
-    /// From 0.
+    /// Index, from 0.
     pub(super) place: usize,
 }
 
 impl<'t> Incoming<'t> {
-    /// What it is.
+    /// Returns the kind of the message.
     #[must_use]
     pub fn kind(&self) -> Kind {
         match self.raw.member("Type").and_then(Raw::string).as_deref() {
@@ -162,7 +162,7 @@ impl<'t> Incoming<'t> {
         }
     }
 
-    /// Whether its key gives the service by number; `None` where there is no service in it.
+    /// Returns `true` if the key has the service as a number; `None` if it has no service.
     #[must_use]
     pub fn numbers_service(&self) -> Option<bool> {
         match self.raw.member("Key")?.member("Service")?.token() {
@@ -172,13 +172,13 @@ impl<'t> Incoming<'t> {
         }
     }
 
-    /// Its text, one object.
+    /// Returns the text of the message, one object.
     #[must_use]
     pub const fn text(&self) -> &'t str {
         self.raw.text
     }
 
-    /// Its stream id; 0 where it cannot be told. Of several the first.
+    /// Returns the stream id, or the first of several; 0 if unknown.
     #[must_use]
     pub fn id(&self) -> i32 {
         let id = self.part.map(|part| part.id).or_else(|| self.raw.member("ID"));
@@ -186,7 +186,7 @@ impl<'t> Incoming<'t> {
         first.and_then(|id| id.text.parse().ok()).unwrap_or(0)
     }
 
-    /// `Text` of an [error](Kind::Error).
+    /// Returns `Text` of an [error](Kind::Error).
     #[must_use]
     pub fn error_text(&self) -> Option<Cow<'t, str>> {
         self.raw.member("Text").and_then(Raw::string)
@@ -201,7 +201,7 @@ impl<'t> Incoming<'t> {
     }
 }
 
-/// What a value begins with.
+/// Kind of a value, from its first character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Token {
     Object,
@@ -212,11 +212,11 @@ pub(super) enum Token {
     Primitive,
 }
 
-/// A value of a well-formed text, as it stands there.
+/// Value of a well-formed text, as a slice of it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Raw<'t> {
     text: &'t str,
-    /// Where in the whole text.
+    /// Offset in the whole text.
     offset: usize,
 }
 
@@ -239,7 +239,7 @@ impl<'t> Raw<'t> {
         }
     }
 
-    /// As faults name it.
+    /// Returns the name of the kind for faults.
     pub(super) fn kind_name(self) -> &'static str {
         match self.token() {
             Token::Object => "OBJECT",
@@ -254,23 +254,24 @@ impl<'t> Raw<'t> {
         self.token() == Token::Null
     }
 
-    /// The members of an object; none of anything else.
+    /// Returns the members of an object; none for any other value.
     pub(super) fn members(self) -> Members<'t> {
         Members { rest: self.parts(Token::Object) }
     }
 
-    /// The first member of this name.
+    /// Returns the first member with this name.
     pub(super) fn member(self, name: &str) -> Option<Self> {
         self.members().find(|(key, _)| key == name).map(|(_, value)| value)
     }
 
-    /// The items of an array; none of anything else.
+    /// Returns the items of an array; none for any other value.
     pub(super) fn items(self) -> Items<'t> {
         Items { rest: self.parts(Token::Array) }
     }
 
-    /// The ids of a message that stands for one with each of them: of a class that has no such form in RWF. Not of one that
-    /// is too long to be read so often, which is then at fault for its array: more than `most` bytes. With how many.
+    /// Returns the ids of a message that stands for one message with each of them, and the bytes to which it expands.
+    /// RWF has no such form for the message's class. A message that expands to more than `most` bytes returns `None`;
+    /// its array is then a fault.
     fn repeated(self, most: usize) -> Option<(Items<'t>, usize)> {
         let ids = self.member("ID").filter(|ids| ids.token() == Token::Array)?;
         let is_such = match self.member("Type") {
@@ -287,16 +288,16 @@ impl<'t> Raw<'t> {
         Rest { text: inner.unwrap_or_default(), offset: self.offset + 1 }
     }
 
-    /// A string without quotes and escapes.
+    /// Returns a string without quotes and escapes.
     pub(super) fn string(self) -> Option<Cow<'t, str>> {
         let inner = self.text.strip_prefix('"')?.strip_suffix('"')?;
-        // Up to the closing quote there is nothing to be replaced.
+        // Without an escape before the closing quote, nothing needs replacement.
         let is_plain = plain_end(self.text.as_bytes(), 1) == Some(inner.len() + 1);
         Some(if is_plain { Cow::Borrowed(inner) } else { unescape(inner) })
     }
 }
 
-/// What is left of an object or an array.
+/// Unread rest of an object or an array.
 #[derive(Debug, Clone)]
 struct Rest<'t> {
     text: &'t str,
@@ -306,7 +307,7 @@ struct Rest<'t> {
 impl<'t> Rest<'t> {
     const NONE: Self = Self { text: "", offset: 0 };
 
-    /// The next value, past blanks and what separates it from the one before; `None` at the closing bracket.
+    /// Returns the next value, after blanks and the separator; `None` at the closing bracket.
     fn value(&mut self) -> Option<Raw<'t>> {
         let bytes = self.text.as_bytes();
         let separators = |byte: &u8| !matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | b',' | b':');
@@ -356,12 +357,12 @@ impl<'t> Iterator for Items<'t> {
     }
 }
 
-/// Whether bytes are JSON that may stand in another text.
+/// Returns `true` if the bytes are JSON that may be embedded in another text.
 pub(super) fn is_json(bytes: &[u8]) -> bool {
     str::from_utf8(bytes).is_ok() && check(bytes, EMBEDDED_DEPTH, false).is_ok()
 }
 
-/// Where the value that begins at `at` of a well-formed text ends.
+/// Returns the end of the value that begins at `at` of a well-formed text.
 fn value_end(bytes: &[u8], at: usize) -> usize {
     match bytes.get(at) {
         Some(b'"') => string_end(bytes, at).unwrap_or(bytes.len()),
@@ -370,7 +371,8 @@ fn value_end(bytes: &[u8], at: usize) -> usize {
     }
 }
 
-/// Behind the bracket that closes the one at `at`: nothing but brackets and strings, in which there may be some, is looked at.
+/// Returns the position after the bracket that closes the one at `at`. It examines only brackets and strings, which may
+/// contain brackets.
 fn bracket_end(bytes: &[u8], at: usize) -> usize {
     let mut depth = 0_u32;
     let mut at = at;
@@ -390,7 +392,7 @@ fn bracket_end(bytes: &[u8], at: usize) -> usize {
     bytes.len()
 }
 
-/// Where a number or a word ends.
+/// Returns the end of a number or a word.
 fn word_end(bytes: &[u8], at: usize) -> usize {
     let is_end = |byte: &u8| {
         matches!(byte, b',' | b'}' | b']' | b':' | b'"' | b' ' | b'\t' | b'\n' | b'\r' | b'{' | b'[')
@@ -399,7 +401,7 @@ fn word_end(bytes: &[u8], at: usize) -> usize {
     at + rest.iter().position(is_end).unwrap_or(rest.len())
 }
 
-/// Behind the closing quote of the string that begins at `at`; `None` without one.
+/// Returns the position after the closing quote of the string that begins at `at`; `None` without one.
 fn string_end(bytes: &[u8], at: usize) -> Option<usize> {
     let mut at = at + 1;
     loop {
@@ -412,14 +414,15 @@ fn string_end(bytes: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-/// The first byte from `at` on that ends what a string has as it is: a quote, a backslash, a control character.
+/// Returns the first position from `at` on of a byte that is not plain string content: a quote, a backslash, a control
+/// character.
 #[inline]
 fn plain_end(bytes: &[u8], at: usize) -> Option<usize> {
     const fn all(byte: u8) -> u64 {
         u64::from_ne_bytes([byte; 8])
     }
     let mut at = at;
-    // Eight bytes at once: the lowest bit that is set is that of the first such byte ("Bit Twiddling Hacks", S. E. Anderson).
+    // Eight bytes at once: the lowest set bit is that of the first such byte ("Bit Twiddling Hacks", S. E. Anderson).
     while let Some(chunk) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
         let chunk = u64::from_le_bytes(*chunk);
         let is_control = chunk.wrapping_sub(all(0x20)) & !chunk;
@@ -442,11 +445,11 @@ fn skip_blanks(bytes: &[u8], at: usize) -> usize {
     at + rest.iter().position(|byte| !matches!(byte, b' ' | b'\t' | b'\n' | b'\r')).unwrap_or(rest.len())
 }
 
-/// Whether the whole of `bytes` is one JSON value of at most so many levels; where not, and why. With `words` the numbers
-/// that JSON does not have are numbers too.
+/// Checks that all of `bytes` is one JSON value of at most `most_depth` levels; the error has the position and the
+/// reason. With `words`, the numbers that JSON lacks are accepted too.
 fn check(bytes: &[u8], most_depth: u32, words: bool) -> Result<(), (usize, &'static str)> {
     const CUT: &str = "the text ends before its end";
-    // Bit `n` says that level `n` is an object.
+    // Bit `n` is set if level `n` is an object.
     let mut objects = 0_u128;
     let mut depth = 0;
     let mut at = skip_blanks(bytes, 0);
@@ -463,7 +466,7 @@ fn check(bytes: &[u8], most_depth: u32, words: bool) -> Result<(), (usize, &'sta
                 depth += 1;
                 at = skip_blanks(bytes, at + 1);
                 if bytes.get(at) == Some(&(open + 2)) {
-                    // Closed at once; goes on below as behind any value.
+                    // Empty: continues below, as after any value.
                     objects >>= 1;
                     depth -= 1;
                     at += 1;
@@ -477,7 +480,7 @@ fn check(bytes: &[u8], most_depth: u32, words: bool) -> Result<(), (usize, &'sta
             Some(b'"') => at = check_string(bytes, at)?,
             Some(_) => at = check_primitive(bytes, at, words)?,
         }
-        // Behind a value.
+        // After a value.
         loop {
             at = skip_blanks(bytes, at);
             if depth == 0 {
@@ -504,7 +507,7 @@ fn check(bytes: &[u8], most_depth: u32, words: bool) -> Result<(), (usize, &'sta
     }
 }
 
-/// Behind the colon of a member, at its value.
+/// Checks a member up to its colon; returns the position of its value.
 fn check_key(bytes: &[u8], at: usize) -> Result<usize, (usize, &'static str)> {
     if bytes.get(at) != Some(&b'"') {
         return Err((at, "expected the name of a member"));
@@ -545,7 +548,7 @@ fn check_primitive(bytes: &[u8], at: usize, words: bool) -> Result<usize, (usize
     if is_known { Ok(end) } else { Err((at, "expected a value")) }
 }
 
-/// Whether this is a number as JSON writes it.
+/// Returns `true` if the text is a number as JSON writes it.
 pub(super) fn is_number(text: &[u8]) -> bool {
     let digits = |text: &[u8]| text.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len());
     let text = text.strip_prefix(b"-").unwrap_or(text);
@@ -568,7 +571,7 @@ pub(super) fn is_number(text: &[u8]) -> bool {
     rest.is_empty()
 }
 
-/// A string's characters; half a surrogate pair is the replacement character.
+/// Returns the characters of a string; half a surrogate pair becomes the replacement character.
 fn unescape(text: &str) -> Cow<'_, str> {
     if !text.contains('\\') {
         return Cow::Borrowed(text);
@@ -613,7 +616,7 @@ mod tests {
         check(text.as_bytes(), DEPTH, false).is_ok()
     }
 
-    /// Another parser says the same of each.
+    /// Another parser gives the same result for each text.
     #[test]
     fn what_is_json() {
         let texts = [
@@ -730,7 +733,7 @@ mod tests {
         assert_eq!(ids(&format!("[{one},{one},{all}]")).len(), 2 * 2_000 + 5);
     }
 
-    /// Eight bytes at once find what one by one does.
+    /// Scanning eight bytes at once finds the same position as one by one.
     #[test]
     fn strings_end_where_they_end() {
         for len in 0..20 {

@@ -7,10 +7,9 @@ use data_encoding::BASE64;
 use super::names::{self, Names};
 use crate::rwf::{Date, DateTime, Hint, Real, Time};
 
-/// Appends JSON to the caller's buffer. Commas come by themselves: between what is written and an opening bracket there
-/// is none.
+/// Writer that appends JSON to the caller's buffer. Commas are inserted automatically, except after an opening bracket.
 ///
-/// Nothing here allocates, but for the buffer where it has to grow.
+/// The writer allocates only to grow the buffer.
 #[derive(Debug)]
 pub(super) struct Text<'o> {
     out: &'o mut Vec<u8>,
@@ -29,7 +28,7 @@ impl<'o> Text<'o> {
         self.out.truncate(len);
     }
 
-    /// The buffer, for text that is JSON already.
+    /// Appends text that is JSON already.
     pub(super) fn raw(&mut self, text: &[u8]) {
         self.out.extend_from_slice(text);
     }
@@ -42,14 +41,14 @@ impl<'o> Text<'o> {
         self.out.push(bracket);
     }
 
-    /// What separates the next member or item from the one before, if there is one.
+    /// Appends the separator before the next member or item, if there is one before it.
     pub(super) fn separate(&mut self) {
         if !matches!(self.out.last(), Some(b'{' | b'[') | None) {
             self.out.push(b',');
         }
     }
 
-    /// The name of a member, of the protocol's own words.
+    /// Appends the name of a member, a word of the protocol.
     pub(super) fn key(&mut self, name: &str) {
         self.separate();
         self.out.push(b'"');
@@ -57,7 +56,7 @@ impl<'o> Text<'o> {
         self.out.extend_from_slice(b"\":");
     }
 
-    /// The name of a member, any text.
+    /// Appends the name of a member, any text.
     pub(super) fn any_key(&mut self, name: &[u8]) {
         self.separate();
         self.utf8(name);
@@ -83,9 +82,9 @@ impl<'o> Text<'o> {
         self.digits(value.unsigned_abs(), 0);
     }
 
-    /// A number with so many decimals.
+    /// Appends a number with `places` decimals.
     fn digits(&mut self, mut value: u64, places: usize) {
-        // 20 digits of 2^64 − 1, or 14 decimals with a zero before; and the point.
+        // 20 digits of 2^64 − 1, or 14 decimals with a leading zero; and the point.
         let mut text = [0; 24];
         let mut at = text.len();
         let mut written = 0;
@@ -102,7 +101,7 @@ impl<'o> Text<'o> {
         self.out.extend_from_slice(text.get(at..).unwrap_or_default());
     }
 
-    /// Exact, with as many decimals as the form has; what JSON has no number for in quotes.
+    /// Appends the exact value with as many decimals as the form has; a number that JSON lacks is quoted.
     pub(super) fn real(&mut self, value: Real) {
         let hint = value.hint;
         if hint <= Hint::ONE {
@@ -119,19 +118,19 @@ impl<'o> Text<'o> {
         }
     }
 
-    /// The shortest text that reads back as the same number; what JSON has no number for in quotes.
+    /// Appends the shortest text that reads back as the same number; a number that JSON lacks is quoted.
     pub(super) fn float(&mut self, value: f64, text: impl std::fmt::Debug) {
         match value {
             _ if value.is_nan() => self.raw(b"\"NaN\""),
             f64::INFINITY => self.raw(b"\"Inf\""),
             f64::NEG_INFINITY => self.raw(b"\"-Inf\""),
-            // Cannot fail: a vector takes everything.
+            // Cannot fail: a vector accepts everything.
             _ => _ = write!(self.out, "{text:?}"),
         }
     }
 
     fn display(&mut self, value: impl std::fmt::Display) {
-        // Cannot fail: a vector takes everything.
+        // Cannot fail: a vector accepts everything.
         let _ = write!(self.out, "{value}");
     }
 
@@ -153,7 +152,7 @@ impl<'o> Text<'o> {
         self.out.push(b'"');
     }
 
-    /// Members that are not known are left out at the end.
+    /// Unknown members at the end are omitted.
     fn bare_date(&mut self, value: Date) {
         self.padded(value.year, 4);
         if value.month != 0 || value.day != 0 {
@@ -175,7 +174,7 @@ impl<'o> Text<'o> {
         self.out.push(b'"');
     }
 
-    /// `hh:mm:ss` and a fraction without trailing zeros; a second that is not known is left out.
+    /// Appends `hh:mm:ss` and a fraction without trailing zeros; an unknown second is omitted.
     fn bare_time(&mut self, value: Time) {
         self.padded(value.hour.into(), 2);
         self.out.push(b':');
@@ -197,7 +196,7 @@ impl<'o> Text<'o> {
         }
     }
 
-    /// A part that is not known is left out, the `T` before a time stays.
+    /// An unknown part is omitted; the `T` before a time stays.
     pub(super) fn date_time(&mut self, value: DateTime) {
         let has_time = value.time.hour != 0xFF && value.time.minute != 0xFF;
         if value.date == Date::BLANK && !has_time {
@@ -214,7 +213,7 @@ impl<'o> Text<'o> {
         self.out.push(b'"');
     }
 
-    /// A word of the protocol, or the number where it has none.
+    /// Appends a word of the protocol, or the number if there is no word.
     pub(super) fn code(&mut self, names: Names, number: u8) {
         match names::word(names, number) {
             Some(word) => {
@@ -234,7 +233,7 @@ impl<'o> Text<'o> {
         self.out.push(b'"');
     }
 
-    /// Bytes that should be UTF-8; where they are not, the replacement character stands.
+    /// Appends bytes that should be UTF-8; invalid bytes become the replacement character.
     pub(super) fn utf8(&mut self, bytes: &[u8]) {
         self.out.push(b'"');
         for chunk in bytes.utf8_chunks() {
@@ -246,12 +245,12 @@ impl<'o> Text<'o> {
         self.out.push(b'"');
     }
 
-    /// Bytes of which each is a character, as ASCII has them and Latin-1 above.
+    /// Appends bytes as one character each: ASCII, and Latin-1 above it.
     pub(super) fn latin1(&mut self, bytes: &[u8]) {
         self.characters(bytes.iter().map(|byte| char::from(*byte)), bytes);
     }
 
-    /// `characters`, which are those of `bytes`: taken as they are if all are ASCII.
+    /// Appends `characters`, the decoded form of `bytes`. If all are ASCII, it copies `bytes`.
     pub(super) fn characters(&mut self, characters: impl Iterator<Item = char>, bytes: &[u8]) {
         self.out.push(b'"');
         if bytes.is_ascii() && !bytes.contains(&0x1B) {
@@ -266,7 +265,7 @@ impl<'o> Text<'o> {
         self.escaped(character.encode_utf8(&mut [0; 4]).as_bytes());
     }
 
-    /// UTF-8 with what JSON does not take as it is escaped.
+    /// Appends UTF-8 with the necessary escapes.
     fn escaped(&mut self, mut bytes: &[u8]) {
         while let Some(at) = bytes.iter().position(|byte| matches!(byte, 0..0x20 | b'"' | b'\\')) {
             let (plain, rest) = bytes.split_at(at);

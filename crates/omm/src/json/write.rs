@@ -15,15 +15,15 @@ use crate::rwf::{
 };
 
 impl Converter<'_> {
-    /// Appends a message's text, one object, to `out`. Returns how many of its fields were left out because the dictionary
-    /// does not have them. Members that are as the protocol assumes them are not written.
+    /// Appends the text of a message, one object, to `out`. Returns the number of its fields that were omitted because
+    /// they are not in the dictionary. Members with the protocol's default value are omitted.
     ///
-    /// Costs no allocation but that of `out`, where it has to grow (bench `json`).
+    /// Allocates only to grow `out` (bench `json`).
     ///
     /// # Errors
     ///
-    /// Bytes that are not what RWF says, containers nested too deep, more text than the settings allow; `out` is then as it
-    /// was.
+    /// Fails if the bytes are malformed RWF, containers are nested too deep, or the text is longer than the settings
+    /// allow; `out` is then unchanged.
     pub fn write(&self, message: &MessageView<'_>, out: &mut Vec<u8>) -> Result<usize, WriteError> {
         let mut text = Text::new(out);
         let start = text.len();
@@ -39,18 +39,18 @@ impl Converter<'_> {
     }
 }
 
-/// A message on its way to text.
+/// A message during conversion to text.
 struct Writing<'w, 'o> {
     converter: &'w Converter<'w>,
     out: &'w mut Text<'o>,
-    /// How long the text may become.
+    /// Maximum length of the text in `out`.
     end: usize,
-    /// Fields that the dictionary does not have.
+    /// Number of fields that are not in the dictionary.
     left_out: usize,
 }
 
 impl Writing<'_, '_> {
-    /// Whether there may be more text; asked for each entry, so that no message costs much more than it may.
+    /// Fails if the text is too long. Called for each entry, so that the cost of a message is bounded.
     fn bounded(&self) -> Result<(), WriteError> {
         if self.out.len() > self.end {
             Err(WriteError::TooLong(self.converter.settings.most_text))
@@ -61,14 +61,14 @@ impl Writing<'_, '_> {
 
     fn message(&mut self, message: &MessageView<'_>, depth: usize) -> Result<(), WriteError> {
         let header = message.header()?;
-        // The payload of these two is members of their own.
+        // The payload of these two classes becomes members.
         let payload = match header {
             Header::Request(_) | Header::Close(_) => RequestPayload::read(message)?,
             _ => RequestPayload::default(),
         };
         self.out.begin(b'{');
         match payload.streams {
-            // A batch of streams is asked for once for each of them.
+            // A batch of streams has the ids of its streams, not its own.
             Some(streams) if payload.items.is_none() => {
                 self.numbers("ID", streams.iter().flatten());
             }
@@ -148,7 +148,7 @@ impl Writing<'_, '_> {
         Ok(())
     }
 
-    /// What a request carries beside what is a member of its own.
+    /// Writes the parts of a request's payload that are not members of their own.
     fn request_payload(&mut self, message: &MessageView<'_>, depth: usize) -> Result<(), WriteError> {
         let container = message.open()?;
         let Container::ElementList(list) = &container else {
@@ -202,7 +202,7 @@ impl Writing<'_, '_> {
     fn update(&mut self, header: &UpdateHeader<'_>, depth: usize) -> Result<(), WriteError> {
         use flags::update as flag;
         self.code("UpdateType", names::UPDATE_TYPES, header.update_type.0);
-        // What nearly every update has: none of what follows.
+        // Nearly every update has none of the following.
         if header.flags != Flags::NONE {
             self.flag("DoNotCache", header.flags.has(flag::DO_NOT_CACHE), false);
             self.flag("DoNotConflate", header.flags.has(flag::DO_NOT_CONFLATE), false);
@@ -269,7 +269,7 @@ impl Writing<'_, '_> {
         Ok(())
     }
 
-    /// The key, with the names of a batch in place of its name.
+    /// Writes the key, with the names of a batch in place of its name.
     fn key(
         &mut self,
         key: Option<&Key<'_>>,
@@ -289,7 +289,7 @@ impl Writing<'_, '_> {
         }
         match (payload.items, key.name) {
             (Some(items), _) => self.texts("Name", items.iter().flatten()),
-            // How a login with a token says in RWF that it has no name.
+            // In RWF, this name marks a login with a token and without a name.
             (None, Some([0])) if key.name_type == Some(AUTHN_TOKEN) && domain == Domain::LOGIN => {}
             (None, Some(name)) => {
                 self.out.key("Name");
@@ -377,7 +377,7 @@ impl Writing<'_, '_> {
         }
     }
 
-    /// A flag that is not as the protocol assumes it.
+    /// Writes a flag that differs from its default.
     fn flag(&mut self, name: &str, value: bool, assumed: bool) {
         if value != assumed {
             self.out.key(name);
@@ -430,5 +430,5 @@ impl Writing<'_, '_> {
     }
 }
 
-/// An authentication token, in the login domain.
+/// Name type of the login domain: authentication token.
 pub(super) const AUTHN_TOKEN: NameType = NameType(5);

@@ -1,8 +1,8 @@
-//! What non-interactive (NI) providers publish to: the other end of their connection.
+//! Acceptor: the end of a connection that non-interactive (NI) providers publish to.
 //!
-//! The provider logs in, sends its directory and then its items, unasked, on streams with ids of its own choice below zero;
-//! the application hears of services, images, updates and changes of state, each with service and name. Towards
-//! the provider it can post and send generic messages, and it gives out dictionaries.
+//! The provider logs in, sends its directory and then its items, unsolicited, on streams with negative ids of its own
+//! choice. The application receives services, images, updates and status changes, each with service and name. It can
+//! send posts and generic messages to the provider, and it serves dictionaries.
 //!
 //! ```
 //! use tapeline_nanos::Nanos;
@@ -53,16 +53,16 @@ use crate::{Dictionary, Malformed, Refused, State};
 pub use published::Item;
 use published::Published;
 
-/// What can be set of an NI provider's connection.
+/// Options of an NI provider's connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// How long a provider has to log in, milliseconds.
+    /// Time limit for the provider's login, milliseconds.
     pub login_timeout_ms: u64,
-    /// Items published at once at most; more are passed over, and told so.
+    /// Maximum number of items published at the same time; further items are ignored, and the provider is informed.
     pub most_items: u32,
-    /// Bytes that the role may owe a provider that does not read; above, it is cut.
+    /// Maximum bytes of pending output for a provider that does not read; above it, the provider is disconnected.
     pub owed_bytes: usize,
-    /// Longest message that brings a part of a dictionary, bytes.
+    /// Maximum length of a message with a part of a dictionary, bytes.
     pub dictionary_part_bytes: usize,
 }
 
@@ -77,72 +77,72 @@ impl Default for Settings {
     }
 }
 
-/// What an NI provider did.
+/// Action of an NI provider.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Event<'a> {
-    /// It logs in, or renews its login. Answer: [`Acceptor::accept_login`] or [`Acceptor::login_status`].
+    /// The provider logs in, or renews its login. Answer: [`Acceptor::accept_login`] or [`Acceptor::login_status`].
     Login {
-        /// Who; its role should be that of a provider.
+        /// Login request; its role should be that of a provider.
         request: LoginRequest<'a>,
-        /// Whether it is logged in already.
+        /// `true` if the provider is logged in already.
         is_reissue: bool,
     },
-    /// It says something of a service, which is in [`Acceptor::directory`] already; what a change says of groups is
-    /// told here alone. Items of a service that is deleted stay, to be taken as suspect.
+    /// The provider sends data about a service, which [`Acceptor::directory`] contains already. Changes of groups are
+    /// reported only here. Items of a deleted service stay; treat them as suspect.
     Service(&'a ServiceEntry),
-    /// It begins its directory anew: services that do not come again are gone.
+    /// The provider starts a new directory: services that it does not send again are gone.
     DirectoryCleared,
     /// An image of an item, or a part of one.
     Image {
-        /// Which.
+        /// The item.
         item: Item<'a>,
-        /// All but the payload.
+        /// Header of the message.
         header: RefreshHeader<'a>,
         /// The whole message.
         message: MessageView<'a>,
     },
-    /// A change of an item.
+    /// An update of an item.
     Update {
-        /// Which.
+        /// The item.
         item: Item<'a>,
-        /// All but the payload.
+        /// Header of the message.
         header: UpdateHeader<'a>,
         /// The whole message.
         message: MessageView<'a>,
     },
-    /// A change of an item's state. After a state that is final the item is no longer published.
+    /// A status of an item. After a final state the item is no longer published.
     Status {
-        /// Which.
+        /// The item.
         item: Item<'a>,
-        /// All of it.
+        /// Header of the message.
         header: StatusHeader<'a>,
         /// The whole message.
         message: MessageView<'a>,
     },
-    /// The stream of an item is used for another one from now on: it is no longer published.
+    /// The item is no longer published: its stream is used for another item from now on.
     Withdrawn {
-        /// Which.
+        /// The item.
         item: Item<'a>,
     },
-    /// It wants a dictionary. Answer: [`Acceptor::dictionary`], or [`Acceptor::refuse_dictionary`].
+    /// The provider requests a dictionary. Answer: [`Acceptor::dictionary`], or [`Acceptor::refuse_dictionary`].
     Dictionary(DictionaryRequest<'a>),
-    /// It answers a post.
+    /// The provider acknowledges a post.
     Ack(AckHeader<'a>),
-    /// It sends a generic message, on the stream of the login or of an item.
+    /// The provider sends a generic message, on the login stream or on the stream of an item.
     Generic {
-        /// All but the payload.
+        /// Header of the message.
         header: GenericHeader<'a>,
         /// The whole message.
         message: MessageView<'a>,
     },
-    /// It sent a message that cannot be read; nothing else was done than to count it.
+    /// The provider sent a malformed message. It was counted and otherwise ignored.
     Malformed(Malformed),
 }
 
-/// Who listens.
+/// Receiver of the events.
 pub trait Application {
-    /// Something happened on the connection of `acceptor`.
+    /// Handles an event on the connection of `acceptor`.
     fn event(&mut self, acceptor: &mut Acceptor, out: &mut dyn Outbox, event: Event<'_>);
 }
 
@@ -158,19 +158,19 @@ pub struct Acceptor {
     settings: Settings,
     peer: Peer,
     directory: Directory,
-    /// Parts of a directory refresh have come, and not the last.
+    /// `true` while the last part of a directory refresh has not arrived.
     is_directory_open: bool,
     items: HashMap<i32, Published>,
-    /// Requests for dictionaries that have no answer yet, or stay open: ids and what the answer needs.
+    /// Dictionary requests that are unanswered or stay open, by stream id, with the data for the answer.
     dictionaries: HashMap<i32, DictionaryRequest<'static>>,
     downloads: Downloads,
 }
 
-/// Streams of dictionaries at once at most: a provider asks for two.
+/// Maximum number of dictionary streams at the same time. A provider requests two.
 const MOST_DICTIONARIES: usize = 16;
 
 impl Acceptor {
-    /// For a connection that has just been opened.
+    /// Creates the acceptor of a new connection.
     #[must_use]
     pub fn new(settings: Settings, now: Nanos) -> Self {
         let peer = Peer::new(settings.owed_bytes, settings.login_timeout_ms, now);
@@ -185,13 +185,14 @@ impl Acceptor {
         }
     }
 
-    /// Whether the provider is logged in.
+    /// Returns `true` if the provider is logged in.
     #[must_use]
     pub fn is_logged_in(&self) -> bool {
         matches!(self.peer.login, Login::Open(_))
     }
 
-    /// The stream of the provider's login, on which it takes what is about no item of its; `None` until it is logged in.
+    /// Returns the stream of the provider's login, for messages about none of its items; `None` until the provider is
+    /// logged in.
     #[must_use]
     pub fn login_stream(&self) -> Option<i32> {
         match self.peer.login {
@@ -200,28 +201,28 @@ impl Acceptor {
         }
     }
 
-    /// The provider's services.
+    /// Returns the provider's services.
     #[must_use]
     pub fn directory(&self) -> &Directory {
         &self.directory
     }
 
-    /// What is published at present: at the connection's end, what becomes suspect.
+    /// Returns the items that are published now. At the end of the connection they become suspect.
     pub fn items(&self) -> impl ExactSizeIterator<Item = Item<'_>> {
         self.items.iter().map(|(id, item)| item.view(*id))
     }
 
-    /// What happened so far.
+    /// Returns the counters of the connection.
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.peer.counters
     }
 
-    /// Takes one message.
+    /// Processes one message.
     ///
     /// # Errors
     ///
-    /// The connection is to be closed, once what waits to be sent is out.
+    /// The connection is over: close it after the queued output is sent.
     pub fn message(
         &mut self,
         _now: Nanos,
@@ -240,11 +241,11 @@ impl Acceptor {
         self.peer.verdict()
     }
 
-    /// Does what is due, and sends what there was no room for; when there is something to do next.
+    /// Does the work that is due, and sends queued output. Returns the time of the next call, if there is one.
     ///
     /// # Errors
     ///
-    /// The connection is to be closed.
+    /// The connection is over: close it.
     pub fn tick(
         &mut self,
         now: Nanos,
@@ -291,7 +292,7 @@ impl Acceptor {
                 self.source(message, &header, out, application);
             }
             Header::Status(_) if message.domain() == Domain::SOURCE => {
-                // What becomes of its services it says by updates.
+                // The provider reports the state of its services by updates.
                 self.peer.counters.ignored += 1;
             }
             Header::Refresh(_) | Header::Update(_) | Header::Status(_) => {
@@ -359,11 +360,11 @@ impl Acceptor {
         }
     }
 
-    /// Lets the provider in.
+    /// Accepts the provider's login.
     ///
     /// # Errors
     ///
-    /// Attributes that no message can hold.
+    /// Fails if no message can hold the attributes.
     pub fn accept_login(
         &mut self,
         out: &mut dyn Outbox,
@@ -373,11 +374,11 @@ impl Acceptor {
         self.refresh_login(out, &LoginRefresh::accepting(request, features))
     }
 
-    /// As [`Acceptor::accept_login`], with a refresh of the application's own.
+    /// As [`Acceptor::accept_login`], with a refresh from the application.
     ///
     /// # Errors
     ///
-    /// Attributes that no message can hold.
+    /// Fails if no message can hold the attributes.
     pub fn refresh_login(
         &mut self,
         out: &mut dyn Outbox,
@@ -386,17 +387,17 @@ impl Acceptor {
         self.peer.refresh_login(out, refresh)
     }
 
-    /// A change of the login's state. One that is final keeps the provider out, or throws it out: the connection is over then,
-    /// as the next message or tick says.
+    /// Changes the state of the login. A final state refuses the login, or ends it: the connection is then over, as the
+    /// next message or tick reports.
     pub fn login_status(&mut self, out: &mut dyn Outbox, state: State<'_>) -> Sent {
         self.peer.login_status(out, state)
     }
 
-    /// Answers a request for a dictionary on the stream `stream_id`. What has no room goes out with later ticks.
+    /// Answers a dictionary request on the stream `stream_id`. Parts without space are sent by later ticks.
     pub fn dictionary(&mut self, out: &mut dyn Outbox, stream_id: i32, dictionary: &Arc<Dictionary>) -> Sent {
         let Some(request) = self.dictionaries.get(&stream_id) else { return Sent::NotOpen };
         let Some(kind) = DictionaryKind::named(request.name) else { return Sent::NotOpen };
-        // There are no more streams than downloads can be.
+        // The number of streams never exceeds the limit of downloads.
         if !self.downloads.begin(kind, request, dictionary) {
             return Sent::Full;
         }
@@ -404,7 +405,7 @@ impl Acceptor {
         Sent::Queued
     }
 
-    /// Refuses a dictionary.
+    /// Refuses a dictionary request.
     pub fn refuse_dictionary(&mut self, out: &mut dyn Outbox, stream_id: i32, text: &str) -> Sent {
         if self.dictionaries.remove(&stream_id).is_none() {
             return Sent::NotOpen;
@@ -434,12 +435,12 @@ impl Acceptor {
         }
     }
 
-    /// Posts to the provider: on the stream of an item that it publishes, or on that of the login with a key. Its receipt
-    /// comes as [`Event::Ack`].
+    /// Sends a post to the provider: on the stream of an item that it publishes, or on the login stream with a key. The
+    /// acknowledgement arrives as [`Event::Ack`].
     ///
     /// # Errors
     ///
-    /// What `write` refuses, and members that are too long.
+    /// Fails if `write` refuses, or a member is too long.
     pub fn post(
         &mut self,
         out: &mut dyn Outbox,
@@ -449,11 +450,11 @@ impl Acceptor {
         self.send(header.stream_id, out, &mut |room| header.encode_with(room, &mut *write))
     }
 
-    /// Sends the provider a generic message on such a stream.
+    /// Sends a generic message to the provider, on the same streams as a post.
     ///
     /// # Errors
     ///
-    /// What `write` refuses, and members that are too long.
+    /// Fails if `write` refuses, or a member is too long.
     pub fn generic(
         &mut self,
         out: &mut dyn Outbox,

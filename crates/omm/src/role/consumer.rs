@@ -1,29 +1,30 @@
-//! The consumer: logs in, learns which services there are, opens items, and keeps them open whatever happens.
+//! Consumer: logs in, reads the directory of services, opens items, and keeps them open across losses.
 //!
-//! A [`Consumer`] outlives its connections. It says when it wants one ([`Event::Connect`]) and when it wants it closed
-//! ([`Event::Disconnect`]); the loop around it says what became of it ([`Consumer::connected`],
-//! [`Consumer::disconnected`]). On each connection it logs in, asks for the directory and, if told to, for the dictionaries,
-//! then asks for the items that the application has open, under new stream ids. An item is the application's from
-//! [`Consumer::open`] to [`Consumer::close`] or to an event that is final: in between it may become suspect and recover any
-//! number of times, which is the consumer's work and not the application's.
+//! A [`Consumer`] outlives its connections. It requests a connection with [`Event::Connect`], and its end with
+//! [`Event::Disconnect`]; the loop around it reports the result with [`Consumer::connected`] and
+//! [`Consumer::disconnected`]. On each connection the consumer logs in, requests the directory and, if configured, the
+//! dictionaries, and then requests the open items under new stream ids. An item is open from [`Consumer::open`] to
+//! [`Consumer::close`] or to a final event. In between it may become suspect and recover any number of times; recovery
+//! is the consumer's task, not the application's.
 //!
 //! # What happens to an item
 //!
-//! | what | the application sees | the consumer does |
+//! | event | the application receives | the consumer's action |
 //! |---|---|---|
-//! | no service serves it yet | OPEN/SUSPECT | asks as soon as the directory allows |
-//! | no answer within [`Settings::request_timeout`] | OPEN/SUSPECT, TIMEOUT | closes and asks again |
-//! | CLOSED_RECOVER, of the item or its group | OPEN/SUSPECT | asks again after [`Settings::recover`] |
-//! | the connection or the service is lost | OPEN/SUSPECT | asks again when it is back |
-//! | CLOSED, REDIRECTED, a snapshot's image | that, and it is final | nothing: a redirection is the application's to follow |
-//! | a private stream, or any without `SingleOpen`, is lost | CLOSED_RECOVER, final | nothing: another stream would not be the same |
-//! | it becomes suspect, for a login without `SingleOpen` and `AllowSuspectData` | CLOSED_RECOVER, final | closes it |
-//! | the login is refused, closed or redirected | CLOSED, final | asks for a disconnection, and ends: where to log in else is the application's to know, from [`Event::Login`] |
+//! | no service serves the item yet | OPEN/SUSPECT | requests it as soon as the directory allows |
+//! | no answer within [`Settings::request_timeout`] | OPEN/SUSPECT, TIMEOUT | closes it and requests it again |
+//! | CLOSED_RECOVER, of the item or its group | OPEN/SUSPECT | requests it again after [`Settings::recover`] |
+//! | the connection or the service is lost | OPEN/SUSPECT | requests it again when the connection or service is back |
+//! | CLOSED, REDIRECTED, a snapshot's image | that message, final | none: the application follows a redirection |
+//! | a private stream, or any without `SingleOpen`, is lost | CLOSED_RECOVER, final | none: another stream would not be the same |
+//! | the item becomes suspect, for a login without `SingleOpen` and `AllowSuspectData` | CLOSED_RECOVER, final | closes it |
+//! | the login is refused, closed or redirected | CLOSED, final | disconnects, and ends: the application logs in elsewhere, see [`Event::Login`] |
 //!
-//! Asking again waits, where the vendor's library asks at once: a provider that goes on refusing is then asked
-//! thousands of times a second by each of its consumers, just when it is short of something. The first wait is short
-//! enough for a provider that closes and opens (100 ms), and each is twice the last one up to ten seconds; an item that
-//! stayed open for that long begins anew. A thousand items that were lost together are asked for in line, as room allows.
+//! Recovery waits before it requests an item again; the vendor's library does not wait. Without a wait, a provider that
+//! refuses would receive thousands of requests a second from each of its consumers, just when it is short of resources.
+//! The first wait is short enough for a provider that closes and opens (100 ms). Each further wait is twice the last
+//! one, up to ten seconds; the waits start again for an item that stayed open for ten seconds. A thousand items that
+//! were lost together are requested one after the other, as space allows.
 
 mod batches;
 mod connection;
@@ -56,34 +57,34 @@ pub use services::ServiceName;
 use services::Services;
 pub use settings::{Backoff, Settings};
 
-/// The stream of the directory.
+/// Stream of the directory.
 const DIRECTORY_STREAM: i32 = 2;
-/// The streams of fields and enumerations, where they are downloaded.
+/// Streams of fields and enumerations, if they are downloaded.
 const DICTIONARY_STREAMS: [i32; 2] = [3, 4];
-/// Bytes of answers that are owed to a provider that does not read: round trips, and closes of streams that it made up.
+/// Maximum bytes of pending output for a provider that does not read: round trips, and closes of unknown streams.
 const MOST_OWED: usize = 64 << 10;
 
-/// What a consumer has seen and done, counted from the start.
+/// Counters of a consumer since its creation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Counters {
-    /// Messages that were taken.
+    /// Messages processed.
     pub messages: u64,
-    /// Of them malformed, or of a class that there is not.
+    /// Messages that were malformed, or of an unknown class; part of `messages`.
     pub malformed: u64,
-    /// Of them for a stream that was never opened, or of a class that no provider sends.
+    /// Messages for a stream that was never opened, or of a class that no provider sends; part of `messages`.
     pub misplaced: u64,
-    /// Updates of an item whose image had not come; dropped.
+    /// Updates that arrived before the item's image; dropped.
     pub early_updates: u64,
-    /// Requests for items, reissues aside; a batch counts for each of its items.
+    /// Item requests without reissues; a batch counts once for each of its items.
     pub requests: u64,
-    /// Requests that were not answered in time.
+    /// Requests without an answer in time.
     pub timeouts: u64,
-    /// Items that were to be asked for again, for whatever reason.
+    /// Items that had to be requested again, for any reason.
     pub recoveries: u64,
-    /// Connections that were logged in.
+    /// Connections with a completed login.
     pub logins: u64,
-    /// Answers that were owed and dropped, as the provider does not read.
+    /// Answers that were dropped because the provider does not read.
     pub dropped: u64,
 }
 
@@ -91,10 +92,10 @@ pub struct Counters {
 #[derive(Debug)]
 pub struct Consumer {
     settings: Settings,
-    /// The login request, encoded.
+    /// Encoded login request.
     login: Box<[u8]>,
     single_open: bool,
-    /// Whether suspect data is wanted.
+    /// `true` if suspect data is wanted.
     takes_suspect: bool,
     answers_round_trips: bool,
     connection: Connection,
@@ -103,24 +104,24 @@ pub struct Consumer {
     list: Watchlist,
     timers: Timers<Timer>,
     posts: Posts,
-    /// The number of the last batch.
+    /// Number of the last batch.
     batches: u32,
     owed: Queue,
-    /// Handles that are being told something; kept so that telling does not allocate.
+    /// Handles that receive an event; stored to avoid an allocation.
     told: Vec<(Handle, u64)>,
     counters: Counters,
     now: Nanos,
 }
 
 impl Consumer {
-    /// Bytes of memory for an item with a stream of its own, beside its name, group id and view.
+    /// Memory for an item with a stream of its own, bytes, without its name, group id and view.
     pub const BYTES_PER_ITEM: usize = Watchlist::BYTES_PER_ITEM + 2 * size_of::<(Nanos, Timer)>();
 
-    /// A consumer that logs in with `login`. It wants to connect at its first `tick`.
+    /// Creates a consumer that logs in with `login`. It requests a connection at its first `tick`.
     ///
     /// # Errors
     ///
-    /// A login that no message can hold.
+    /// Fails if no message can hold the login.
     pub fn new(settings: Settings, login: &LoginRequest<'_>) -> Result<Self, Refused> {
         let first_id =
             if settings.downloads_dictionary { DICTIONARY_STREAMS[1] + 1 } else { DIRECTORY_STREAM + 1 };
@@ -146,67 +147,68 @@ impl Consumer {
         Ok(consumer)
     }
 
-    /// Whether items are asked for: the login is accepted, directory and dictionary are there.
+    /// Returns `true` if items are being requested: the login is accepted, and directory and dictionary are complete.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.connection.link == Link::Ready
     }
 
-    /// Whether it is over for good: the login was refused or closed, by either side.
+    /// Returns `true` if the consumer has ended: the login was refused or closed, by either side.
     #[must_use]
     pub fn is_ended(&self) -> bool {
         self.connection.link == Link::Ended
     }
 
-    /// Whether the provider holds back updates of single items, as its login says: [`Reissue::is_paused`] has an effect.
+    /// Returns `true` if the provider can pause single items, as its login states: [`Reissue::is_paused`] then has an
+    /// effect.
     #[must_use]
     pub const fn can_pause(&self) -> bool {
         self.connection.features.pauses_items
     }
 
-    /// The services that the provider has said there are.
+    /// Returns the services that the provider has announced.
     #[must_use]
     pub const fn directory(&self) -> &Directory {
         &self.directory
     }
 
-    /// The dictionary that was downloaded last.
+    /// Returns the last downloaded dictionary.
     #[must_use]
     pub const fn dictionary(&self) -> Option<&Arc<Dictionary>> {
         self.connection.dictionary.as_ref()
     }
 
-    /// Items that are open.
+    /// Returns the number of open items.
     #[must_use]
     pub const fn items(&self) -> usize {
         self.list.len()
     }
 
-    /// Streams that serve them; those that are being closed count too.
+    /// Returns the number of streams that serve the items, including streams that are being closed.
     #[must_use]
     pub const fn streams(&self) -> usize {
         self.list.streams()
     }
 
-    /// What it has seen and done.
+    /// Returns the counters.
     #[must_use]
     pub const fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// The time it was last told.
+    /// Returns the last time that was passed to the consumer.
     #[must_use]
     pub const fn now(&self) -> Nanos {
         self.now
     }
 
-    /// Whether the item is open, and its image has come.
+    /// Returns `true` if the item is open and its image has arrived.
     #[must_use]
     pub fn has_image(&self, item: Handle) -> bool {
         self.list.interest(item).is_some_and(|interest| interest.image == super::watchlist::Image::There)
     }
 
-    /// Takes one message of the provider's.
+    /// Processes one message from the provider.
     pub fn message(
         &mut self,
         now: Nanos,
@@ -227,8 +229,8 @@ impl Consumer {
         self.send_all(out, application);
     }
 
-    /// Does what is due at `now`, and sends what there is room for. Returns when it wants to be called again, if nothing
-    /// happens before; `None` while it waits for what others do.
+    /// Does the work that is due at `now`, and sends queued output. Returns the time of the next call, unless something
+    /// happens before; `None` while the consumer waits for others.
     pub fn tick(
         &mut self,
         now: Nanos,
@@ -250,10 +252,10 @@ impl Consumer {
         out: &mut dyn Outbox,
         app: &mut dyn Application,
     ) {
-        // Whatever the key may say, the stream id says whose an answer is.
+        // The stream id determines the owner of an answer, whatever the key says.
         let id = message.stream_id();
         let header = match message.class() {
-            // The one class that comes in numbers is looked at no further than needed.
+            // Updates, the only frequent class, are decoded no further than necessary.
             MessageClass::UPDATE if id > DIRECTORY_STREAM => return self.update(message, out, app),
             MessageClass::ACK => match message.header() {
                 Ok(Header::Ack(ack)) => return self.ack(&ack, out, app),
@@ -284,7 +286,8 @@ impl Consumer {
         app.event(self, out, Event::Malformed(fault));
     }
 
-    /// What the consumer owes its peer goes out now or later; a peer that does not read gets no more than what waits.
+    /// Sends a message of the consumer itself, now or later. For a peer that does not read, messages beyond the queue's
+    /// limit are dropped.
     fn owe(&mut self, message: &[u8], out: &mut dyn Outbox) {
         let is_sent = self.owed.send_on(out) && out.send(message) != Sent::Full;
         if !is_sent && self.owed.send(message) != Sent::Queued {
@@ -292,9 +295,9 @@ impl Consumer {
         }
     }
 
-    /// A message on a stream that is not open. The provider is told that nobody wants it: of one that was never opened; and
-    /// where an image comes, which is of a stream that the provider holds open: a request may have crossed the loss of its
-    /// service, with which it ended here. What else comes on one that was open before has crossed its close.
+    /// Handles a message on a stream that is not open. A close is sent for a stream that was never opened, and for an
+    /// image: the provider holds that stream open, because a request may have crossed the loss of its service, which
+    /// ended the stream here. Any other message on a stream that was open before has crossed the close of the stream.
     fn close_unknown(&mut self, message: &MessageView<'_>, is_image: bool, out: &mut dyn Outbox) {
         self.counters.misplaced += 1;
         if is_image || !self.list.ids.was_open(message.stream_id()) {

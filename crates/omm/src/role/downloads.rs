@@ -1,4 +1,4 @@
-//! Dictionaries on their way to a peer, in parts, as there is room.
+//! Dictionaries in transfer to a peer, in parts, as space allows.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,14 +7,14 @@ use super::Outbox;
 use crate::Dictionary;
 use crate::domain::{DictionaryKind, DictionaryRequest};
 
-/// Dictionaries that are under way at once at most: a peer asks for two.
+/// Maximum number of dictionaries in transfer at the same time. A peer requests two.
 const MOST_DOWNLOADS: usize = 16;
 
-/// One dictionary on its way.
+/// One dictionary in transfer.
 #[derive(Debug)]
 pub(super) struct Download {
     kind: DictionaryKind,
-    /// The request, its name aside.
+    /// The request, without its name.
     request: DictionaryRequest<'static>,
     dictionary: Arc<Dictionary>,
     from: usize,
@@ -23,19 +23,19 @@ pub(super) struct Download {
 #[derive(Debug, Default)]
 pub(super) struct Downloads(VecDeque<Download>);
 
-/// What became of the next part.
+/// Result of sending the next part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// Nothing is under way, or there is no room.
+    /// Nothing is in transfer, or there is no space.
     Waits,
-    /// A part of a stream's dictionary is out; the last one?
+    /// A part of a stream's dictionary was sent; `is_last` marks the last one.
     Sent { stream_id: i32, is_last: bool },
-    /// It has an entry that no message here can hold.
+    /// The dictionary has an entry that no message can hold.
     Failed { stream_id: i32 },
 }
 
 impl Downloads {
-    /// Begins to send, anew if it was begun. `false`: too many are under way.
+    /// Starts a transfer, or restarts it. `false`: too many are active.
     pub(super) fn begin(
         &mut self,
         kind: DictionaryKind,
@@ -53,7 +53,7 @@ impl Downloads {
         true
     }
 
-    /// Sends no more to this stream.
+    /// Cancels the transfer to this stream.
     pub(super) fn cancel(&mut self, stream_id: i32) {
         self.0.retain(|download| download.request.stream_id != stream_id);
     }

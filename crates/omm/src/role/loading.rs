@@ -1,4 +1,4 @@
-//! Both dictionaries from the wire, in whatever order their parts come.
+//! Download of both dictionaries; their parts may arrive in any order.
 
 use super::{Outbox, Sent};
 use crate::dictionary::{Download, DownloadError};
@@ -6,14 +6,14 @@ use crate::domain::{DictionaryKind, DictionaryRequest};
 use crate::rwf::{Header, MessageView, StreamState, flags};
 use crate::{Dictionary, State};
 
-/// Why there is no dictionary from the wire.
+/// Reason why a download failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DownloadFailed<'a> {
-    /// A part is not as it should be.
+    /// A part is invalid.
     #[error("the dictionary cannot be read: {0}")]
     Unreadable(DownloadError),
-    /// Enumerations that came before the fields are complete are kept up to a limit.
+    /// Too many bytes of enumerations arrived before the fields were complete.
     #[error("more than {0} bytes of enumerations came before the fields were complete")]
     TooMuch(usize),
     /// The provider closed the stream.
@@ -21,37 +21,38 @@ pub enum DownloadFailed<'a> {
     Closed(State<'a>),
 }
 
-/// How far a download is.
+/// Progress of a download.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Loaded {
-    /// There is more to come.
+    /// More parts will arrive.
     More,
-    /// Both are there.
+    /// Both dictionaries are complete.
     All,
-    /// The provider wants to be asked again later.
+    /// The provider wants another request later.
     Again,
 }
 
-/// Dictionaries that are on their way: the fields on one stream, the enumerations on the next.
+/// Download of both dictionaries: the fields on one stream, the enumerations on the next.
 #[derive(Debug, Default)]
 pub(super) struct Loading {
     download: Download,
     /// Fields, enumerations.
     is_complete: [bool; 2],
-    /// Enumerations that came before the fields were complete.
+    /// Enumerations that arrived before the fields were complete.
     early: Vec<Box<[u8]>>,
     early_len: usize,
-    /// How many of the two requests are sent.
+    /// Number of requests sent, of two.
     asked: usize,
-    /// The stream of the fields.
+    /// Stream of the fields.
     fields_stream: i32,
 }
 
-/// Bytes of enumerations that are kept until the fields are complete. The standard dictionary's have half a million.
+/// Maximum bytes of enumerations that are stored until the fields are complete. Those of the standard dictionary have
+/// half a million.
 const MOST_EARLY: usize = 16 << 20;
 
 impl Loading {
-    /// Asks for both, on these streams, unless they were asked for. Whether there was room.
+    /// Requests both dictionaries on these streams, unless they were requested. Returns `true` if there was space.
     pub(super) fn ask(&mut self, streams: [i32; 2], service: u16, out: &mut dyn Outbox) -> bool {
         self.fields_stream = streams[0];
         let kinds = [DictionaryKind::Fields, DictionaryKind::Enumerations];
@@ -65,7 +66,7 @@ impl Loading {
         true
     }
 
-    /// Takes a message on one of the streams.
+    /// Processes a message on one of the streams.
     pub(super) fn message<'a>(
         &mut self,
         message: &MessageView<'a>,
@@ -95,7 +96,7 @@ impl Loading {
             *fields |= is_complete;
         } else {
             *enumerations |= is_complete;
-            // They belong to fields, which have to be there.
+            // Enumerations belong to fields, which must exist first.
             self.early_len += payload.len() + size_of::<Box<[u8]>>();
             if self.early_len > MOST_EARLY {
                 return Err(DownloadFailed::TooMuch(MOST_EARLY));
@@ -110,7 +111,7 @@ impl Loading {
         Ok(())
     }
 
-    /// The dictionary.
+    /// Returns the dictionary.
     pub(super) fn finish(self) -> Dictionary {
         self.download.finish()
     }

@@ -1,12 +1,12 @@
-//! The non-interactive (NI) provider: connects to a distribution hub, logs in as a provider, and publishes unasked.
+//! Non-interactive (NI) provider: connects to a distribution hub, logs in as a provider, and publishes unsolicited.
 //!
-//! Nobody requests anything: after the login comes the directory of what is published, then an image of each item, then
-//! its updates, all on negative stream ids. An [`NiProvider`] outlives its connections, as a consumer does: it says when it
-//! wants one, and after each login sends the directory and asks its application for the image of every item
-//! ([`Event::ImageWanted`]), as there is room. It keeps no images itself: the application has them.
+//! There are no requests: after the login the provider sends its directory, then an image of each item and its updates,
+//! on negative stream ids. An [`NiProvider`] outlives its connections, as a consumer does. It requests a connection,
+//! and after each login it sends the directory and asks its application for the image of every item
+//! ([`Event::ImageWanted`]), as space allows. It stores no images: the application has them.
 //!
-//! Memory: about a hundred bytes and its name for each item, up to [`Settings::most_items`]. Updating an item is two looks
-//! into a table and no allocation.
+//! Memory: about a hundred bytes and the name for each item, up to [`Settings::most_items`]. An update takes two table
+//! lookups and no allocation.
 
 mod event;
 mod items;
@@ -32,29 +32,29 @@ pub use event::{Application, Event};
 use items::Item;
 pub use items::{NotAdded, Publish};
 
-/// The stream of the directory: nobody asked for it.
+/// Stream of the directory, which is unsolicited.
 const DIRECTORY_STREAM: i32 = 0;
-/// The streams of the dictionaries, which alone are asked for.
+/// Streams of the dictionaries, which are the only requests.
 const DICTIONARY_STREAMS: [i32; 2] = [3, 4];
-/// Bytes of closes that wait for room.
+/// Maximum bytes of closes that wait for space.
 const MOST_OWED: usize = 4 << 10;
 
-/// How patient an NI provider is, and how much it takes on.
+/// Time limits and other limits of an NI provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// Between connections: 1 s, doubling up to 5 s, as the vendor's library.
+    /// Wait between connections: 1 s, doubling up to 5 s, as in the vendor's library.
     pub reconnect: Backoff,
-    /// Connections to be tried one after the other without one that is logged in; without end if there is none.
+    /// Maximum number of consecutive connections without a completed login; unlimited if `None`.
     pub reconnect_attempts: Option<u32>,
-    /// Until the login must be accepted: 45 s.
+    /// Time limit for an accepted login: 45 s.
     pub login_timeout: Duration,
-    /// Before a login that was closed to recover is tried again on the same connection: 1 s.
+    /// Wait before a login that was closed to recover is tried again on the same connection: 1 s.
     pub login_again: Duration,
-    /// Items that are published at most.
+    /// Maximum number of items.
     pub most_items: usize,
-    /// Whether the hub's dictionaries are asked for, where it offers them (`SupportProviderDictionaryDownload`).
+    /// `true` to request the hub's dictionaries, if the hub offers them (`SupportProviderDictionaryDownload`).
     pub downloads_dictionary: bool,
-    /// What of the services is published: what they are and how they are.
+    /// Filter of the published directory: information about the services, and their state.
     pub directory_filter: u32,
 }
 
@@ -73,7 +73,7 @@ impl Default for Settings {
     }
 }
 
-/// How far the connection is.
+/// Progress of the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 enum Link {
     #[default]
@@ -94,7 +94,7 @@ pub struct NiProvider {
     directory: Directory,
     link: Link,
     attempts: u32,
-    /// When to connect, or to log in, again.
+    /// Time to connect, or to log in, again.
     again: Option<Nanos>,
     give_up: Option<Nanos>,
     owes_login: bool,
@@ -102,21 +102,21 @@ pub struct NiProvider {
     dictionary: Option<Arc<Dictionary>>,
     items: Slots<Item>,
     ids: StreamIds,
-    /// Items whose image is to be asked for, with their turns.
+    /// Items whose image the application is to be asked for, with their turns.
     unpublished: VecDeque<(u32, u32)>,
-    /// An image had no room.
+    /// There was no space for an image.
     was_full: bool,
     owed: Queue,
     now: Nanos,
 }
 
 impl NiProvider {
-    /// A provider of these services, which logs in with `login`; its role is made that of a provider. It wants to connect at
-    /// its first `tick`.
+    /// Creates a provider of these services that logs in with `login`; the role of the login is set to provider. It
+    /// requests a connection at its first `tick`.
     ///
     /// # Errors
     ///
-    /// A login that no message can hold.
+    /// Fails if no message can hold the login.
     pub fn new(
         settings: Settings,
         login: &LoginRequest<'_>,
@@ -147,37 +147,37 @@ impl NiProvider {
         Ok(provider)
     }
 
-    /// Whether items can be published.
+    /// Returns `true` if items can be published.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.link == Link::Ready
     }
 
-    /// Whether it is over for good: the login was refused or closed, by either side.
+    /// Returns `true` if the provider has ended: the login was refused or closed, by either side.
     #[must_use]
     pub fn is_ended(&self) -> bool {
         self.link == Link::Ended
     }
 
-    /// Items that are published, or are to be.
+    /// Returns the number of items that are published, or will be.
     #[must_use]
     pub const fn items(&self) -> usize {
         self.items.len()
     }
 
-    /// The hub's dictionary, as it was downloaded last.
+    /// Returns the hub's dictionary, as last downloaded.
     #[must_use]
     pub const fn dictionary(&self) -> Option<&Arc<Dictionary>> {
         self.dictionary.as_ref()
     }
 
-    /// The services that are published.
+    /// Returns the published services.
     #[must_use]
     pub const fn directory(&self) -> &Directory {
         &self.directory
     }
 
-    /// The connection is there: logs in.
+    /// Reports that the connection is established. Logs in.
     pub fn connected(&mut self, now: Nanos, out: &mut dyn Outbox) {
         self.now = now;
         if self.link == Link::Ended {
@@ -188,7 +188,7 @@ impl NiProvider {
         self.send_login(out);
     }
 
-    /// The connection is lost, or could not be had; another one is wanted after a while.
+    /// Reports that the connection is lost or failed. Another connection is requested after a wait.
     pub fn disconnected(&mut self, now: Nanos, application: &mut dyn Application) {
         self.now = now;
         if !matches!(self.link, Link::Down | Link::Ended) {
@@ -196,7 +196,7 @@ impl NiProvider {
         }
     }
 
-    /// Takes one message of the hub's.
+    /// Processes one message from the hub.
     pub fn message(
         &mut self,
         now: Nanos,
@@ -215,7 +215,7 @@ impl NiProvider {
         self.send_all(out, application);
     }
 
-    /// Does what is due at `now`, and sends what there is room for. Returns when it wants to be called again, if nothing
+    /// Does the work that is due at `now`, and sends queued output. Returns the time of the next call, unless something
     /// happens before.
     pub fn tick(
         &mut self,
@@ -246,11 +246,11 @@ impl NiProvider {
         [self.again, self.give_up].into_iter().flatten().min()
     }
 
-    /// Gives the login other attributes, a new token say, and sends it if there is a login.
+    /// Replaces the attributes of the login, for example the token, and sends the login if there is one.
     ///
     /// # Errors
     ///
-    /// A login that no message can hold: the old one stays.
+    /// Fails if no message can hold the login: the old login stays.
     pub fn renew_login(&mut self, out: &mut dyn Outbox, login: &LoginRequest<'_>) -> Result<(), Refused> {
         self.take_login(login)?;
         if self.link >= Link::Login && self.link != Link::Ended {
@@ -260,12 +260,12 @@ impl NiProvider {
         Ok(())
     }
 
-    /// Says how a service is from now on, or that there is a new one, or none. [`Sent::Full`]: not now; later connections
-    /// hear of it in any case.
+    /// Changes a service, adds one, or removes one. [`Sent::Full`]: there is no space, and nothing changed; try again.
+    /// [`Sent::NotOpen`]: there is no connection yet; the change is part of the next directory.
     ///
     /// # Errors
     ///
-    /// A service that no message can hold.
+    /// Fails if no message can hold the service.
     pub fn change_service(&mut self, out: &mut dyn Outbox, change: &ServiceEntry) -> Result<Sent, Refused> {
         if self.link == Link::Ready {
             let all = filter::ALL;
@@ -280,8 +280,8 @@ impl NiProvider {
         Ok(Sent::NotOpen)
     }
 
-    /// Logs out: the hub makes the items suspect. The connection is to be closed when that is sent
-    /// ([`Event::Disconnect`]), and the provider has ended.
+    /// Logs out: the hub marks the items as suspect, and the provider ends. Close the connection when the output is
+    /// sent ([`Event::Disconnect`]).
     pub fn log_out(&mut self, out: &mut dyn Outbox, application: &mut dyn Application) {
         if self.link >= Link::Login && self.link != Link::Ended {
             let close = CloseHeader::new(Domain::LOGIN, LOGIN_STREAM);
@@ -321,7 +321,7 @@ impl NiProvider {
 
     fn owe(&mut self, message: &[u8], out: &mut dyn Outbox) {
         if !self.owed.send_on(out) || out.send(message) == Sent::Full {
-            // A hub that reads nothing, for so long that nothing more can wait, is not told either.
+            // A hub that has read nothing for so long that the queue is full is not informed either.
             let _ = self.owed.send(message);
         }
     }
@@ -430,7 +430,7 @@ impl NiProvider {
                     app.event(self, out, Event::Dictionary(&dictionary));
                 }
             }
-            // Publishing does not wait for it, so neither is there a hurry: the next connection asks again.
+            // Publishing does not wait for the dictionary: the next connection requests it again.
             Ok(Loaded::Again) => self.loading = None,
             Err(failed) => {
                 self.loading = None;
@@ -458,7 +458,7 @@ impl NiProvider {
         self.ask_for_images(out, app);
     }
 
-    /// Whether there was room.
+    /// Returns `true` if there was space.
     fn send_directory(&mut self, out: &mut dyn Outbox) -> bool {
         use flags::refresh as flag;
         let header = RefreshHeader {

@@ -1,4 +1,4 @@
-//! What a role that is logged in to keeps of its peer: the login, and what it is owed.
+//! State of a peer that logs in to a role: its login, and its pending output.
 
 use tapeline_nanos::Nanos;
 
@@ -9,25 +9,25 @@ use crate::rwf::{
 };
 use crate::{Malformed, Refused, State};
 
-/// What happened on a connection so far, counted.
+/// Counters of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {
-    /// Messages taken.
+    /// Messages processed.
     pub messages: u64,
-    /// Of them, those that could not be read.
+    /// Messages that could not be read; part of `messages`.
     pub malformed: u64,
-    /// Requests that the role refused by itself, and messages that such a peer must not send.
+    /// Requests that the role refused by itself, and messages that this kind of peer must not send.
     pub refused: u64,
-    /// Messages on streams that are not open, and the like: passed over.
+    /// Messages on streams that are not open, and similar ones: ignored.
     pub ignored: u64,
 }
 
-/// Where the peer stands.
+/// State of the peer's login.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Login {
-    /// Nobody asked.
+    /// No login was requested.
     Awaited,
-    /// Somebody asked, and has had no answer.
+    /// A login was requested, and is unanswered.
     Asked(i32),
     Open(i32),
 }
@@ -45,12 +45,12 @@ pub(super) struct Peer {
 
 const NS_PER_MS: u64 = 1_000_000;
 
-/// `from` and so many milliseconds.
+/// Returns the time `ms` milliseconds after `from`.
 pub(super) fn after(from: Nanos, ms: u64) -> Nanos {
     Nanos(from.0.saturating_add(ms.saturating_mul(NS_PER_MS)))
 }
 
-/// Whether a stream is over with this state, also if it stays so until somebody asks again.
+/// Returns `true` if a stream ends with this state, even if it can be requested again.
 pub(super) fn is_final(state: &State<'_>) -> bool {
     matches!(state.stream, StreamState::CLOSED | StreamState::CLOSED_RECOVER | StreamState::REDIRECTED)
 }
@@ -71,13 +71,13 @@ impl Peer {
         self.over.map_or(Ok(()), Err)
     }
 
-    /// Sends what is owed: whether that is all out, so that other messages may follow.
+    /// Sends pending output. Returns `true` if all was sent, so that other messages may follow.
     #[inline]
     pub(super) fn settle(&mut self, out: &mut dyn Outbox) -> bool {
         self.owed.is_empty() || self.owed.send_on(out)
     }
 
-    /// Sends what the role owes: at once, or when there is room.
+    /// Sends a message of the role itself: at once, or when there is space.
     pub(super) fn owe(
         &mut self,
         out: &mut dyn Outbox,
@@ -90,20 +90,20 @@ impl Peer {
             }
         }
         let sent = self.owed.encode(write)?;
-        // Also one that is too long to wait here: nothing that is owed is lost without a word.
+        // Also for a message that is too long for the queue: pending output is never lost without notice.
         if !sent.is_queued() {
             self.over = Some(Over::Unread);
         }
         Ok(sent)
     }
 
-    /// A status of the role's own.
+    /// Sends a status of the role itself.
     pub(super) fn say(&mut self, out: &mut dyn Outbox, domain: Domain, stream_id: i32, state: State<'_>) {
         let header = StatusHeader { state: Some(state), ..StatusHeader::new(domain, stream_id) };
         let _ = self.owe(out, &mut |room| header.encode(room));
     }
 
-    /// Tells the peer that a stream is closed, or was never open.
+    /// Informs the peer that a stream is closed, or was never open.
     pub(super) fn refuse(
         &mut self,
         out: &mut dyn Outbox,
@@ -117,7 +117,7 @@ impl Peer {
         self.say(out, domain, stream_id, state);
     }
 
-    /// Says what is wrong on a stream that stays as it is.
+    /// Reports an error on a stream that does not change.
     pub(super) fn complain(&mut self, out: &mut dyn Outbox, (domain, stream_id): (Domain, i32), text: &str) {
         self.counters.refused += 1;
         let (data, code) = (DataState::NO_CHANGE, StateCode::USAGE_ERROR);
@@ -125,12 +125,12 @@ impl Peer {
         self.say(out, domain, stream_id, state);
     }
 
-    /// Answers what another kind of peer would have asked.
+    /// Refuses a message that another kind of peer would send.
     pub(super) fn refuse_as_misplaced(&mut self, out: &mut dyn Outbox, at: (Domain, i32), text: &str) {
         self.refuse(out, at, StreamState::CLOSED_RECOVER, StateCode::USAGE_ERROR, text);
     }
 
-    /// A request of the login domain: who, and whether it is logged in already. `None`: it was refused.
+    /// Processes a login request; returns it, and whether the peer is logged in already. `None`: it was refused.
     pub(super) fn login_request<'a>(
         &mut self,
         out: &mut dyn Outbox,
@@ -138,7 +138,7 @@ impl Peer {
     ) -> Option<Result<(LoginRequest<'a>, bool), Malformed>> {
         let id = request.stream_id;
         if matches!(self.login, Login::Asked(login) | Login::Open(login) if login != id) {
-            // Two logins on one connection are none.
+            // A connection cannot have two logins.
             let text = "There is a login on another stream already";
             self.refuse(out, (Domain::LOGIN, id), StreamState::CLOSED, StateCode::USAGE_ERROR, text);
             return None;
@@ -151,7 +151,7 @@ impl Peer {
         Some(read)
     }
 
-    /// Lets the peer in with a refresh, or says something new about its login.
+    /// Accepts the peer's login with a refresh, or changes the login.
     pub(super) fn refresh_login(
         &mut self,
         out: &mut dyn Outbox,
@@ -169,7 +169,7 @@ impl Peer {
         Ok(sent)
     }
 
-    /// A change of the login's state; one that is final ends the connection.
+    /// Changes the state of the login; a final state ends the connection.
     pub(super) fn login_status(&mut self, out: &mut dyn Outbox, state: State<'_>) -> Sent {
         let (Login::Asked(id) | Login::Open(id)) = self.login else { return Sent::NotOpen };
         self.say(out, Domain::LOGIN, id, state);
@@ -179,7 +179,7 @@ impl Peer {
         Sent::Queued
     }
 
-    /// Whether this closes the login, with which all is over.
+    /// Returns `true` if this closes the login, which ends the connection.
     pub(super) fn closes_login(&mut self, out: &mut dyn Outbox, close: &CloseHeader<'_>) -> bool {
         let is_login = matches!(self.login, Login::Asked(id) | Login::Open(id) if id == close.stream_id);
         if is_login && close.domain == Domain::LOGIN {
@@ -190,10 +190,10 @@ impl Peer {
         false
     }
 
-    /// The receipt of a close, if one is wanted.
+    /// Acknowledges a close, if it requests that.
     pub(super) fn acknowledge(&mut self, out: &mut dyn Outbox, close: &CloseHeader<'_>) {
         if close.flags.has(flags::close::ACK) {
-            // What is received has no id of its own but the stream's.
+            // A close has no id other than that of its stream.
             let id = close.stream_id.unsigned_abs();
             self.owe_ack(out, &AckHeader::new(close.domain, close.stream_id, id));
         }
@@ -203,7 +203,7 @@ impl Peer {
         let _ = self.owe(out, &mut |room| ack.encode(room));
     }
 
-    /// When the peer must have logged in, as long as it has not; that is over then.
+    /// Returns the time limit for the login, while there is none; at that time, ends the connection.
     pub(super) fn login_due(&mut self, now: Nanos) -> Option<Nanos> {
         let due = after(self.started, self.login_timeout_ms);
         if self.login != Login::Awaited {

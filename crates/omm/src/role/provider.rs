@@ -1,10 +1,11 @@
-//! The interactive provider's end of one connection: it answers what a consumer asks.
+//! Interactive provider: the end of a connection that answers a consumer's requests.
 //!
-//! The application hears of requests as [`Event`]s and answers them by handle, at once or later: [`Provider::accept_login`],
-//! [`Provider::directory`], [`Provider::dictionary`], [`Provider::refresh`] and so on. The role fills in what belongs to
-//! the stream (ids, domain, key, private stream, solicited), ends snapshots, takes batches apart, and answers by itself
-//! what nobody should have sent. What is asked before the login is accepted is refused, to be asked again (CLOSED_RECOVER,
-//! USAGE_ERROR), as the vendor's own providers do unless they are told otherwise (EMA Java, `MarketItemHandler`).
+//! The application receives requests as [`Event`]s and answers them by handle, at once or later:
+//! [`Provider::accept_login`], [`Provider::directory`], [`Provider::dictionary`], [`Provider::refresh`] and so on. The
+//! role fills in the members of the stream (ids, domain, key, private stream, solicited), ends snapshots, splits
+//! batches, and answers invalid messages by itself. A request before the login is accepted is refused with
+//! CLOSED_RECOVER, USAGE_ERROR, so that the consumer repeats it. The vendor's own providers do the same by default (EMA
+//! Java, `MarketItemHandler`).
 //!
 //! ```
 //! use tapeline_nanos::Nanos;
@@ -59,23 +60,24 @@ use standing_by::Standing;
 use streams::{Kind, Stream, Streams};
 pub use streams::{StreamHandle, stream_bytes};
 
-/// What can be set of a provider's connection.
+/// Options of a provider's connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// How long a peer has to log in, milliseconds.
+    /// Time limit for the peer's login, milliseconds.
     pub login_timeout_ms: u64,
-    /// Open streams at most; requests beyond are refused as too many.
+    /// Maximum number of open streams; further requests are refused as too many.
     pub most_streams: u32,
-    /// Bytes that the role may owe a peer that does not read; above, it is cut.
+    /// Maximum bytes of pending output for a peer that does not read; above it, the peer is disconnected.
     pub owed_bytes: usize,
-    /// Longest message that brings a part of a dictionary, bytes.
+    /// Maximum length of a message with a part of a dictionary, bytes.
     pub dictionary_part_bytes: usize,
-    /// A stream is closed with CLOSED_RECOVER at once only if none was in this time; else after it, milliseconds. A consumer
-    /// of the vendor's library asks again without a pause, thousands of times a second; it takes silence for 15 s.
+    /// Pause between CLOSED_RECOVER refusals, milliseconds. A stream is closed at once only if no other was closed
+    /// within this time; else it is closed after this time. A consumer of the vendor's library requests again without a
+    /// pause, thousands of times a second; it accepts silence for 15 s.
     pub refusal_pause_ms: u64,
-    /// Time between two round trips for consumers that want them, milliseconds; 0 for none but those that the application
-    /// asks for. None begins while another one is under way, so that the long ones are measured too; a consumer that has not
-    /// answered for 30 s is asked again.
+    /// Time between two round trips, for consumers that want them, milliseconds; 0 for only those that the application
+    /// starts. No round trip starts while another one is in progress, so that long ones are measured too; a consumer
+    /// that has not answered for 30 s receives another one.
     pub round_trip_interval_ms: u64,
 }
 
@@ -92,147 +94,148 @@ impl Default for Settings {
     }
 }
 
-/// A request for an item.
+/// Request for an item.
 #[derive(Debug, Clone, Copy)]
 pub struct ItemRequest<'a> {
-    /// What kind of item.
+    /// Domain of the item.
     pub domain: Domain,
-    /// Which one.
+    /// Key of the item.
     pub key: Key<'a>,
     /// [`flags::request`].
     pub flags: Flags,
-    /// Wanted quality of service.
+    /// Requested quality of service.
     pub qos: Option<Qos>,
-    /// Worst quality of service that will do.
+    /// Worst acceptable quality of service.
     pub worst_qos: Option<Qos>,
-    /// How urgently.
+    /// Priority.
     pub priority: Option<Priority>,
-    /// The fields that are wanted; more may be sent.
+    /// Requested fields; more may be sent.
     pub view: Option<View<'a>>,
-    /// Of a symbol list: [`symbol_list`](crate::domain::symbol_list).
+    /// For a symbol list: [`symbol_list`](crate::domain::symbol_list).
     pub data_streams: Option<u64>,
     /// Opaque bytes.
     pub extended_header: Option<&'a [u8]>,
-    /// The whole message; of a batch, the one that named all its items.
+    /// The whole message; for a batch, the message with the names of all its items.
     pub message: MessageView<'a>,
 }
 
 impl ItemRequest<'_> {
-    /// Whether updates are wanted; else this is a snapshot.
+    /// Returns `true` if updates are wanted; `false` for a snapshot.
     #[must_use]
     pub fn is_streaming(&self) -> bool {
         self.flags.has(flags::request::STREAMING)
     }
 
-    /// Whether the stream is to be this consumer's alone.
+    /// Returns `true` if the stream is to be private to this consumer.
     #[must_use]
     pub fn is_private(&self) -> bool {
         self.flags.has(flags::request::PRIVATE_STREAM)
     }
 
-    /// Whether updates are to be held back from now on.
+    /// Returns `true` if updates are to be paused from now on.
     #[must_use]
     pub fn is_pause(&self) -> bool {
         self.flags.has(flags::request::PAUSE)
     }
 
-    /// Whether an image is wanted.
+    /// Returns `true` if an image is wanted.
     #[must_use]
     pub fn wants_refresh(&self) -> bool {
         !self.flags.has(flags::request::NO_REFRESH)
     }
 }
 
-/// What a consumer did.
+/// Action of a consumer.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Event<'a> {
-    /// It logs in, or renews its login. Answer: [`Provider::accept_login`] or [`Provider::login_status`]; a renewed
-    /// login with NO_REFRESH needs none if it is accepted. One with PAUSE among its flags holds the updates of all items
-    /// back until it is renewed without; then their images should be sent again.
+    /// The consumer logs in, or renews its login. Answer: [`Provider::accept_login`] or [`Provider::login_status`]; a
+    /// renewed login with NO_REFRESH needs none if it is accepted. A login with the flag PAUSE pauses the updates of
+    /// all items until it is renewed without the flag; send the images of the items again then.
     Login {
-        /// Who.
+        /// Login request.
         request: LoginRequest<'a>,
-        /// Whether it is logged in already.
+        /// `true` if the consumer is logged in already.
         is_reissue: bool,
     },
-    /// It wants the directory. Answer: [`Provider::directory`].
+    /// The consumer requests the directory. Answer: [`Provider::directory`].
     Directory {
-        /// To answer.
+        /// Stream of the answer.
         stream: StreamHandle,
-        /// Of one service alone.
+        /// Service id, if only one service is requested.
         service_id: Option<u16>,
-        /// Bits of the filters that are wanted.
+        /// Bits of the requested filters.
         filter: u32,
     },
-    /// It wants a dictionary. Answer: [`Provider::dictionary`], or a closed [`Provider::status`].
+    /// The consumer requests a dictionary. Answer: [`Provider::dictionary`], or a closed [`Provider::status`].
     Dictionary {
-        /// To answer.
+        /// Stream of the answer.
         stream: StreamHandle,
-        /// Which, and how much of it.
+        /// Dictionary and detail level.
         request: DictionaryRequest<'a>,
     },
-    /// It wants an item. Answer: [`Provider::refresh`] or [`Provider::status`].
+    /// The consumer requests an item. Answer: [`Provider::refresh`] or [`Provider::status`].
     Open {
-        /// To answer.
+        /// Stream of the answer.
         stream: StreamHandle,
-        /// Which.
+        /// The request.
         request: ItemRequest<'a>,
     },
-    /// It changes what it asked of an open item: priority, view, pause and resume, or just a new image. Answer, if an
-    /// image is wanted: [`Provider::refresh`].
+    /// The consumer changes the request of an open item: priority, view, pause and resume, or only a new image. Answer,
+    /// if an image is wanted: [`Provider::refresh`].
     Reissue {
-        /// To answer.
+        /// Stream of the answer.
         stream: StreamHandle,
-        /// What it is now.
+        /// The new request.
         request: ItemRequest<'a>,
     },
-    /// It has closed a stream; the handle is worth nothing now. At the end of the connection there is no such event for
-    /// what is open then.
+    /// The consumer has closed a stream; the handle is no longer valid. At the end of the connection there is no such
+    /// event for streams that are still open.
     Closed {
-        /// Which.
+        /// The closed stream.
         stream: StreamHandle,
     },
-    /// It posts. Answer, if there is a receipt: [`Provider::ack`].
+    /// The consumer posts. Answer, if there is a receipt: [`Provider::ack`].
     Post {
-        /// On an item's stream; `None` on the login's.
+        /// Stream of an item; `None` for the login stream.
         stream: Option<StreamHandle>,
-        /// All but the payload.
+        /// Header of the message.
         header: PostHeader<'a>,
         /// The whole message.
         message: MessageView<'a>,
-        /// What the answer needs, if one is wanted.
+        /// Data for the acknowledgement, if one is wanted.
         receipt: Option<Receipt>,
     },
-    /// It sends a generic message.
+    /// The consumer sends a generic message.
     Generic {
-        /// On this stream; `None` on the login's.
+        /// Stream of the message; `None` for the login stream.
         stream: Option<StreamHandle>,
-        /// All but the payload.
+        /// Header of the message.
         header: GenericHeader<'a>,
         /// The whole message.
         message: MessageView<'a>,
     },
-    /// The consumer has several servers, and this one is its active one again, or stands by from now on, for all items or for some
-    /// services; only where the login said that it can ([`LoginFeatures::support_standby`](crate::domain::LoginFeatures)). Items
-    /// that stand by take no updates ([`Sent::NotOpen`](super::Sent)), and their images go out without data.
+    /// The consumer has several servers and has changed the role of this one: active again, or on standby, for all
+    /// items or for some services. Sent only if the login offered it
+    /// ([`LoginFeatures::support_standby`](crate::domain::LoginFeatures)). Items on standby accept no updates
+    /// ([`Sent::NotOpen`](super::Sent)), and their images are sent without data.
     Standing {
-        /// Some of it is active again: there the images should be sent once more, of streams that [have none](Provider::has_image)
-        /// and do not [stand by](Provider::stands_by). Until then there are no updates.
+        /// `true` if some items are active again. Send new images for the streams that [have none](Provider::has_image)
+        /// and are not [on standby](Provider::stands_by). Until then there are no updates.
         takes_over: bool,
     },
-    /// A round trip is done.
+    /// A round trip is complete.
     RoundTrip {
-        /// Nanoseconds from sending to here.
+        /// Time from sending to arrival, nanoseconds.
         ns: u64,
     },
-    /// It sent a message that cannot be read; nothing else was done than to count it.
+    /// The consumer sent a malformed message. It was counted and otherwise ignored.
     Malformed(Malformed),
 }
 
-/// Who decides.
+/// Receiver of the events.
 pub trait Application {
-    /// Something happened on the connection of `provider`. Answers can go out at once.
+    /// Handles an event on the connection of `provider`. Answers can be sent at once.
     fn event(&mut self, provider: &mut Provider, out: &mut dyn Outbox, event: Event<'_>);
 }
 
@@ -242,18 +245,18 @@ impl<F: FnMut(&mut Provider, &mut dyn Outbox, Event<'_>)> Application for F {
     }
 }
 
-/// One connection's provider. See the [module](self).
+/// Provider of one connection. See the [module](self).
 #[derive(Debug)]
 pub struct Provider {
     settings: Settings,
     streams: Streams,
     peer: Peer,
-    /// The login is paused, and all items with it.
+    /// The login is paused, and with it all items.
     is_paused: bool,
     takes_posts: bool,
     standing: Standing,
     downloads: Downloads,
-    /// Streams whose refusal is due then, in that order.
+    /// Streams with a delayed refusal, and its time; in order of time.
     refusals: VecDeque<(Nanos, StreamHandle)>,
     last_refusal: Option<Nanos>,
     round_trips: RoundTrips,
@@ -261,13 +264,13 @@ pub struct Provider {
 
 #[derive(Debug, Default)]
 struct RoundTrips {
-    /// The peer sends them back.
+    /// `true` if the peer returns round trips.
     are_wanted: bool,
     next: Option<Nanos>,
     sent: Option<Nanos>,
 }
 
-/// How long an answer to a round trip is waited for.
+/// Maximum wait for the answer to a round trip.
 const LONGEST_ROUND_TRIP_NS: u64 = 30_000_000_000;
 
 impl RoundTrips {
@@ -277,7 +280,7 @@ impl RoundTrips {
 }
 
 impl Provider {
-    /// For a connection that has just been opened.
+    /// Creates the provider of a new connection.
     #[must_use]
     pub fn new(settings: Settings, now: Nanos) -> Self {
         let peer = Peer::new(settings.owed_bytes, settings.login_timeout_ms, now);
@@ -295,71 +298,72 @@ impl Provider {
         }
     }
 
-    /// Whether the consumer is logged in.
+    /// Returns `true` if the consumer is logged in.
     #[must_use]
     pub fn is_logged_in(&self) -> bool {
         matches!(self.peer.login, Login::Open(_))
     }
 
-    /// Open streams, the login aside.
+    /// Returns the number of open streams, without the login.
     #[must_use]
     pub fn open_streams(&self) -> usize {
         self.streams.len()
     }
 
-    /// Places that its streams take: those that are open, and those that were and have others behind them that still are.
+    /// Returns the number of places for streams: those of open streams, and those of closed streams with an open one
+    /// behind them.
     #[must_use]
     pub fn held_streams(&self) -> usize {
         self.streams.places()
     }
 
-    /// Has the processor fetch what it knows of a stream, for who will soon send on it: those that are fetched one after the other
-    /// come at once.
+    /// Prefetches the state of a stream on which the caller will send soon. Prefetches in sequence overlap in time.
     #[inline]
     pub fn expect(&self, stream: StreamHandle) {
         std::hint::black_box(self.stream_id(stream));
     }
 
-    /// Id of a stream on the wire.
+    /// Returns the id of a stream on the wire.
     #[must_use]
     pub fn stream_id(&self, stream: StreamHandle) -> Option<i32> {
         self.streams.get(stream).map(|open| open.id)
     }
 
-    /// The domain of a stream.
+    /// Returns the domain of a stream.
     #[must_use]
     pub fn domain(&self, stream: StreamHandle) -> Option<Domain> {
         self.streams.get(stream).map(|open| open.domain)
     }
 
-    /// Whether the consumer has paused a stream by itself.
+    /// Returns `true` if the consumer has paused this single stream.
     #[must_use]
     pub fn is_paused(&self, stream: StreamHandle) -> bool {
         self.streams.get(stream).is_some_and(|open| open.is_paused)
     }
 
-    /// What a stream is open for: service, name and filter.
+    /// Returns the key of a stream: service, name and filter.
     #[must_use]
     pub fn key(&self, stream: StreamHandle) -> Option<Key<'_>> {
         self.streams.get(stream).map(Stream::key)
     }
 
-    /// What happened so far.
+    /// Returns the counters of the connection.
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.peer.counters
     }
 
-    /// Sends what the role owes and nothing else, also when the connection is over: whether all of it is out.
+    /// Sends pending output of the role and nothing else, even if the connection is over. Returns `true` if all was
+    /// sent.
     pub fn settle(&mut self, out: &mut dyn Outbox) -> bool {
         self.peer.settle(out)
     }
 
-    /// Takes one message.
+    /// Processes one message.
     ///
     /// # Errors
     ///
-    /// The connection is to be closed, once what waits to be sent is out.
+    /// The connection is over: close it after the queued output is sent.
     pub fn message(
         &mut self,
         now: Nanos,
@@ -383,11 +387,11 @@ impl Provider {
         self.peer.verdict()
     }
 
-    /// Does what is due, and sends what there was no room for; when there is something to do next.
+    /// Does the work that is due, and sends queued output. Returns the time of the next call, if there is one.
     ///
     /// # Errors
     ///
-    /// The connection is to be closed.
+    /// The connection is over: close it.
     pub fn tick(
         &mut self,
         now: Nanos,
@@ -430,7 +434,7 @@ impl Provider {
             Header::Close(close) => self.close(message, &close, out, application),
             Header::Post(post) => self.post(message, &post, out, application),
             Header::Generic(generic) => self.generic_message(now, message, &generic, out, application),
-            // What only a provider sends: a non-interactive one has come to the wrong door.
+            // Only a provider sends these: a non-interactive one has connected to the wrong port.
             Header::Refresh(_) | Header::Update(_) | Header::Status(_) => {
                 let text = match message.class() {
                     MessageClass::REFRESH => "A REFRESH is not for an interactive provider",
@@ -480,7 +484,7 @@ impl Provider {
         if stream.is_none()
             && let Ok(Some(back)) = RoundTrip::read(message)
         {
-            // Only what was sent last counts, and once: a peer does not make up its own.
+            // Only the value that was sent last counts, and only once: a peer cannot invent one.
             match self.round_trips.sent.take() {
                 Some(sent) if back.ticks == Some(sent.0) => {
                     let ns = now.0.saturating_sub(sent.0);
@@ -500,7 +504,7 @@ impl Provider {
         application.event(self, out, Event::Generic { stream, header: *header, message: *message });
     }
 
-    /// The stream of an id: `Some(None)` is the login's.
+    /// Returns the stream of an id: `Some(None)` is the login stream.
     fn stream_of(&self, id: i32) -> Option<Option<StreamHandle>> {
         match self.peer.login {
             Login::Open(login) if login == id => Some(None),

@@ -1,14 +1,14 @@
-//! What an application has open, and the streams that serve it.
+//! Open items of an application, and the streams that serve them.
 //!
-//! An application opens *items* and holds a [`Handle`] for each; the connection carries *streams*. Items that ask for the
-//! same thing share a stream: it is asked for once, and each message on it goes to every handle. Snapshots and private
-//! streams are never shared, as what comes is one requester's own.
+//! An application opens *items* and has a [`Handle`] for each; the connection carries *streams*. Items with the same
+//! request share a stream: it is requested once, and each message on it goes to every handle. Snapshots and private
+//! streams are never shared, because their data is for one requester.
 //!
-//! Finding a stream by its id is one look into a table, following it to its handles is a list through another, and
-//! neither allocates. An update takes the same steps whatever is open; with a hundred thousand items in a scattered order
-//! each step is a miss of the caches (`cargo bench -p tapeline-omm --bench consumer`). Memory is bounded by the limits
-//! that the application sets: [`Consumer::BYTES_PER_ITEM`](super::consumer::Consumer::BYTES_PER_ITEM) for an item with a
-//! stream of its own, and its name and group id.
+//! Finding a stream by its id is one table lookup, finding its handles is a list in another table, and neither
+//! allocates. An update takes the same steps whatever is open; with a hundred thousand items in a scattered order each
+//! step is a cache miss (`cargo bench -p tapeline-omm --bench consumer`). Memory is bounded by the limits that the
+//! application sets: [`Consumer::BYTES_PER_ITEM`](super::consumer::Consumer::BYTES_PER_ITEM) for an item with a stream
+//! of its own, plus its name and group id.
 
 mod key;
 mod slots;
@@ -29,7 +29,7 @@ pub(crate) use stream::{Image, Interest, Phase, Stream, ViewOf};
 pub(crate) use stream_ids::{Owner, StreamIds};
 pub(crate) use timers::Timers;
 
-/// An item that an application has open. It stays the item's until the item is closed, and is nobody's afterwards.
+/// Handle of an open item. It is valid until the item is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Handle {
     pub(super) place: u32,
@@ -42,26 +42,26 @@ impl Handle {
     }
 }
 
-/// Streams in line that are left alone.
+/// Number of queued streams that never causes a sweep.
 const FEW: usize = 64;
 
-/// Items, their streams, and what is to be sent for them.
+/// Items, their streams, and the queue of their output.
 #[derive(Debug)]
 pub(crate) struct Watchlist {
     interests: Slots<Interest>,
     streams: Slots<Stream>,
-    /// Streams that others may join.
+    /// Streams that other items may join.
     by_key: HashTable<u32>,
     hasher: RandomState,
     pub(crate) ids: StreamIds,
-    /// Streams for which something is to be sent, each once.
+    /// Streams with output to send, each once.
     work: VecDeque<u32>,
 }
 
 impl Watchlist {
-    /// Bytes that an item takes, its name, group id and view aside: its entry, its stream's, the stream's place by key, in
-    /// the line of those for which there is something to do, and twice in the table of ids (which may be four times as long
-    /// as there are streams, just after it grew).
+    /// Memory for an item, bytes, without its name, group id and view: its entry, its stream's entry, the stream's
+    /// entry by key, its entry in the queue of output, and twice that in the table of ids (which may be four times as
+    /// long as there are streams, just after it grew).
     pub(crate) const BYTES_PER_ITEM: usize = Slots::<Interest>::BYTES
         + Slots::<Stream>::BYTES
         + 2 * size_of::<u32>()
@@ -79,17 +79,17 @@ impl Watchlist {
         }
     }
 
-    /// Items that are open.
+    /// Returns the number of open items.
     pub(crate) const fn len(&self) -> usize {
         self.interests.len()
     }
 
-    /// Streams that are open or wanted, and those of which the close is still to be sent.
+    /// Returns the number of streams that are open or wanted, including those whose close is still to be sent.
     pub(crate) const fn streams(&self) -> usize {
         self.streams.len()
     }
 
-    /// Opens an item: joins the stream of `key`, or makes one. What is to be sent for it is put in line.
+    /// Opens an item: joins the stream of `key`, or creates one. The necessary output is queued.
     pub(crate) fn open(&mut self, key: StreamKey, interest: Interest, batch: u32) -> Handle {
         let hash = self.hasher.hash_one(&key);
         let shared = if key.is_shareable() {
@@ -122,8 +122,8 @@ impl Watchlist {
         Handle { place, turn: self.interests.turn(place) }
     }
 
-    /// Closes an item. A stream that nobody wants any more is left to be closed, or is gone at once if it was never asked
-    /// for. `false`: it was not open.
+    /// Closes an item. A stream without items is closed later, or removed at once if it was never requested. `false`:
+    /// the item was not open.
     pub(crate) fn close(&mut self, handle: Handle) -> bool {
         let Some(place) = self.place(handle) else { return false };
         let Some(interest) = self.interests.remove(place) else { return false };
@@ -153,7 +153,7 @@ impl Watchlist {
         true
     }
 
-    /// Takes a stream away: its id is free, and handles that are left are dead.
+    /// Removes a stream: its id is free, and its remaining handles are invalid.
     pub(crate) fn remove(&mut self, place: u32) {
         self.unlist(place);
         self.release_id(place);
@@ -164,7 +164,7 @@ impl Watchlist {
         }
     }
 
-    /// Nobody joins the stream any more.
+    /// Prevents further items from joining the stream.
     fn unlist(&mut self, place: u32) {
         let Some(stream) = self.streams.get(place) else { return };
         if !stream.key.is_shareable() {
@@ -176,7 +176,7 @@ impl Watchlist {
         }
     }
 
-    /// Gives the stream an id, on which it is asked for.
+    /// Assigns the stream an id for its request.
     pub(crate) fn take_id(&mut self, place: u32) -> i32 {
         let id = self.ids.take(Owner::Stream(place));
         if let Some(stream) = self.streams.get_mut(place) {
@@ -185,7 +185,7 @@ impl Watchlist {
         id
     }
 
-    /// The stream's id is nobody's.
+    /// Frees the stream's id.
     pub(crate) fn release_id(&mut self, place: u32) {
         if let Some(stream) = self.streams.get_mut(place) {
             self.ids.free(stream.id);
@@ -193,7 +193,7 @@ impl Watchlist {
         }
     }
 
-    /// Puts the stream in line, once.
+    /// Queues the stream, once.
     pub(crate) fn queue(&mut self, place: u32) {
         if let Some(stream) = self.streams.get_mut(place)
             && !stream.is_queued
@@ -206,7 +206,7 @@ impl Watchlist {
         }
     }
 
-    /// Takes out of the line what is there no more, or stands there twice, as its place was given out again.
+    /// Removes queue entries of streams that no longer exist, and duplicates, which occur when a place is reused.
     fn sweep(&mut self) {
         let streams = &mut self.streams;
         self.work.retain(|place| {
@@ -219,13 +219,13 @@ impl Watchlist {
         }
     }
 
-    /// Whether nothing is to be sent for any stream.
+    /// Returns `true` if no stream has output to send.
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
         self.work.is_empty()
     }
 
-    /// The first stream in line, which leaves it.
+    /// Removes and returns the first stream of the queue.
     pub(crate) fn next_in_line(&mut self) -> Option<u32> {
         loop {
             let place = self.work.pop_front()?;
@@ -238,7 +238,7 @@ impl Watchlist {
         }
     }
 
-    /// The stream is again the first in line: there was no room for what it has to send.
+    /// Returns the stream to the front of the queue: there was no space for its output.
     pub(crate) fn put_back(&mut self, place: u32) {
         if let Some(stream) = self.streams.get_mut(place)
             && !stream.is_queued
@@ -258,27 +258,27 @@ impl Watchlist {
         self.streams.get_mut(place)
     }
 
-    /// The streams' turns, for timers.
+    /// Returns the turn of a stream's place, for timers.
     pub(crate) fn turn(&self, place: u32) -> u32 {
         self.streams.turn(place)
     }
 
-    /// Whether the place is still the stream's for which a timer was set.
+    /// Returns `true` if the place still belongs to the stream for which a timer was set.
     pub(crate) fn is_current(&self, place: u32, turn: u32) -> bool {
         self.streams.is_current(place, turn)
     }
 
-    /// Places of streams, free ones too.
+    /// Returns the number of places of streams, including free ones.
     pub(crate) fn places(&self) -> u32 {
         self.streams.places()
     }
 
-    /// Where the item's entry is, if it is open.
+    /// Returns the place of the item's entry, if the item is open.
     fn place(&self, handle: Handle) -> Option<u32> {
         self.interests.is_current(handle.place, handle.turn).then_some(handle.place)
     }
 
-    /// The item's stream.
+    /// Returns the item's stream.
     pub(crate) fn stream_of(&self, handle: Handle) -> Option<u32> {
         self.interest(handle).map(|interest| interest.stream)
     }
@@ -291,7 +291,7 @@ impl Watchlist {
         self.interests.get_mut(self.place(handle)?)
     }
 
-    /// The items of a stream, the newest first.
+    /// Returns the items of a stream, newest first.
     pub(crate) fn items(&self, stream: u32) -> impl Iterator<Item = (Handle, &Interest)> {
         let mut next = self.streams.get(stream).map_or(NOWHERE, |stream| stream.first);
         std::iter::from_fn(move || {
@@ -302,7 +302,7 @@ impl Watchlist {
         })
     }
 
-    /// Does `change` to each item of a stream.
+    /// Applies `change` to each item of a stream.
     pub(crate) fn change_items(&mut self, stream: u32, mut change: impl FnMut(Handle, &mut Interest)) {
         let mut next = self.streams.get(stream).map_or(NOWHERE, |stream| stream.first);
         loop {

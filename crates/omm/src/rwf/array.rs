@@ -1,9 +1,9 @@
-//! ARRAY: primitives of one type in a row (RWF chapter 3).
+//! ARRAY: a sequence of primitives of one type (RWF chapter 3).
 
 use super::{Cursor, DataType, Value, Writer, fixed};
 use crate::{Full, Malformed, Refused};
 
-/// An array, read: its type and its items' bytes.
+/// View of an array: its type and the bytes of its items.
 ///
 /// ```
 /// use tapeline_omm::{Value, rwf::{Array, DataType}};
@@ -16,23 +16,23 @@ use crate::{Full, Malformed, Refused};
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Array<'a> {
-    /// What each item is.
+    /// Type of the items.
     pub item_type: DataType,
-    /// Bytes of each item, or 0 where each has a length of its own.
+    /// Length of each item, bytes; 0 if each item has its own length.
     pub item_len: u16,
     /// Number of items.
     pub count: u16,
     items: &'a [u8],
-    /// Where the items begin in the slice that was read.
+    /// Offset of the items in the slice that was read.
     items_at: u8,
 }
 
 impl<'a> Array<'a> {
-    /// From the bytes of an entry; `None` is blank.
+    /// Decodes the bytes of an entry; `None` is blank.
     ///
     /// # Errors
     ///
-    /// Fewer bytes than the count asks for.
+    /// Fails if there are fewer bytes than the count requires.
     pub fn decode(data: &'a [u8]) -> Result<Option<Self>, Malformed> {
         if data.is_empty() {
             return Ok(None);
@@ -50,7 +50,7 @@ impl<'a> Array<'a> {
         Ok(Some(Self { item_type, item_len, count, items, items_at: cursor.offset() as u8 }))
     }
 
-    /// The bytes of each item.
+    /// Returns the bytes of each item.
     #[must_use]
     pub fn iter(&self) -> Items<'a> {
         Items {
@@ -61,7 +61,7 @@ impl<'a> Array<'a> {
         }
     }
 
-    /// Writes the array again, in the same form.
+    /// Writes the array in the same form.
     pub(crate) fn write(&self, writer: &mut Writer<'_>) -> Result<(), Refused> {
         writer.whole(|w| {
             w.u8(self.item_type.0)?;
@@ -71,12 +71,12 @@ impl<'a> Array<'a> {
         })
     }
 
-    /// Bytes that [`Array::write`] writes.
+    /// Returns the number of bytes that [`Array::write`] writes.
     pub(crate) const fn wire_len(&self) -> usize {
         3 + if self.item_len < 0xFE { 1 } else { 3 } + self.items.len()
     }
 
-    /// Each item as a value.
+    /// Returns each item as a value.
     pub fn values(&self) -> impl Iterator<Item = Result<Value<'a>, Malformed>> + use<'a> {
         let item_type = self.item_type;
         self.iter().map(move |item| Value::decode(item_type, item?))
@@ -92,7 +92,7 @@ impl<'a> IntoIterator for Array<'a> {
     }
 }
 
-/// The items of an [`Array`] in order. After a fault there are no more.
+/// Iterator over the items of an [`Array`] in order. It ends after a fault.
 #[derive(Debug, Clone)]
 pub struct Items<'a> {
     item_len: u16,
@@ -121,7 +121,7 @@ impl<'a> Iterator for Items<'a> {
     }
 }
 
-/// Writes an array in one pass into the caller's buffer.
+/// Encoder that writes an array in one pass into the caller's buffer.
 #[derive(Debug)]
 pub struct ArrayEncoder<'a> {
     writer: Writer<'a>,
@@ -132,11 +132,11 @@ pub struct ArrayEncoder<'a> {
 }
 
 impl<'a> ArrayEncoder<'a> {
-    /// Begins an array of `item_type`; items of `item_len` bytes each, or 0 for a length of its own for each.
+    /// Starts an array of `item_type`. Items have `item_len` bytes each; 0 if each item has its own length.
     ///
     /// # Errors
     ///
-    /// [`Full`] where the buffer has no room for the array's head.
+    /// [`Full`] if the head of the array does not fit.
     pub fn new(out: &'a mut [u8], item_type: DataType, item_len: u16) -> Result<Self, Full> {
         let mut writer = Writer::new(out);
         writer.u8(item_type.0)?;
@@ -145,8 +145,8 @@ impl<'a> ArrayEncoder<'a> {
         Ok(Self { writer, item_type, item_len, count_at, count: 0 })
     }
 
-    /// Appends an item as it is. Where items have a fixed length a shorter one is filled up with zero bytes, as
-    /// strings and buffers are.
+    /// Appends the bytes of an item. With a fixed length, a shorter item is padded with zero bytes, as for strings and
+    /// buffers.
     ///
     /// # Errors
     ///
@@ -161,7 +161,7 @@ impl<'a> ArrayEncoder<'a> {
         Ok(())
     }
 
-    /// Appends a value: in its shortest form where items have lengths of their own, else in the fixed one.
+    /// Appends a value: in its shortest form if items have their own lengths, else in the fixed form.
     ///
     /// # Errors
     ///

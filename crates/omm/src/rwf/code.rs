@@ -1,7 +1,7 @@
-//! Codes of one byte with names: data types, domains, states and the like.
+//! Named codes of one byte: data types, domains, states and similar.
 //!
-//! Each is a newtype over its number, not an enumeration: a peer may send a number that is not in the table, and
-//! it must survive being read and written.
+//! Each code is a newtype over its number, not an enumeration: a peer may send a number that is not in the table, and
+//! the number must be preserved when it is read and written.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ macro_rules! codes {
         impl $type {
             $($(#[$item])* #[doc = concat!("`", $text, "`.")] pub const $name: Self = Self($number);)*
 
-            /// The code's name, if it has one.
+            /// Returns the code's name, if it has one.
             #[must_use]
             pub const fn name(self) -> Option<&'static str> {
                 match self {
@@ -49,7 +49,7 @@ codes! {
         POST = 8 "POST",
     }
 
-    /// Domain: what kind of item a message speaks of. 128–255 are for users.
+    /// Domain: kind of item that a message is about. 128–255 are for users.
     Domain {
         LOGIN = 1 "Login",
         SOURCE = 4 "Source",
@@ -133,21 +133,21 @@ codes! {
         JSON = 142 "JSON",
     }
 
-    /// What is done with an entry of a map. Four bits on the wire.
+    /// Action on an entry of a map. Four bits on the wire.
     MapAction {
         UPDATE = 1 "UPDATE",
         ADD = 2 "ADD",
         DELETE = 3 "DELETE",
     }
 
-    /// What is done with an entry of a filter list. Four bits on the wire.
+    /// Action on an entry of a filter list. Four bits on the wire.
     FilterAction {
         UPDATE = 1 "UPDATE",
         SET = 2 "SET",
         CLEAR = 3 "CLEAR",
     }
 
-    /// What is done with an entry of a vector. Four bits on the wire.
+    /// Action on an entry of a vector. Four bits on the wire.
     VectorAction {
         UPDATE = 1 "UPDATE",
         SET = 2 "SET",
@@ -173,7 +173,7 @@ codes! {
         SUSPECT = 2 "SUSPECT",
     }
 
-    /// Why a state is what it is.
+    /// State code: reason for a state.
     StateCode {
         NONE = 0 "NONE",
         NOT_FOUND = 1 "NOT_FOUND",
@@ -208,7 +208,7 @@ codes! {
         APP_AUTHORIZATION_FAILED = 35 "APP_AUTHORIZATION_FAILED",
     }
 
-    /// Why a post was not taken.
+    /// Nak code: reason why a post was refused.
     NakCode {
         NONE = 0 "NONE",
         ACCESS_DENIED = 1 "ACCESS_DENIED",
@@ -223,7 +223,7 @@ codes! {
         INVALID_CONTENT = 12 "INVALID_CONTENT",
     }
 
-    /// What an update reports.
+    /// Update type: subject of an update.
     UpdateType {
         UNSPECIFIED = 0 "UNSPECIFIED",
         QUOTE = 1 "QUOTE",
@@ -239,15 +239,15 @@ codes! {
         VERIFY = 11 "VERIFY",
     }
 
-    /// What kind of name a key holds. In the login domain 1 is a user name, 2 an e-mail address, 3 a token,
-    /// 4 a cookie, 5 an authentication token.
+    /// Name type of a key. In the login domain 1 is a user name, 2 an e-mail address, 3 a token, 4 a cookie, 5 an
+    /// authentication token.
     NameType {
         UNSPECIFIED = 0 "UNSPECIFIED",
         RIC = 1 "RIC",
         CONTRIBUTOR = 2 "CONTRIBUTOR",
     }
 
-    /// How old the data of a stream is. Three bits on the wire.
+    /// Timeliness: age of the data of a stream. Three bits on the wire.
     Timeliness {
         UNSPECIFIED = 0 "UNSPECIFIED",
         REALTIME = 1 "REALTIME",
@@ -255,7 +255,7 @@ codes! {
         DELAYED = 3 "DELAYED",
     }
 
-    /// How a stream's changes are thinned out. Four bits on the wire.
+    /// Rate: conflation of a stream's changes. Four bits on the wire.
     Rate {
         UNSPECIFIED = 0 "UNSPECIFIED",
         TICK_BY_TICK = 1 "TICK_BY_TICK",
@@ -265,21 +265,21 @@ codes! {
 }
 
 impl DataType {
-    /// From the one-byte form of message headers and containers, which is the type less 128.
+    /// Returns the type for its one-byte form in message headers and containers, which is the type minus 128.
     #[inline]
     #[must_use]
     pub const fn from_container_byte(byte: u8) -> Self {
         Self(byte.wrapping_add(128))
     }
 
-    /// To the one-byte form of message headers and containers, which is the type less 128.
+    /// Returns the one-byte form of the type in message headers and containers, which is the type minus 128.
     #[inline]
     #[must_use]
     pub const fn container_byte(self) -> u8 {
         self.0.wrapping_sub(128)
     }
 
-    /// Whether this is a container (128 and above), not a primitive.
+    /// Returns `true` for a container (128 and above), `false` for a primitive.
     #[inline]
     #[must_use]
     pub const fn is_container(self) -> bool {

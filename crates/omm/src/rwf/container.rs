@@ -1,4 +1,4 @@
-//! Any container, for readers that learn the type from the message.
+//! Containers of any type, for readers that learn the type from the message.
 
 use super::{
     DataType, ElementList, Entries, FieldList, FilterList, Head, Map, MessageView, Series, SetDefinitions,
@@ -6,15 +6,15 @@ use super::{
 };
 use crate::Malformed;
 
-/// How deep containers are followed into one another by what is here: a peer may nest them thousands deep in one
-/// message. Real ones are four deep (a map of filter lists of element lists with arrays, in a message).
+/// Maximum nesting depth of containers that this crate follows: a peer may nest them thousands deep in one message.
+/// Real ones are four deep (a map of filter lists of element lists with arrays, in a message).
 pub const DEPTH_LIMIT: usize = 16;
 
-/// A container of any type, its head read, borrowed from the message that it came in.
+/// Container of any type, with its head read, borrowed from its message.
 ///
-/// To go through a message of any shape, open its payload with [`MessageView::open`] and match; the entries of what is
-/// found are opened in turn: those of maps, vectors, series and filter lists by [`Entries::open`], values of fields and
-/// elements by [`Value::open`], nested messages as the outer one. Count the levels, and stop at [`DEPTH_LIMIT`].
+/// To traverse a message of any shape, open its payload with [`MessageView::open`] and match on the result. Then open
+/// the entries: those of maps, vectors, series and filter lists with [`Entries::open`], values of fields and elements
+/// with [`Value::open`], nested messages as the outer one. Count the levels, and stop at [`DEPTH_LIMIT`].
 ///
 /// ```
 /// use tapeline_omm::Value;
@@ -55,7 +55,7 @@ pub const DEPTH_LIMIT: usize = 16;
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub enum Container<'a> {
-    /// No bytes: NO_DATA, or a container that needs a head and has none.
+    /// No bytes: NO_DATA, or a container that requires a head and has none.
     NoData,
     /// FIELD_LIST.
     FieldList(FieldList<'a>),
@@ -71,17 +71,17 @@ pub enum Container<'a> {
     Series(Series<'a>),
     /// MSG.
     Message(MessageView<'a>),
-    /// Bytes that mean nothing to the codec: OPAQUE, XML, JSON, ANSI_PAGE, and types that are not known.
+    /// Bytes that the codec does not interpret: OPAQUE, XML, JSON, ANSI_PAGE, and unknown types.
     Bytes(DataType, &'a [u8]),
 }
 
 impl<'a> Container<'a> {
-    /// Reads the head of a container that takes up all of `bytes`. `sets` are the definitions that the container around
-    /// it brings: [`SetDefinitions::NONE`] for a payload.
+    /// Reads the head of a container that occupies all of `bytes`. `sets` are the set definitions of the enclosing
+    /// container: [`SetDefinitions::NONE`] for a payload.
     ///
     /// # Errors
     ///
-    /// A head that is cut off.
+    /// Fails if the head is truncated.
     pub fn parse(data_type: DataType, bytes: &'a [u8], sets: &SetDefinitions<'a>) -> Result<Self, Malformed> {
         Ok(match data_type {
             DataType::FIELD_LIST => Self::FieldList(FieldList::parse_with(bytes, sets)?),
@@ -101,7 +101,7 @@ impl<'a> Container<'a> {
         })
     }
 
-    /// The container's type.
+    /// Returns the container's type.
     #[must_use]
     pub const fn data_type(&self) -> DataType {
         match self {
@@ -119,34 +119,34 @@ impl<'a> Container<'a> {
 }
 
 impl<'a> MessageView<'a> {
-    /// The payload.
+    /// Opens the payload.
     ///
     /// # Errors
     ///
-    /// A head that is cut off; offsets count from the start of the payload.
+    /// Fails if the head is truncated; offsets count from the start of the payload.
     pub fn open(&self) -> Result<Container<'a>, Malformed> {
         Container::parse(self.container(), self.payload(), &SetDefinitions::NONE)
     }
 }
 
 impl<'a, H: Head<'a>> Entries<'a, H> {
-    /// The data of an entry that has the container's own type, or its summary; `sets` are the
-    /// [definitions](Entries::sets) of this container, taken apart once for all entries.
+    /// Opens the data of an entry of the container's own type, or the summary. `sets` are the
+    /// [definitions](Entries::sets) of this container, parsed once for all entries.
     ///
     /// # Errors
     ///
-    /// A head that is cut off; offsets count from the start of the data.
+    /// Fails if the head is truncated; offsets count from the start of the data.
     pub fn open(&self, data: &'a [u8], sets: &SetDefinitions<'a>) -> Result<Container<'a>, Malformed> {
         Container::parse(self.head().container(), data, sets)
     }
 }
 
 impl<'a> Value<'a> {
-    /// The container that this value is; `None` if it is a primitive.
+    /// Opens the container in this value; `None` for a primitive.
     ///
     /// # Errors
     ///
-    /// A head that is cut off; offsets count from the start of the value.
+    /// Fails if the head is truncated; offsets count from the start of the value.
     pub fn open(&self) -> Result<Option<Container<'a>>, Malformed> {
         match self {
             Self::Container(data_type, bytes) => {

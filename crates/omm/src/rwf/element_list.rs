@@ -6,9 +6,9 @@ use super::sets::{SetName, SetValues};
 use super::{Array, Cursor, DataType, SetData, SetDefinition, SetDefinitions, State, Value};
 use crate::Malformed;
 
-/// A list of named values, borrowed from the message that it came in.
+/// View of a list of named values, borrowed from its message.
 ///
-/// Reading the head checks nothing of the entries; they are checked one by one as they are passed.
+/// Reading the head does not check the entries; iteration checks them one by one.
 ///
 /// ```
 /// use tapeline_omm::rwf::{ElementList, ElementListEncoder};
@@ -29,7 +29,7 @@ pub struct ElementList<'a> {
     number: Option<u16>,
     set_data: Option<SetData<'a>>,
     definition: Option<SetDefinition<'a>>,
-    /// Where the set data ends.
+    /// End of the set data.
     set_end: usize,
     count: u16,
     entries: &'a [u8],
@@ -38,12 +38,12 @@ pub struct ElementList<'a> {
 }
 
 impl<'a> ElementList<'a> {
-    /// Reads the head of a list that takes up all of `bytes`. No bytes at all, or a first byte without flags, is an
-    /// empty list.
+    /// Reads the head of a list that occupies all of `bytes`. No bytes, or a first byte without flags, is an empty
+    /// list.
     ///
     /// # Errors
     ///
-    /// A head that is cut off.
+    /// Fails if the head is truncated.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
         Self::parse_with(bytes, &SetDefinitions::NONE)
     }
@@ -52,7 +52,7 @@ impl<'a> ElementList<'a> {
     ///
     /// # Errors
     ///
-    /// A head that is cut off.
+    /// Fails if the head is truncated.
     pub fn parse_with(bytes: &'a [u8], sets: &SetDefinitions<'a>) -> Result<Self, Malformed> {
         let mut list = Self {
             number: None,
@@ -69,7 +69,7 @@ impl<'a> ElementList<'a> {
         }
         let flags = cursor.u8("element list flags")?;
         if flags & HAS_INFO != 0 {
-            // What a later version may add to the block is skipped by its length.
+            // Additions of a later version to the block are skipped by its length.
             list.number = Cursor::new(cursor.b8("element list info")?).u16("element list number").ok();
         }
         if flags & HAS_SET_DATA != 0 {
@@ -85,26 +85,26 @@ impl<'a> ElementList<'a> {
         Ok(list)
     }
 
-    /// Number of the list (its template), if it says so.
+    /// Returns the number of the list (its template), if it has one.
     #[must_use]
     pub const fn number(&self) -> Option<u16> {
         self.number
     }
 
-    /// The part that needs a set definition, as it is. [`ElementList::iter`] gives its values if the list was read with
-    /// that definition, and does not if it was not.
+    /// Returns the raw part that requires a set definition. [`ElementList::iter`] returns its values only if the list
+    /// was read with that definition.
     #[must_use]
     pub const fn set_data(&self) -> Option<SetData<'a>> {
         self.set_data
     }
 
-    /// The definition of the set data; `None` if there is no such data, or no definition for it.
+    /// Returns the definition of the set data; `None` if there is no such data, or no definition for it.
     #[must_use]
     pub const fn set_definition(&self) -> Option<SetDefinition<'a>> {
         self.definition
     }
 
-    /// Elements: those of the set data whose definition is known, and as many more as the list says that it has.
+    /// Returns the number of elements: those of set data with a known definition, plus the count that the list states.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.count as usize
@@ -114,13 +114,13 @@ impl<'a> ElementList<'a> {
             }
     }
 
-    /// Whether there is no element.
+    /// Returns `true` if there is no element.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The elements in order: those of a set, then the others.
+    /// Returns the elements in order: those of a set, then the others.
     #[must_use]
     pub fn iter(&self) -> Elements<'a> {
         let set = match (&self.definition, &self.set_data) {
@@ -130,11 +130,11 @@ impl<'a> ElementList<'a> {
         Elements { set, rest: self.entries, left: self.count, end: self.end }
     }
 
-    /// The first element of this name. Passes over the elements before it without looking at their values.
+    /// Returns the first element with this name. The values of the elements before it are not read.
     ///
     /// # Errors
     ///
-    /// A fault in the entries up to that element.
+    /// Fails at a fault in the entries up to that element.
     pub fn find(&self, name: impl AsRef<[u8]>) -> Result<Option<Element<'a>>, Malformed> {
         let name = name.as_ref();
         for element in self.iter() {
@@ -156,7 +156,7 @@ impl<'a> IntoIterator for ElementList<'a> {
     }
 }
 
-/// The elements of an [`ElementList`] in order. After a fault there are no more.
+/// Iterator over the elements of an [`ElementList`] in order. It ends after a fault.
 #[derive(Debug, Clone)]
 pub struct Elements<'a> {
     set: Option<SetValues<'a>>,
@@ -208,62 +208,62 @@ impl<'a> Iterator for Elements<'a> {
     }
 }
 
-/// One element: its name, its type and its value's bytes.
+/// One element: its name, its type and the bytes of its value.
 ///
-/// The readers below take the bytes as the type they are named after; `None` is blank. Text is [`Element::data`]
-/// itself. Offsets of their faults count from the value's start.
+/// Each reader below decodes the bytes as the type in its name; `None` is blank. Text is [`Element::data`] itself.
+/// Offsets of their faults count from the start of the value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Element<'a> {
-    /// What it is called.
+    /// Name.
     pub name: &'a [u8],
-    /// What it is: a primitive, a container, or in set data a type of fixed size.
+    /// Type: a primitive, a container, or in set data a type of fixed size.
     pub data_type: DataType,
-    /// The value's bytes; none at all is blank.
+    /// Bytes of the value; no bytes are blank.
     pub data: &'a [u8],
 }
 
 impl<'a> Element<'a> {
-    /// The value.
+    /// Returns the value.
     ///
     /// # Errors
     ///
-    /// Bytes that no value of its type has.
+    /// Fails if the bytes are not valid for the type.
     pub fn value(&self) -> Result<Value<'a>, Malformed> {
         Value::decode(self.data_type, self.data)
     }
 
-    /// As INT.
+    /// Returns the value as INT.
     ///
     /// # Errors
     ///
-    /// More than eight bytes.
+    /// Fails for more than eight bytes.
     pub fn int(&self) -> Result<Option<i64>, Malformed> {
         number::decode_int(self.data)
     }
 
-    /// As UINT.
+    /// Returns the value as UINT.
     ///
     /// # Errors
     ///
-    /// More than eight bytes.
+    /// Fails for more than eight bytes.
     pub fn uint(&self) -> Result<Option<u64>, Malformed> {
         number::decode_uint(self.data)
     }
 
-    /// As STATE.
+    /// Returns the value as STATE.
     ///
     /// # Errors
     ///
-    /// Bytes missing.
+    /// Fails if bytes are missing.
     pub fn state(&self) -> Result<Option<State<'a>>, Malformed> {
         State::decode(self.data)
     }
 
-    /// As ARRAY.
+    /// Returns the value as ARRAY.
     ///
     /// # Errors
     ///
-    /// Fewer bytes than the count asks for.
+    /// Fails if there are fewer bytes than the count requires.
     pub fn array(&self) -> Result<Option<Array<'a>>, Malformed> {
         Array::decode(self.data)
     }
@@ -312,7 +312,7 @@ mod tests {
     fn set_data_takes_names_and_types_from_its_definition() {
         let definitions = [0, 1, 5, 3, 1, b'a', 67, 1, b'b', 8, 1, b'c', 17];
         let sets = SetDefinitions::parse(&definitions, DataType::ELEMENT_LIST).unwrap();
-        // Set 5: 258, 40.00, "hi"; then an element more.
+        // Set 5: 258, 40.00, "hi"; then one standard element.
         let bytes = [0x0E, 5, 9, 1, 2, 3, 12, 15, 0xA0, 2, b'h', b'i', 0, 1, 1, b'd', 4, 1, 7];
         let list = ElementList::parse_with(&bytes, &sets).unwrap();
         let values: Vec<_> = list.iter().map(Result::unwrap).map(|e| (e.name, e.value().unwrap())).collect();
@@ -326,10 +326,10 @@ mod tests {
             ]
         );
         assert_eq!((list.len(), list.find("d").unwrap().is_some()), (4, true));
-        // Without the definition, what stands for itself is still there.
+        // Without the definition, the standard element is still there.
         let list = ElementList::parse(&bytes).unwrap();
         assert_eq!((list.len(), list.iter().count()), (1, 1));
-        // Values that do not fill the definition are a fault, and the last.
+        // Values that do not fill the definition are a fault, which ends the iteration.
         let list = ElementList::parse_with(&[0x06, 5, 1, 2, 3, 12], &sets).unwrap();
         let elements: Vec<_> = list.iter().collect();
         assert_eq!(elements[1], Err(Malformed::new(4, "set value")));

@@ -6,31 +6,32 @@ use super::set_data::{encode_set, write_set};
 use super::{ArrayEncoder, DataType, SetDataEncoder, SetDefinition, Value, Writer};
 use crate::{Full, Refused};
 
-/// Writes an element list in one pass into the caller's buffer: standard data, without sets.
+/// Encoder that writes an element list in one pass into the caller's buffer: standard data, after a list number or set
+/// data if there is one.
 ///
-/// Each method appends one element or, refused, leaves everything as it was. What was written before stays, and
-/// [`finish`](ElementListEncoder::finish) makes a well-formed list of it.
+/// Each method appends one element, or refuses it and leaves the list unchanged. Elements that were written before
+/// stay, and [`finish`](ElementListEncoder::finish) makes a well-formed list of them.
 ///
-/// Every method comes back with [`Refused::Full`] where there is no room, also after 65,535 elements, and with
-/// [`Refused::TooLong`] for a name of more than 32,767 bytes or a value of more than 65,535.
+/// Every method returns [`Refused::Full`] without space, also after 65,535 elements, and [`Refused::TooLong`] for a
+/// name of more than 32,767 bytes or a value of more than 65,535.
 #[derive(Debug)]
 pub struct ElementListEncoder<'a> {
     entries: EntriesWriter<'a>,
 }
 
 impl<'a> ElementListEncoder<'a> {
-    /// Begins a list at the start of `out`.
+    /// Starts a list at the start of `out`.
     ///
     /// # Errors
     ///
-    /// [`Full`] where not even an empty list (three bytes) has room.
+    /// [`Full`] if not even an empty list (three bytes) fits.
     pub fn new(out: &'a mut [u8]) -> Result<Self, Full> {
         let mut writer = Writer::new(out);
         writer.u8(HAS_STANDARD_DATA)?;
         Ok(Self { entries: EntriesWriter::begin(writer)? })
     }
 
-    /// Begins a list with a number (of its template).
+    /// Starts a list with a number (of its template).
     ///
     /// # Errors
     ///
@@ -42,11 +43,11 @@ impl<'a> ElementListEncoder<'a> {
         Ok(Self { entries: EntriesWriter::begin(writer)? })
     }
 
-    /// Begins a list whose first values `write` writes by a set definition of the container around it.
+    /// Starts a list with set data: `write` writes the first values by a set definition of the enclosing container.
     ///
     /// # Errors
     ///
-    /// [`Refused::Full`], and what `write` comes back with; [`Refused::Misplaced`] where it writes fewer values than the
+    /// [`Refused::Full`], and what `write` returns; [`Refused::Misplaced`] if `write` writes fewer values than the
     /// definition has.
     pub fn with_set(
         out: &'a mut [u8],
@@ -59,13 +60,13 @@ impl<'a> ElementListEncoder<'a> {
         Ok(Self { entries: EntriesWriter::begin(writer)? })
     }
 
-    /// Elements so far, without those of a set.
+    /// Returns the number of elements so far, without those of a set.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there is no element yet.
+    /// Returns `true` if there is no element yet.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
@@ -77,69 +78,69 @@ impl<'a> ElementListEncoder<'a> {
         self.entries.finish()
     }
 
-    /// A UINT.
+    /// Appends a UINT.
     ///
     /// # Errors
     ///
-    /// As all methods.
+    /// See [`ElementListEncoder`].
     pub fn uint(&mut self, name: impl AsRef<[u8]>, value: u64) -> Result<(), Refused> {
         self.value(name, value)
     }
 
-    /// An INT.
+    /// Appends an INT.
     ///
     /// # Errors
     ///
-    /// As all methods.
+    /// See [`ElementListEncoder`].
     pub fn int(&mut self, name: impl AsRef<[u8]>, value: i64) -> Result<(), Refused> {
         self.value(name, value)
     }
 
-    /// An ASCII_STRING.
+    /// Appends an ASCII_STRING.
     ///
     /// # Errors
     ///
-    /// As all methods.
+    /// See [`ElementListEncoder`].
     pub fn ascii(&mut self, name: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<(), Refused> {
         self.raw(name, DataType::ASCII_STRING, value.as_ref())
     }
 
-    /// A value under the type that it has.
+    /// Appends a value with its own type.
     ///
     /// # Errors
     ///
-    /// As all methods; [`Refused::Misplaced`] for a value that does not tell its type ([`Value::Blank`],
-    /// [`Value::Unknown`]): see [`ElementListEncoder::blank`] and [`ElementListEncoder::raw`].
+    /// See [`ElementListEncoder`]; [`Refused::Misplaced`] for a value without a type ([`Value::Blank`],
+    /// [`Value::Unknown`]): use [`ElementListEncoder::blank`] and [`ElementListEncoder::raw`] for these.
     pub fn value<'v>(&mut self, name: impl AsRef<[u8]>, value: impl Into<Value<'v>>) -> Result<(), Refused> {
         let value = value.into();
         let data_type = value.data_type().ok_or(Refused::Misplaced("an element without a type"))?;
         self.element(name.as_ref(), data_type, |w| value.write_b16(w, "element value"))
     }
 
-    /// No value, of a type.
+    /// Appends a blank of a type.
     ///
     /// # Errors
     ///
-    /// As all methods.
+    /// See [`ElementListEncoder`].
     pub fn blank(&mut self, name: impl AsRef<[u8]>, data_type: DataType) -> Result<(), Refused> {
         self.raw(name, data_type, &[])
     }
 
-    /// A value's bytes as they are. Those of [`DataType::NO_DATA`] are not written.
+    /// Appends the bytes of a value unchanged. Those of [`DataType::NO_DATA`] are not written.
     ///
     /// # Errors
     ///
-    /// As all methods.
+    /// See [`ElementListEncoder`].
     pub fn raw(&mut self, name: impl AsRef<[u8]>, data_type: DataType, value: &[u8]) -> Result<(), Refused> {
         self.element(name.as_ref(), data_type, |w| w.b16(value, "element value"))
     }
 
-    /// An ARRAY of `item_type`, whose items `write` appends; items of `item_len` bytes each, or 0 for a length of its own
-    /// for each. The value's length takes the three-byte form, as its room is reserved.
+    /// Appends an ARRAY of `item_type`, whose items `write` appends. Items have `item_len` bytes each; 0 if each item
+    /// has its own length. The length of the value has the three-byte form, because its space is reserved.
     ///
     /// # Errors
     ///
-    /// As all methods, and what `write` comes back with.
+    /// See [`ElementListEncoder`], and what `write` returns.
     pub fn array(
         &mut self,
         name: impl AsRef<[u8]>,
@@ -154,12 +155,12 @@ impl<'a> ElementListEncoder<'a> {
         })
     }
 
-    /// A value that `write` puts into the room that is left, of which it returns the length: a container, say. Its length
-    /// takes the three-byte form, as its room is reserved.
+    /// Appends a value that `write` writes into the free space, such as a container; `write` returns its length. The
+    /// length has the three-byte form, because its space is reserved.
     ///
     /// # Errors
     ///
-    /// As all methods, and what `write` comes back with.
+    /// See [`ElementListEncoder`], and what `write` returns.
     pub fn in_place(
         &mut self,
         name: impl AsRef<[u8]>,
@@ -183,7 +184,7 @@ impl<'a> ElementListEncoder<'a> {
     }
 }
 
-/// Writes an element list of set data alone to the start of `out`, the values by `write`; returns its length.
+/// Writes an element list with only set data to the start of `out`; `write` writes the values. Returns its length.
 ///
 /// # Errors
 ///
@@ -216,7 +217,7 @@ mod tests {
         elements.iter().take_while(|element| element(list).is_ok()).count()
     }
 
-    /// Tries every size of buffer: what went in is there, and nothing else.
+    /// Tries every size of buffer: the list contains the accepted entries, and nothing else.
     #[test]
     fn a_full_buffer_holds_a_well_formed_prefix() {
         let mut seen = [false; 8];

@@ -1,32 +1,32 @@
-//! What filter lists, maps, vectors and series have in common: a head, then entries behind a count.
+//! Common parts of filter lists, maps, vectors and series: a head, then a count and entries.
 //!
-//! Each of the four is this view with a head of its own, and its entries are read one after the other by that head.
+//! Each of the four types is this view with a head of its own, which reads the entries one after the other.
 
 use super::{Cursor, DataType, SetDefinitions};
 use crate::Malformed;
 
-/// A head that knows how its entries are read. Heads of this crate alone are ones.
+/// Head of a container, which reads the entries. Only heads of this crate implement it.
 pub trait Head<'a>: Copy {
-    /// One entry.
+    /// Type of an entry.
     type Entry;
 
-    /// Type of the entries' data, where an entry does not say otherwise.
+    /// Returns the type of the entries' data, unless an entry states its own.
     fn container(&self) -> DataType;
 
-    /// Set definitions as they are on the wire.
+    /// Returns the set definitions in wire form.
     fn set_definitions(&self) -> Option<&'a [u8]>;
 
-    /// Data that all entries share.
+    /// Returns the data that all entries share.
     fn summary(&self) -> Option<&'a [u8]>;
 
-    /// The entry at which `cursor` stands.
+    /// Reads the entry at `cursor`.
     #[doc(hidden)]
     fn read_entry(&self, cursor: &mut Cursor<'a>) -> Result<Self::Entry, Malformed>;
 }
 
-/// A head, and entries behind a count, borrowed from the message that they came in.
+/// View of a head and of counted entries, borrowed from their message.
 ///
-/// Reading the head checks nothing of the entries; they are checked one by one as they are passed.
+/// Reading the head does not check the entries; iteration checks them one by one.
 #[derive(Debug, Clone, Copy)]
 pub struct Entries<'a, H> {
     head: H,
@@ -37,38 +37,38 @@ pub struct Entries<'a, H> {
 }
 
 impl<'a, H: Head<'a>> Entries<'a, H> {
-    /// A container of `end` bytes whose last ones, where `cursor` stands, are `count` entries.
+    /// Returns a container of `end` bytes; `count` entries begin at `cursor` and occupy the last bytes.
     pub(super) fn behind(head: H, count: u16, cursor: &Cursor<'a>, end: usize) -> Self {
         Self { head, count, entries: cursor.rest(), end }
     }
 
-    /// What stands before the entries.
+    /// Returns the head.
     #[inline]
     #[must_use]
     pub const fn head(&self) -> &H {
         &self.head
     }
 
-    /// As many entries as the container says that it has.
+    /// Returns the number of entries that the container states.
     #[inline]
     #[must_use]
     pub const fn len(&self) -> usize {
         self.count as usize
     }
 
-    /// Whether there is no entry.
+    /// Returns `true` if there is no entry.
     #[inline]
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// The definitions by which lists with set data are read in this container, its summary among them; none if it
-    /// brings none.
+    /// Returns the set definitions for the lists in this container, including its summary; none if the container has
+    /// none.
     ///
     /// # Errors
     ///
-    /// A definition that is cut off, or has a number that there is not.
+    /// Fails if a definition is truncated or has an invalid number.
     pub fn sets(&self) -> Result<SetDefinitions<'a>, Malformed> {
         match self.head.set_definitions() {
             Some(bytes) => SetDefinitions::parse(bytes, self.head.container()),
@@ -76,7 +76,7 @@ impl<'a, H: Head<'a>> Entries<'a, H> {
         }
     }
 
-    /// The entries in order. After a fault there are no more.
+    /// Returns the entries in order. Iteration ends after a fault.
     #[inline]
     #[must_use]
     pub const fn iter(&self) -> EntryIter<'a, H> {
@@ -94,7 +94,7 @@ impl<'a, H: Head<'a>> IntoIterator for Entries<'a, H> {
     }
 }
 
-/// Entries in order. After a fault there are no more.
+/// Iterator over entries in order. It ends after a fault.
 #[derive(Debug, Clone)]
 pub struct EntryIter<'a, H> {
     head: H,
@@ -128,7 +128,7 @@ impl<'a, H: Head<'a>> Iterator for EntryIter<'a, H> {
     }
 }
 
-/// What maps, vectors and series may say for all their entries, in this order on the wire.
+/// Data that maps, vectors and series can share among all entries, in wire order.
 #[derive(Clone, Copy)]
 pub(super) struct Shared<'a> {
     pub(super) set_definitions: Option<&'a [u8]>,
@@ -136,7 +136,7 @@ pub(super) struct Shared<'a> {
     pub(super) count_hint: Option<u32>,
 }
 
-/// Which bits of a container's first byte say that a part of [`Shared`] is there.
+/// Bits of a container's first byte that mark the parts of [`Shared`] as present.
 #[derive(Clone, Copy)]
 pub(super) struct SharedBits {
     pub(super) set_definitions: u8,

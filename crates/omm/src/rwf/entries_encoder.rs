@@ -1,10 +1,11 @@
-//! Entries behind a count, written: what every container of entries ends with.
+//! Writers of counted entries: the last part of every container of entries.
 
 use super::Writer;
 use super::entries::{Shared, SharedBits};
 use crate::{Full, Refused};
 
-/// How the encoders of maps, vectors and series begin, count and end. Each has a `begin` of its own, for its head.
+/// Common methods of the encoders of maps, vectors and series: start, count, end. Each has its own `begin`, for its
+/// head.
 macro_rules! entries_encoder {
     ($encoder:ident, $head:ident, $what:literal) => {
         impl<'a> $encoder<'a> {
@@ -18,7 +19,7 @@ macro_rules! entries_encoder {
             }
 
             #[doc = concat!("Begins a ", $what, " whose summary `write` puts into the room that is left, returning its length.")]
-            /// The summary of `head` is passed over; the length takes the two-byte form, as its room is reserved.
+            /// The summary of `head` is ignored; the length has the two-byte form, because its space is reserved.
             ///
             /// # Errors
             ///
@@ -31,14 +32,14 @@ macro_rules! entries_encoder {
                 Self::begin(out, &$head { summary: Some(&[]), ..*head }, Some(write))
             }
 
-            /// Entries so far.
+            /// Returns the number of entries so far.
             #[inline]
             #[must_use]
             pub const fn len(&self) -> usize {
                 self.entries.len()
             }
 
-            /// Whether there is no entry yet.
+            /// Returns `true` if there is no entry yet.
             #[inline]
             #[must_use]
             pub const fn is_empty(&self) -> bool {
@@ -55,7 +56,7 @@ macro_rules! entries_encoder {
 }
 pub(super) use entries_encoder;
 
-/// Appends entries and counts them; an entry goes in as a whole or not at all.
+/// Writer that appends entries and counts them. An entry is written completely or not at all.
 #[derive(Debug)]
 pub(super) struct EntriesWriter<'a> {
     writer: Writer<'a>,
@@ -65,13 +66,13 @@ pub(super) struct EntriesWriter<'a> {
 }
 
 impl<'a> EntriesWriter<'a> {
-    /// Begins behind a head, with a count of two bytes.
+    /// Starts after a head, with a count of two bytes.
     pub(super) fn begin(mut writer: Writer<'a>) -> Result<Self, Full> {
         let count_at = writer.reserve_u16()?;
         Ok(Self { writer, count_at, count: 0, most: u16::MAX })
     }
 
-    /// Begins behind a head, with a count of one byte.
+    /// Starts after a head, with a count of one byte.
     pub(super) fn begin_u8(mut writer: Writer<'a>) -> Result<Self, Full> {
         let count_at = writer.len();
         writer.u8(0)?;
@@ -83,11 +84,11 @@ impl<'a> EntriesWriter<'a> {
         self.count as usize
     }
 
-    /// One more entry, as `write` writes it.
+    /// Appends one entry, which `write` writes.
     ///
     /// # Errors
     ///
-    /// [`Refused::Full`] also where the count can go no further.
+    /// [`Refused::Full`] also if the count is at its maximum.
     #[inline]
     pub(super) fn append(
         &mut self,
@@ -113,14 +114,14 @@ impl<'a> EntriesWriter<'a> {
     }
 }
 
-/// An entry's data: bytes that are there already, bytes to be written in place, or none at all.
+/// Data of an entry: existing bytes, bytes to be written in place, or none.
 pub(super) enum Data<'d, F> {
     None,
     Bytes(&'d [u8]),
     InPlace(F),
 }
 
-/// The writer of an entry whose data is there already.
+/// Type of the writer of an entry with existing data.
 pub(super) type NoWrite = fn(&mut [u8]) -> Result<usize, Refused>;
 
 impl<F: FnOnce(&mut [u8]) -> Result<usize, Refused>> Data<'_, F> {
@@ -135,14 +136,14 @@ impl<F: FnOnce(&mut [u8]) -> Result<usize, Refused>> Data<'_, F> {
 }
 
 impl Shared<'_> {
-    /// The bits of the parts that are there.
+    /// Returns the bits of the parts that are present.
     pub(super) const fn bits(&self, bits: SharedBits) -> u8 {
         (if self.set_definitions.is_some() { bits.set_definitions } else { 0 })
             | (if self.summary.is_some() { bits.summary } else { 0 })
             | (if self.count_hint.is_some() { bits.count_hint } else { 0 })
     }
 
-    /// The parts in their order; `write_summary`, if given, puts the summary in place.
+    /// Writes the parts in order; `write_summary`, if given, writes the summary in place.
     pub(super) fn write(
         &self,
         writer: &mut Writer<'_>,

@@ -8,16 +8,16 @@ use super::{
 };
 use crate::{Dictionary, Fid, Malformed};
 
-/// Set in a list's first byte: an info block follows.
+/// Flag in a list's first byte: an info block follows.
 pub(super) const HAS_INFO: u8 = 1;
-/// Values in the order of a set definition follow.
+/// Flag: values in the order of a set definition follow.
 pub(super) const HAS_SET_DATA: u8 = 2;
-/// The number of that definition is there; 0 if not.
+/// Flag: the number of that definition is present; without the flag the number is 0.
 pub(super) const HAS_SET_ID: u8 = 4;
-/// Entries with their field ids follow.
+/// Flag: entries with their field ids follow.
 pub(super) const HAS_STANDARD_DATA: u8 = 8;
 
-/// Which dictionary a list was written with.
+/// Dictionary with which a list was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Info {
     /// Number of the dictionary.
@@ -26,18 +26,17 @@ pub struct Info {
     pub list_number: i16,
 }
 
-/// Values without ids or types: they can be read only with the set definition that the container around the list
-/// carries.
+/// Values without ids or types. They can be read only with the set definition of the enclosing container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SetData<'a> {
     /// Number of the definition, 0–15.
     pub id: u16,
-    /// The values in the definition's order.
+    /// Values in the order of the definition.
     pub data: &'a [u8],
 }
 
 impl<'a> SetData<'a> {
-    /// From where `cursor` stands: up to the end, if nothing follows.
+    /// Reads the set data at `cursor`: up to the end, if nothing follows.
     pub(super) fn read(cursor: &mut Cursor<'a>, has_id: bool, is_followed: bool) -> Result<Self, Malformed> {
         const WHAT: &str = "set data";
         let id = if has_id { cursor.u15("set id")? } else { 0 };
@@ -46,16 +45,16 @@ impl<'a> SetData<'a> {
     }
 }
 
-/// A list of fields, borrowed from the message that it came in.
+/// View of a list of fields, borrowed from its message.
 ///
-/// Reading the head checks nothing of the entries; they are checked one by one as they are passed. Iterating costs
-/// about two nanoseconds a field, the time in which one length leads to the next (bench `field_list`).
+/// Reading the head does not check the entries; iteration checks them one by one. Iteration costs about two nanoseconds
+/// a field, because each length determines where the next one is (bench `field_list`).
 #[derive(Debug, Clone, Copy)]
 pub struct FieldList<'a> {
     info: Option<Info>,
     set_data: Option<SetData<'a>>,
     definition: Option<SetDefinition<'a>>,
-    /// Where the set data ends.
+    /// End of the set data.
     set_end: usize,
     count: u16,
     entries: &'a [u8],
@@ -64,13 +63,13 @@ pub struct FieldList<'a> {
 }
 
 impl<'a> FieldList<'a> {
-    /// Reads the head of a list that takes up all of `bytes`.
+    /// Reads the head of a list that occupies all of `bytes`.
     ///
-    /// No bytes at all, or a first byte without flags, is an empty list.
+    /// No bytes, or a first byte without flags, is an empty list.
     ///
     /// # Errors
     ///
-    /// A head that is cut off.
+    /// Fails if the head is truncated.
     #[inline]
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
         Self::parse_with(bytes, &SetDefinitions::NONE)
@@ -80,10 +79,10 @@ impl<'a> FieldList<'a> {
     ///
     /// # Errors
     ///
-    /// A head that is cut off.
+    /// Fails if the head is truncated.
     #[inline]
     pub fn parse_with(bytes: &'a [u8], sets: &SetDefinitions<'a>) -> Result<Self, Malformed> {
-        // What nearly every update has: standard data alone.
+        // Nearly every update has only standard data.
         if let [HAS_STANDARD_DATA, high, low, entries @ ..] = bytes {
             let count = u16::from_be_bytes([*high, *low]);
             return Ok(Self { count, entries, ..Self::empty(bytes.len()) });
@@ -95,7 +94,7 @@ impl<'a> FieldList<'a> {
         Self { info: None, set_data: None, definition: None, set_end: 0, count: 0, entries: &[], end }
     }
 
-    /// A list with an info block or set data.
+    /// Reads a list with an info block or set data.
     fn parse_any(bytes: &'a [u8], sets: &SetDefinitions<'a>) -> Result<Self, Malformed> {
         let mut list = Self::empty(bytes.len());
         let mut cursor = Cursor::new(bytes);
@@ -104,7 +103,7 @@ impl<'a> FieldList<'a> {
         }
         let flags = cursor.u8("field list flags")?;
         if flags & HAS_INFO != 0 {
-            // What a later version may add to the block is skipped by its length.
+            // Additions of a later version to the block are skipped by its length.
             let mut info = Cursor::new(cursor.b8("field list info")?);
             list.info = match (info.u15("dictionary id"), info.i16("field list number")) {
                 (Ok(dictionary_id), Ok(list_number)) => Some(Info { dictionary_id, list_number }),
@@ -124,29 +123,29 @@ impl<'a> FieldList<'a> {
         Ok(list)
     }
 
-    /// Which dictionary the list was written with, if it says so.
+    /// Returns the dictionary with which the list was written, if the list states it.
     #[inline]
     #[must_use]
     pub const fn info(&self) -> Option<Info> {
         self.info
     }
 
-    /// The part that needs a set definition, as it is. [`FieldList::iter`] gives its values if the list was read with that
-    /// definition, and does not if it was not.
+    /// Returns the raw part that requires a set definition. [`FieldList::iter`] returns its values only if the list was
+    /// read with that definition.
     #[inline]
     #[must_use]
     pub const fn set_data(&self) -> Option<SetData<'a>> {
         self.set_data
     }
 
-    /// The definition of the set data; `None` if there is no such data, or no definition for it.
+    /// Returns the definition of the set data; `None` if there is no such data, or no definition for it.
     #[inline]
     #[must_use]
     pub const fn set_definition(&self) -> Option<SetDefinition<'a>> {
         self.definition
     }
 
-    /// Fields: those of the set data whose definition is known, and as many more as the list says that it has.
+    /// Returns the number of fields: those of set data with a known definition, plus the count that the list states.
     #[inline]
     #[must_use]
     pub const fn len(&self) -> usize {
@@ -157,14 +156,14 @@ impl<'a> FieldList<'a> {
             }
     }
 
-    /// Whether there is no field.
+    /// Returns `true` if there is no field.
     #[inline]
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The fields in order: those of a set, then the others. A set gives types too, see [`FieldList::typed`].
+    /// Returns the fields in order: those of a set, then the others. A set gives types too, see [`FieldList::typed`].
     #[inline]
     #[must_use]
     pub const fn iter(&self) -> Fields<'a> {
@@ -180,8 +179,8 @@ impl<'a> FieldList<'a> {
         }
     }
 
-    /// The fields in order, each with its type if its set definition gives one: only that is sure to be the form of the
-    /// value. The type of every other field only a dictionary knows.
+    /// Returns the fields in order, each with its type if its set definition gives one. Only such a type is certain to
+    /// be the form of the value; the type of every other field is known only to a dictionary.
     #[must_use]
     pub const fn typed(&self) -> TypedFields<'a> {
         let types = match &self.definition {
@@ -191,12 +190,12 @@ impl<'a> FieldList<'a> {
         TypedFields { fields: self.iter(), types }
     }
 
-    /// The first field with this id. Of the fields before it only ids and lengths are looked at: less than a third
-    /// of what decoding them would take (`make instructions`).
+    /// Returns the first field with this id. Only the ids and lengths of the fields before it are read: less than a
+    /// third of the work of decoding them (`make instructions`).
     ///
     /// # Errors
     ///
-    /// A fault in the entries up to that field.
+    /// Fails at a fault in the entries up to that field.
     #[inline]
     pub fn find(&self, fid: Fid) -> Result<Option<Field<'a>>, Malformed> {
         let mut fields = self.iter();
@@ -209,7 +208,7 @@ impl<'a> FieldList<'a> {
         }
     }
 
-    /// The list for people, with the names and types of `dictionary`.
+    /// Returns the list in human-readable form, with the names and types of `dictionary`.
     #[must_use]
     pub const fn render<'d>(&self, dictionary: &'d Dictionary) -> Rendered<'a, 'd> {
         Rendered::new(*self, dictionary)
@@ -226,22 +225,22 @@ impl<'a> IntoIterator for FieldList<'a> {
     }
 }
 
-/// The fields of a [`FieldList`] in order. After a fault there are no more.
+/// Iterator over the fields of a [`FieldList`] in order. It ends after a fault.
 ///
-/// What is rare is a function of bytes alone, not of this: so the state stays in registers, and a field with it.
+/// Rare cases are functions of bytes only, not of this struct: the state, and a field, stay in registers.
 #[derive(Debug, Clone)]
 pub struct Fields<'a> {
     rest: &'a [u8],
-    /// Fields left of those in `rest`; none as long as there is a set to be read first.
+    /// Number of fields left in `rest`; 0 while a set is still to be read.
     left: u16,
     end: usize,
     set: Option<SetValues<'a>>,
-    /// Fields behind the set.
+    /// Number of fields after the set.
     behind_set: u16,
 }
 
 impl Fields<'_> {
-    /// Passes over fields that have another id and nothing rare about them.
+    /// Skips fields that have another id and a common form.
     #[inline]
     fn pass_over(&mut self, fid: Fid) {
         let wanted = fid.0.to_be_bytes();
@@ -291,7 +290,7 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-/// The fields of a [`FieldList`] with the types that its set definition gives, from [`FieldList::typed`].
+/// Iterator over the fields of a [`FieldList`] with the types of its set definition, from [`FieldList::typed`].
 #[derive(Debug, Clone)]
 pub struct TypedFields<'a> {
     fields: Fields<'a>,
@@ -309,7 +308,7 @@ impl<'a> Iterator for TypedFields<'a> {
     }
 }
 
-/// The entry at the front of `rest`, and what is behind it; `None` if it is cut off.
+/// Returns the entry at the start of `rest`, and the bytes after it; `None` if it is truncated.
 #[inline]
 fn split(rest: &[u8]) -> Option<(Field<'_>, &[u8])> {
     let [high, low, len, ahead @ ..] = rest else { return None };
@@ -325,12 +324,12 @@ fn split(rest: &[u8]) -> Option<(Field<'_>, &[u8])> {
     Some((Field { fid, data, ahead }, rest))
 }
 
-/// Says that what calls it is rare: the compiler lays the rest out, and gives it the registers.
+/// Marks the caller's path as rare: the compiler favours the other path in layout and registers.
 #[inline]
 #[cold]
 const fn unlikely() {}
 
-/// The length of an entry that has it in three bytes.
+/// Returns the length of an entry with a length of three bytes.
 #[cold]
 fn long_len(entry: &[u8]) -> Option<usize> {
     match entry {
@@ -339,7 +338,7 @@ fn long_len(entry: &[u8]) -> Option<usize> {
     }
 }
 
-/// Why there is no entry at the front of `rest`, the last bytes of a list of `end`.
+/// Returns the fault of the entry at the start of `rest`, the last bytes of a list of `end` bytes.
 #[cold]
 fn fault(rest: &[u8], end: usize) -> Malformed {
     let what = if rest.len() < 2 { "field id" } else { "field value" };
@@ -347,7 +346,7 @@ fn fault(rest: &[u8], end: usize) -> Malformed {
     Malformed::new(end - rest.len() + id, what)
 }
 
-/// The next value of a set, and what is left of it; `None` at its end.
+/// Returns the next value of a set, and the rest of the set; `None` at its end.
 #[cold]
 fn of_set(mut set: SetValues<'_>) -> Option<(Result<Field<'_>, Malformed>, Option<SetValues<'_>>)> {
     Some(match set.next()? {
@@ -363,18 +362,18 @@ fn of_set(mut set: SetValues<'_>) -> Option<(Result<Field<'_>, Malformed>, Optio
     })
 }
 
-/// One field: its id and its value's bytes, whose type only a dictionary knows.
+/// One field: its id and the bytes of its value. Only a dictionary knows the type of the value.
 ///
-/// The readers below take the bytes as the type they are named after; `None` is blank. Offsets of their faults
-/// count from the value's start.
+/// Each reader below decodes the bytes as the type in its name; `None` is blank. Offsets of their faults count from the
+/// start of the value.
 #[derive(Debug, Clone, Copy)]
 pub struct Field<'a> {
-    /// Which field.
+    /// Field id.
     pub fid: Fid,
-    /// The value's bytes; none at all is blank.
+    /// Bytes of the value; no bytes are blank.
     pub data: &'a [u8],
-    /// The same bytes and what follows them in the message: where eight are readable at once, a number of any
-    /// length is one load and a shift.
+    /// The same bytes, and the bytes after them in the message: if eight are readable at once, a number of any length
+    /// is one load and a shift.
     ahead: &'a [u8],
 }
 
@@ -385,24 +384,24 @@ impl PartialEq for Field<'_> {
 }
 
 impl<'a> Field<'a> {
-    /// A field as it is.
+    /// Creates a field from its id and the bytes of its value.
     #[must_use]
     pub const fn new(fid: Fid, data: &'a [u8]) -> Self {
         Self { fid, data, ahead: data }
     }
 
-    /// Whether the value has no bytes, which is the common form of blank.
+    /// Returns `true` if the value has no bytes, which is the common form of blank.
     #[inline]
     #[must_use]
     pub const fn is_blank(&self) -> bool {
         self.data.is_empty()
     }
 
-    /// As INT.
+    /// Returns the value as INT.
     ///
     /// # Errors
     ///
-    /// More than eight bytes.
+    /// Fails for more than eight bytes.
     #[inline]
     pub fn int(&self) -> Result<Option<i64>, Malformed> {
         match int_ahead(self.data.len(), self.ahead) {
@@ -411,11 +410,11 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// As UINT.
+    /// Returns the value as UINT.
     ///
     /// # Errors
     ///
-    /// More than eight bytes.
+    /// Fails for more than eight bytes.
     #[inline]
     pub fn uint(&self) -> Result<Option<u64>, Malformed> {
         match uint_ahead(self.data.len(), self.ahead) {
@@ -424,91 +423,91 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// As REAL.
+    /// Returns the value as REAL.
     ///
     /// # Errors
     ///
-    /// A hint without a meaning, or a mantissa of more than eight bytes.
+    /// Fails for an invalid hint, or a mantissa of more than eight bytes.
     #[inline]
     pub fn real(&self) -> Result<Option<Real>, Malformed> {
         Real::decode_ahead(self.data.len(), self.ahead)
     }
 
-    /// As FLOAT.
+    /// Returns the value as FLOAT.
     ///
     /// # Errors
     ///
-    /// Another length than four bytes.
+    /// Fails for any length other than four bytes.
     #[inline]
     pub fn float(&self) -> Result<Option<f32>, Malformed> {
         number::decode_float(self.data)
     }
 
-    /// As DOUBLE.
+    /// Returns the value as DOUBLE.
     ///
     /// # Errors
     ///
-    /// Another length than eight bytes.
+    /// Fails for any length other than eight bytes.
     #[inline]
     pub fn double(&self) -> Result<Option<f64>, Malformed> {
         number::decode_double(self.data)
     }
 
-    /// As DATE.
+    /// Returns the value as DATE.
     ///
     /// # Errors
     ///
-    /// A length that no date has.
+    /// Fails for a length that no date has.
     #[inline]
     pub fn date(&self) -> Result<Option<Date>, Malformed> {
         Date::decode(self.data)
     }
 
-    /// As TIME.
+    /// Returns the value as TIME.
     ///
     /// # Errors
     ///
-    /// A length that no time has.
+    /// Fails for a length that no time has.
     #[inline]
     pub fn time(&self) -> Result<Option<Time>, Malformed> {
         Time::decode_ahead(self.data.len(), self.ahead)
     }
 
-    /// As DATETIME.
+    /// Returns the value as DATETIME.
     ///
     /// # Errors
     ///
-    /// A length that none has.
+    /// Fails for a length that no DATETIME has.
     #[inline]
     pub fn date_time(&self) -> Result<Option<DateTime>, Malformed> {
         DateTime::decode(self.data)
     }
 
-    /// As QOS.
+    /// Returns the value as QOS.
     ///
     /// # Errors
     ///
-    /// Bytes missing for what the first one announces.
+    /// Fails if bytes are missing that the first byte announces.
     #[inline]
     pub fn qos(&self) -> Result<Option<Qos>, Malformed> {
         Qos::decode(self.data)
     }
 
-    /// As STATE.
+    /// Returns the value as STATE.
     ///
     /// # Errors
     ///
-    /// Bytes missing.
+    /// Fails if bytes are missing.
     #[inline]
     pub fn state(&self) -> Result<Option<State<'a>>, Malformed> {
         State::decode(self.data)
     }
 
-    /// As ENUM.
+    /// Returns the value as ENUM.
     ///
     /// # Errors
     ///
-    /// More than two bytes.
+    /// Fails for more than two bytes.
     #[inline]
     pub fn enumeration(&self) -> Result<Option<u16>, Malformed> {
         match enum_ahead(self.data.len(), self.ahead) {
@@ -517,34 +516,34 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// As ARRAY.
+    /// Returns the value as ARRAY.
     ///
     /// # Errors
     ///
-    /// Fewer bytes than the count asks for.
+    /// Fails if there are fewer bytes than the count requires.
     #[inline]
     pub fn array(&self) -> Result<Option<Array<'a>>, Malformed> {
         Array::decode(self.data)
     }
 
-    /// As RMTES_STRING. Strings of ASCII or UTF-8 and buffers are [`Field::data`] itself.
+    /// Returns the value as RMTES_STRING. ASCII and UTF-8 strings and buffers are [`Field::data`] itself.
     #[inline]
     #[must_use]
     pub const fn rmtes(&self) -> Rmtes<'a> {
         Rmtes(self.data)
     }
 
-    /// As a value of the type that a dictionary or a set definition gives the field.
+    /// Returns the value with the type that a dictionary or a set definition gives the field.
     ///
     /// # Errors
     ///
-    /// Bytes that no value of that type has.
+    /// Fails if the bytes are not valid for the type.
     #[expect(clippy::inline_always, reason = "half the instructions where it is called from several places")]
     #[inline(always)]
     pub fn value(&self, data_type: DataType) -> Result<Value<'a>, Malformed> {
-        // Always in line: a `Value` that a call gives back goes through memory. What price records are made of is read
-        // in its common form; all else, faults too, by a call. As each arm has one way out, the compiler can join it
-        // with what the caller does with that type.
+        // Always inlined: a `Value` that a call returns goes through memory. The types of price records are read here
+        // in their common form; all others, and faults, by a call. Each arm has one exit, so that the compiler can join
+        // it with the caller's code for that type.
         let (len, ahead) = (self.data.len(), self.ahead);
         match data_type {
             DataType::REAL => {

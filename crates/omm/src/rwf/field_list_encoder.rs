@@ -11,16 +11,17 @@ use crate::{Fid, Full, Refused};
 
 /// Flags, then the count.
 const HEAD: usize = 3;
-/// The longest info block: a dictionary id of up to two bytes and a list number.
+/// Maximum length of an info block: a dictionary id of up to two bytes and a list number.
 const INFO_MAX: usize = 4;
-/// Room that the common path asks for: the id, the length, a REAL's hint and eight bytes more.
+/// Space that the common path requires: the id, the length, a REAL's hint and eight bytes more.
 const SLOT: usize = 2 + 1 + 1 + 8;
 
-/// Writes a field list in one pass into the caller's buffer: standard data, behind an info block and set data if wanted.
+/// Encoder that writes a field list in one pass into the caller's buffer: standard data, after an info block and set
+/// data if there are any.
 ///
-/// Each method appends one field. [`Full`] means that the field did not go in: no room in the buffer, more than
-/// 65,535 fields, or a value of more than 65,535 bytes. What was written before stays, and
-/// [`finish`](FieldListEncoder::finish) makes a well-formed list of it. A short field costs two to four nanoseconds
+/// Each method appends one field. [`Full`] means that the field was not appended: no space in the buffer, more than
+/// 65,535 fields, or a value of more than 65,535 bytes. Fields that were written before stay, and
+/// [`finish`](FieldListEncoder::finish) makes a well-formed list of them. A short field costs two to four nanoseconds
 /// (bench `field_list`).
 #[derive(Debug)]
 pub struct FieldListEncoder<'a> {
@@ -31,11 +32,11 @@ pub struct FieldListEncoder<'a> {
 }
 
 impl<'a> FieldListEncoder<'a> {
-    /// Begins a list at the start of `out`.
+    /// Starts a list at the start of `out`.
     ///
     /// # Errors
     ///
-    /// [`Full`] where not even an empty list (three bytes) has room.
+    /// [`Full`] if not even an empty list (three bytes) fits.
     #[inline]
     pub fn new(out: &'a mut [u8]) -> Result<Self, Full> {
         let head = out.first_chunk_mut::<HEAD>().ok_or(Full)?;
@@ -43,7 +44,7 @@ impl<'a> FieldListEncoder<'a> {
         Ok(Self { out, at: HEAD, count: 0, count_at: 1 })
     }
 
-    /// Begins a list that says which dictionary it is written with.
+    /// Starts a list that states the dictionary with which it is written.
     ///
     /// # Errors
     ///
@@ -52,11 +53,11 @@ impl<'a> FieldListEncoder<'a> {
         Self::begin(out, HAS_STANDARD_DATA, Some(info), |_| Ok(()))
     }
 
-    /// Begins a list whose first values `write` writes by a set definition of the container around it.
+    /// Starts a list with set data: `write` writes the first values by a set definition of the enclosing container.
     ///
     /// # Errors
     ///
-    /// [`Refused::Full`], and what `write` comes back with; [`Refused::Misplaced`] where it writes fewer values than the
+    /// [`Refused::Full`], and what `write` returns; [`Refused::Misplaced`] if `write` writes fewer values than the
     /// definition has; [`Refused::TooLong`] for a dictionary number above 32,767.
     pub fn with_set(
         out: &'a mut [u8],
@@ -91,14 +92,14 @@ impl<'a> FieldListEncoder<'a> {
         Ok(Self { out, at, count: 0, count_at })
     }
 
-    /// Fields so far, without those of a set.
+    /// Returns the number of fields so far, without those of a set.
     #[inline]
     #[must_use]
     pub const fn len(&self) -> usize {
         self.count as usize
     }
 
-    /// Whether there is no field yet.
+    /// Returns `true` if there is no field yet.
     #[inline]
     #[must_use]
     pub const fn is_empty(&self) -> bool {
@@ -115,7 +116,7 @@ impl<'a> FieldListEncoder<'a> {
         self.at
     }
 
-    /// A REAL.
+    /// Appends a REAL.
     #[inline]
     pub fn real(&mut self, fid: Fid, value: Real) -> Result<(), Full> {
         if value.hint.is_special() {
@@ -135,60 +136,60 @@ impl<'a> FieldListEncoder<'a> {
         Ok(())
     }
 
-    /// A UINT.
+    /// Appends a UINT.
     #[inline]
     pub fn uint(&mut self, fid: Fid, value: u64) -> Result<(), Full> {
         let (wide, len) = encode_uint_wide(value);
         self.short(fid, wide, len)
     }
 
-    /// An INT.
+    /// Appends an INT.
     #[inline]
     pub fn int(&mut self, fid: Fid, value: i64) -> Result<(), Full> {
         let (wide, len) = encode_int_wide(value);
         self.short(fid, wide, len)
     }
 
-    /// A FLOAT.
+    /// Appends a FLOAT.
     #[inline]
     pub fn float(&mut self, fid: Fid, value: f32) -> Result<(), Full> {
         self.short(fid, u64::from(value.to_bits()) << 32, 4)
     }
 
-    /// A DOUBLE.
+    /// Appends a DOUBLE.
     #[inline]
     pub fn double(&mut self, fid: Fid, value: f64) -> Result<(), Full> {
         self.short(fid, value.to_bits(), 8)
     }
 
-    /// A DATE.
+    /// Appends a DATE.
     #[inline]
     pub fn date(&mut self, fid: Fid, value: Date) -> Result<(), Full> {
         self.short(fid, u64::from(u32::from_be_bytes(value.encode())) << 32, 4)
     }
 
-    /// A TIME, in the shortest form that keeps its members.
+    /// Appends a TIME, in the shortest form that keeps its members.
     #[inline]
     pub fn time(&mut self, fid: Fid, value: Time) -> Result<(), Full> {
         let (wide, len) = value.encode_wide();
         self.short(fid, wide, len)
     }
 
-    /// A DATETIME, in the shortest form that keeps its members.
+    /// Appends a DATETIME, in the shortest form that keeps its members.
     #[inline]
     pub fn date_time(&mut self, fid: Fid, value: DateTime) -> Result<(), Full> {
         let (bytes, len) = value.encode();
         self.raw(fid, bytes.get(..len).unwrap_or_default())
     }
 
-    /// A QOS.
+    /// Appends a QOS.
     #[inline]
     pub fn qos(&mut self, fid: Fid, value: Qos) -> Result<(), Full> {
         let (bytes, len) = value.encode();
         self.raw(fid, bytes.get(..len).unwrap_or_default())
     }
 
-    /// A STATE.
+    /// Appends a STATE.
     #[inline]
     pub fn state(&mut self, fid: Fid, value: &State<'_>) -> Result<(), Full> {
         self.whole(fid, |w| {
@@ -197,47 +198,47 @@ impl<'a> FieldListEncoder<'a> {
         })
     }
 
-    /// An ENUM.
+    /// Appends an ENUM.
     #[inline]
     pub fn enumeration(&mut self, fid: Fid, value: u16) -> Result<(), Full> {
         let (wide, len) = encode_uint_wide(u64::from(value));
         self.short(fid, wide, len)
     }
 
-    /// An ASCII_STRING.
+    /// Appends an ASCII_STRING.
     #[inline]
     pub fn ascii(&mut self, fid: Fid, value: &[u8]) -> Result<(), Full> {
         self.raw(fid, value)
     }
 
-    /// A UTF8_STRING.
+    /// Appends a UTF8_STRING.
     #[inline]
     pub fn utf8(&mut self, fid: Fid, value: &str) -> Result<(), Full> {
         self.raw(fid, value.as_bytes())
     }
 
-    /// An RMTES_STRING: ASCII and Latin-1 as they are, UTF-8 behind the escape `1B 25 30`, partial updates too.
+    /// Appends an RMTES_STRING: ASCII and Latin-1 unchanged, UTF-8 after the escape `1B 25 30`, partial updates too.
     #[inline]
     pub fn rmtes(&mut self, fid: Fid, value: &[u8]) -> Result<(), Full> {
         self.raw(fid, value)
     }
 
-    /// A BUFFER.
+    /// Appends a BUFFER.
     #[inline]
     pub fn buffer(&mut self, fid: Fid, value: &[u8]) -> Result<(), Full> {
         self.raw(fid, value)
     }
 
-    /// No value.
+    /// Appends a blank.
     #[inline]
     pub fn blank(&mut self, fid: Fid) -> Result<(), Full> {
         self.short(fid, 0, 0)
     }
 
-    /// A value of any type.
+    /// Appends a value of any type.
     #[inline]
     pub fn value(&mut self, fid: Fid, value: &Value<'_>) -> Result<(), Full> {
-        // What price records are made of, in line; all else by a call.
+        // The types of price records are written inline, all others by a call.
         match *value {
             Value::Real(value) => self.real(fid, value),
             Value::UInt(value) => self.uint(fid, value),
@@ -255,11 +256,12 @@ impl<'a> FieldListEncoder<'a> {
         }
     }
 
-    /// An ARRAY, whose items `write` appends. Its length takes the three-byte form, as its room is reserved.
+    /// Appends an ARRAY, whose items `write` appends. Its length has the three-byte form, because its space is
+    /// reserved.
     ///
     /// # Errors
     ///
-    /// [`Full`], also where `write` came back with any refusal.
+    /// [`Full`], also if `write` returns any refusal.
     pub fn array(
         &mut self,
         fid: Fid,
@@ -274,12 +276,12 @@ impl<'a> FieldListEncoder<'a> {
         })
     }
 
-    /// A value that `write` puts into the room that is left, of which it returns the length: a container, an
-    /// array. Its length takes the three-byte form, as its room is reserved.
+    /// Appends a value that `write` writes into the free space, such as a container or an array; `write` returns its
+    /// length. The length has the three-byte form, because its space is reserved.
     ///
     /// # Errors
     ///
-    /// [`Full`], also where `write` came back with any refusal.
+    /// [`Full`], also if `write` returns any refusal.
     pub fn in_place(
         &mut self,
         fid: Fid,
@@ -300,17 +302,17 @@ impl<'a> FieldListEncoder<'a> {
         Ok(())
     }
 
-    /// A value's bytes as they are.
+    /// Appends the bytes of a value unchanged.
     #[inline]
     pub fn raw(&mut self, fid: Fid, value: &[u8]) -> Result<(), Full> {
-        // Codes and names of a few letters are most of all texts: a word in registers, and no call to copy it.
+        // Most texts are codes and names of a few letters: a word in registers, without a call to copy it.
         match widen(value) {
             Some(wide) => self.short(fid, wide << (64 - 8 * value.len()), value.len()),
             None => self.long(fid, value),
         }
     }
 
-    /// As [`FieldListEncoder::raw`] for a value or a place that no [`SLOT`] is for.
+    /// As [`FieldListEncoder::raw`], for a value or a place that does not fit a [`SLOT`].
     #[inline]
     fn long(&mut self, fid: Fid, value: &[u8]) -> Result<(), Full> {
         let count = self.count.checked_add(1).ok_or(Full)?;
@@ -319,7 +321,7 @@ impl<'a> FieldListEncoder<'a> {
         Ok(())
     }
 
-    /// One field written by `write`, or none.
+    /// Writes one field with `write`, completely or not at all.
     #[inline]
     fn whole(
         &mut self,
@@ -335,14 +337,14 @@ impl<'a> FieldListEncoder<'a> {
         Ok(())
     }
 
-    /// Room for a whole short field, if there is so much.
+    /// Returns the space of a whole short field, if there is that much.
     #[inline]
     fn slot(&mut self) -> Option<&mut [u8; SLOT]> {
         self.out.get_mut(self.at..)?.first_chunk_mut()
     }
 
-    /// A value of up to eight bytes: the first `len` of `wide`, from the top. All of them are stored, so that
-    /// neither a loop nor a branch depends on the length; the next field overwrites the rest.
+    /// Appends a value of up to eight bytes: the first `len` of `wide`, from the top. All eight are stored, so that no
+    /// loop or branch depends on the length; the next field overwrites the rest.
     #[inline]
     fn short(&mut self, fid: Fid, wide: u64, len: usize) -> Result<(), Full> {
         let count = self.count.checked_add(1).ok_or(Full)?;
@@ -358,16 +360,17 @@ impl<'a> FieldListEncoder<'a> {
     }
 }
 
-// The two below know the buffer and the place, not the encoder: so that one stays in registers around the calls.
+// The two functions below take the buffer and the place, not the encoder, so that the encoder stays in registers around
+// the calls.
 
-/// Writes a field of any length at `at`; returns where it ends.
+/// Writes a field of any length at `at`; returns its end.
 fn append(out: &mut [u8], at: usize, fid: Fid, value: &[u8]) -> Result<usize, Full> {
     let mut list = FieldListEncoder { out, at, count: 0, count_at: at };
     list.whole(fid, |w| w.b16(value, "field value"))?;
     Ok(list.at)
 }
 
-/// Writes a field of a type that price records seldom have at `at`; returns where it ends.
+/// Writes a field of a type that is rare in price records at `at`; returns its end.
 fn rarer(out: &mut [u8], at: usize, fid: Fid, value: &Value<'_>) -> Result<usize, Full> {
     let mut list = FieldListEncoder { out, at, count: 0, count_at: at };
     match value {
@@ -386,7 +389,7 @@ fn rarer(out: &mut [u8], at: usize, fid: Fid, value: &Value<'_>) -> Result<usize
     Ok(list.at)
 }
 
-/// Writes a field list of set data alone to the start of `out`, the values by `write`; returns its length.
+/// Writes a field list with only set data to the start of `out`; `write` writes the values. Returns its length.
 ///
 /// # Errors
 ///
@@ -423,7 +426,7 @@ mod tests {
         );
     }
 
-    /// Tries every size of buffer: what went in is there, and nothing else.
+    /// Tries every size of buffer: the list contains the accepted entries, and nothing else.
     #[test]
     fn a_full_buffer_holds_a_well_formed_prefix() {
         fn fill(list: &mut FieldListEncoder<'_>) -> usize {

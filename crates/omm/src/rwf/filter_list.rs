@@ -5,28 +5,28 @@ use super::entries_encoder::{Data, EntriesWriter, NoWrite};
 use super::{Container, Cursor, DataType, FilterAction, SetDefinitions, Writer};
 use crate::{Malformed, Refused};
 
-/// Set in a filter list's first byte: entries may carry permission data; without it an entry's own flag does not count.
+/// Flag in a filter list's first byte: entries may have permission data. Without the flag, that of an entry is ignored.
 const HAS_PERMISSION_DATA: u8 = 1;
-/// How many entries there are in all parts follows.
+/// Flag: the number of entries in all parts follows.
 const HAS_COUNT_HINT: u8 = 2;
-/// Set in an entry's first byte, above the action: permission data follows.
+/// Flag in an entry's first byte, above the action: permission data follows.
 const ENTRY_HAS_PERMISSION_DATA: u8 = 1;
-/// The type of this entry's data follows.
+/// Flag: the type of this entry's data follows.
 const ENTRY_HAS_CONTAINER: u8 = 2;
 
-/// What a filter list says before its entries.
+/// Head of a filter list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FilterListHead {
-    /// Type of every entry's data that does not say otherwise.
+    /// Type of the data of every entry that does not state its own.
     pub container: DataType,
-    /// Entries of all parts of the image together: a hint for a reader that makes room.
+    /// Number of entries in all parts of the image together: a hint for a reader that allocates memory.
     pub count_hint: Option<u8>,
-    /// Whether entries may carry permission data.
+    /// `true` if entries may have permission data.
     pub permission_data: bool,
 }
 
 impl FilterListHead {
-    /// A filter list without any optional part.
+    /// Returns the head of a filter list without any optional part.
     #[must_use]
     pub const fn new(container: DataType) -> Self {
         Self { container, count_hint: None, permission_data: false }
@@ -40,30 +40,30 @@ impl FilterListHead {
 /// One entry of a filter list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FilterEntry<'a> {
-    /// What is done with it.
+    /// Action on the entry.
     pub action: FilterAction,
-    /// Which part of the whole it is; the domain gives the meaning.
+    /// Id of the filter; the domain defines its meaning.
     pub id: u8,
-    /// Type of its data, where it is not that of the head.
+    /// Type of the data, if it differs from that of the head.
     pub container: Option<DataType>,
-    /// Permission data of this entry alone, at most 32,767 bytes; only in a list whose head allows it.
+    /// Permission data of this entry only, at most 32,767 bytes; only in a list whose head allows it.
     pub permission_data: Option<&'a [u8]>,
-    /// The container's bytes, at most 65,535. There are none in a CLEAR, nor of NO_DATA.
+    /// Bytes of the container, at most 65,535; none for CLEAR or NO_DATA.
     pub data: &'a [u8],
 }
 
 impl<'a> FilterEntry<'a> {
-    /// An entry of the head's type.
+    /// Returns an entry of the head's type.
     #[must_use]
     pub const fn new(action: FilterAction, id: u8, data: &'a [u8]) -> Self {
         Self { action, id, container: None, permission_data: None, data }
     }
 
-    /// The data, of the entry's own type or that of the list's `head`.
+    /// Opens the data, of the entry's own type or that of the list's `head`.
     ///
     /// # Errors
     ///
-    /// A head that is cut off; offsets count from the start of the data.
+    /// Fails if the head is truncated; offsets count from the start of the data.
     pub fn open(&self, head: &FilterListHead) -> Result<Container<'a>, Malformed> {
         if self.action == FilterAction::CLEAR {
             return Ok(Container::NoData);
@@ -72,7 +72,7 @@ impl<'a> FilterEntry<'a> {
     }
 }
 
-/// A filter list, borrowed from the message that it came in.
+/// View of a filter list, borrowed from its message.
 ///
 /// ```
 /// use tapeline_omm::rwf::{DataType, ElementListEncoder, FilterAction, FilterList, FilterListEncoder, FilterListHead};
@@ -93,15 +93,15 @@ impl<'a> FilterEntry<'a> {
 /// ```
 pub type FilterList<'a> = Entries<'a, FilterListHead>;
 
-/// The entries of a [`FilterList`] in order. After a fault there are no more.
+/// Iterator over the entries of a [`FilterList`] in order. It ends after a fault.
 pub type FilterEntries<'a> = EntryIter<'a, FilterListHead>;
 
 impl<'a> FilterList<'a> {
-    /// Reads the head of a filter list that takes up all of `bytes`.
+    /// Reads the head of a filter list that occupies all of `bytes`.
     ///
     /// # Errors
     ///
-    /// A head that is cut off.
+    /// Fails if the head is truncated.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let mut cursor = Cursor::new(bytes);
         let flags = cursor.u8("filter list flags")?;
@@ -147,10 +147,10 @@ impl<'a> Head<'a> for FilterListHead {
     }
 }
 
-/// Writes a filter list in one pass into the caller's buffer.
+/// Encoder that writes a filter list in one pass into the caller's buffer.
 ///
-/// Each method appends one entry or, refused, leaves everything as it was;
-/// [`finish`](FilterListEncoder::finish) makes a well-formed list of the entries that went in.
+/// Each method appends one entry, or refuses it and leaves the list unchanged; [`finish`](FilterListEncoder::finish)
+/// makes a well-formed list of the appended entries.
 #[derive(Debug)]
 pub struct FilterListEncoder<'a> {
     entries: EntriesWriter<'a>,
@@ -158,7 +158,7 @@ pub struct FilterListEncoder<'a> {
 }
 
 impl<'a> FilterListEncoder<'a> {
-    /// Begins a filter list at the start of `out`.
+    /// Starts a filter list at the start of `out`.
     ///
     /// # Errors
     ///
@@ -174,34 +174,35 @@ impl<'a> FilterListEncoder<'a> {
         Ok(Self { entries: EntriesWriter::begin_u8(writer)?, head: *head })
     }
 
-    /// Entries so far.
+    /// Returns the number of entries so far.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there is no entry yet.
+    /// Returns `true` if there is no entry yet.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Appends an entry. Data that has no place (of a CLEAR, or of NO_DATA) is not written.
+    /// Appends an entry. Data of a CLEAR or of type NO_DATA is not written.
     ///
     /// # Errors
     ///
-    /// [`Refused::Full`], also after 255 entries; [`Refused::TooLong`] for a part that its length cannot express;
-    /// [`Refused::Misplaced`] for permission data where the head allows none.
+    /// [`Refused::Full`], also after 255 entries; [`Refused::TooLong`] for a part that its length field cannot express;
+    /// [`Refused::Misplaced`] for permission data if the head does not allow it.
     pub fn entry(&mut self, entry: &FilterEntry<'_>) -> Result<(), Refused> {
         self.append(entry, Data::<NoWrite>::Bytes(entry.data))
     }
 
-    /// Appends an entry of the head's type whose data `write` puts into the room that is left, returning its length. The
-    /// length takes the three-byte form, as its room is reserved. For an entry that has no data, `write` is not called.
+    /// Appends an entry of the head's type whose data `write` writes into the free space; `write` returns its length.
+    /// The length has the three-byte form, because its space is reserved. `write` is not called for an entry without
+    /// data.
     ///
     /// # Errors
     ///
-    /// As [`FilterListEncoder::entry`], and what `write` comes back with.
+    /// As [`FilterListEncoder::entry`], and what `write` returns.
     pub fn entry_in_place(
         &mut self,
         action: FilterAction,
@@ -211,11 +212,11 @@ impl<'a> FilterListEncoder<'a> {
         self.append(&FilterEntry::new(action, id, &[]), Data::InPlace(write))
     }
 
-    /// As [`FilterListEncoder::entry_in_place`], with the optional members of `entry`, whose data is passed over.
+    /// As [`FilterListEncoder::entry_in_place`], with the optional members of `entry`, whose data is ignored.
     ///
     /// # Errors
     ///
-    /// As [`FilterListEncoder::entry`], and what `write` comes back with.
+    /// As [`FilterListEncoder::entry`], and what `write` returns.
     pub fn any_in_place(
         &mut self,
         entry: &FilterEntry<'_>,
@@ -274,7 +275,7 @@ mod tests {
         FilterEntry { container: Some(DataType::NO_DATA), ..FilterEntry::new(FilterAction::SET, 4, &[]) },
     ];
 
-    /// Tries every size of buffer: what went in is there, and nothing else.
+    /// Tries every size of buffer: the list contains the accepted entries, and nothing else.
     #[test]
     fn a_full_buffer_holds_a_well_formed_prefix() {
         let mut seen = [false; ENTRIES.len() + 1];

@@ -1,19 +1,19 @@
-//! Values of fixed width: items of arrays and values of sets that carry no length of their own.
+//! Values of fixed width: items of arrays and values of sets without a length of their own.
 
 use super::number::{int_len, uint_len};
 use super::{DataType, Date, DateTime, Time, Value, Writer};
 use crate::Refused;
 
-/// A blank TIME of seven bytes; its front is the blank of the shorter forms.
+/// A blank TIME of seven bytes; its first bytes are the blanks of the shorter forms.
 const TIME_7_BLANK: [u8; 7] = [0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x07, 0xFF];
 
-/// Writes `value`, or the blank of `data_type`, in exactly `width` bytes. What is shorter is filled up with zero bytes,
-/// which neither change a time nor, by habit, a text.
+/// Writes `value`, or the blank of `data_type`, in exactly `width` bytes. Shorter values are padded with zero bytes,
+/// which change neither a time nor, by convention, a text.
 ///
 /// # Errors
 ///
-/// [`Refused::TooLong`] for a value that needs more; [`Refused::Misplaced`] for a blank that the type has not, or a
-/// value that has no place in so many bytes.
+/// [`Refused::TooLong`] for a value that requires more bytes; [`Refused::Misplaced`] for a blank that the type does not
+/// have, or a value without a form of this width.
 pub(super) fn write(
     writer: &mut Writer<'_>,
     value: &Value<'_>,
@@ -64,7 +64,7 @@ fn blank(
     Ok(())
 }
 
-/// Bytes, and zeros up to `width`.
+/// Writes bytes, padded with zeros up to `width`.
 pub(super) fn padded(
     writer: &mut Writer<'_>,
     bytes: &[u8],

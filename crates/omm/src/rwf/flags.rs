@@ -1,11 +1,11 @@
-//! The flags of each class (RWF chapter 2, "Flags"). Those named `HAS_…` for a member follow the member: encoders set
-//! them, and readers go by them.
+//! Flags of each message class (RWF chapter 2, "Flags"). A flag `HAS_…` marks a member as present: encoders set it, and
+//! readers rely on it.
 
 use std::ops::{BitOr, BitOrAssign};
 
 use super::MessageClass;
 
-/// Flags of a message; their meaning depends on the class, see the modules here.
+/// Flags of a message. Their meaning depends on the class: see the modules here.
 #[repr(transparent)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Flags(pub u16);
@@ -14,14 +14,14 @@ impl Flags {
     /// No flags.
     pub const NONE: Self = Self(0);
 
-    /// Whether all bits of `flag` are set.
+    /// Returns `true` if all bits of `flag` are set.
     #[inline]
     #[must_use]
     pub const fn has(self, flag: Self) -> bool {
         self.0 & flag.0 == flag.0
     }
 
-    /// These flags with those of `flag` set or cleared.
+    /// Returns these flags with those of `flag` set or cleared.
     #[must_use]
     pub(super) const fn with(self, flag: Self, is_set: bool) -> Self {
         Self(if is_set { self.0 | flag.0 } else { self.0 & !flag.0 })
@@ -42,7 +42,7 @@ impl BitOrAssign for Flags {
     }
 }
 
-/// Every flag of a class with its name, from the lowest bit up; none for a class that there is not.
+/// Returns all flags of a class with their names, from the lowest bit up; none for an unknown class.
 #[must_use]
 pub const fn names(class: MessageClass) -> &'static [(&'static str, Flags)] {
     match class {
@@ -66,14 +66,14 @@ macro_rules! flags {
 
             $($(#[$item])* pub const $name: Flags = Flags($bit);)*
 
-            /// Every flag of the class with its name, from the lowest bit up.
+            /// All flags of the class with their names, from the lowest bit up.
             pub const NAMES: &[(&str, Flags)] = &[$((stringify!($name), $name)),*];
         }
     )*};
 }
 
 flags! {
-    /// Of a REQUEST.
+    /// Flags of a REQUEST.
     request {
         /// Extended header.
         HAS_EXTENDED_HEADER = 0x0001,
@@ -87,13 +87,13 @@ flags! {
         CONF_INFO_IN_UPDATES = 0x0010,
         /// No image is wanted.
         NO_REFRESH = 0x0020,
-        /// Wanted quality of service.
+        /// Requested quality of service.
         HAS_QOS = 0x0040,
-        /// Worst quality of service that will do.
+        /// Worst acceptable quality of service.
         HAS_WORST_QOS = 0x0080,
-        /// Open a stream that is the requester's alone.
+        /// Open a private stream.
         PRIVATE_STREAM = 0x0100,
-        /// Hold updates back.
+        /// Pause updates.
         PAUSE = 0x0200,
         /// The payload holds a view.
         HAS_VIEW = 0x0400,
@@ -103,7 +103,7 @@ flags! {
         QUALIFIED_STREAM = 0x1000,
     }
 
-    /// Of a REFRESH.
+    /// Flags of a REFRESH.
     refresh {
         /// Extended header.
         HAS_EXTENDED_HEADER = 0x0001,
@@ -119,11 +119,11 @@ flags! {
         REFRESH_COMPLETE = 0x0040,
         /// Quality of service.
         HAS_QOS = 0x0080,
-        /// Replaces all that a cache holds of the item.
+        /// Replaces all data of the item in a cache.
         CLEAR_CACHE = 0x0100,
         /// Must not be cached.
         DO_NOT_CACHE = 0x0200,
-        /// The stream is the receiver's alone.
+        /// The stream is private.
         PRIVATE_STREAM = 0x0400,
         /// Post user information.
         HAS_POST_USER_INFO = 0x0800,
@@ -133,7 +133,7 @@ flags! {
         QUALIFIED_STREAM = 0x4000,
     }
 
-    /// Of a STATUS.
+    /// Flags of a STATUS.
     status {
         /// Extended header.
         HAS_EXTENDED_HEADER = 0x0001,
@@ -145,9 +145,9 @@ flags! {
         HAS_GROUP_ID = 0x0010,
         /// State.
         HAS_STATE = 0x0020,
-        /// Empties what a cache holds of the item.
+        /// Clears all data of the item in a cache.
         CLEAR_CACHE = 0x0040,
-        /// The stream is the receiver's alone.
+        /// The stream is private.
         PRIVATE_STREAM = 0x0080,
         /// Post user information.
         HAS_POST_USER_INFO = 0x0100,
@@ -155,7 +155,7 @@ flags! {
         QUALIFIED_STREAM = 0x0400,
     }
 
-    /// Of an UPDATE.
+    /// Flags of an UPDATE.
     update {
         /// Extended header.
         HAS_EXTENDED_HEADER = 0x0001,
@@ -169,9 +169,9 @@ flags! {
         HAS_CONF_INFO = 0x0020,
         /// Must not be cached.
         DO_NOT_CACHE = 0x0040,
-        /// Must not be merged with others.
+        /// Must not be conflated.
         DO_NOT_CONFLATE = 0x0080,
-        /// Must not move values on to the fields that they ripple to.
+        /// Must not move values to the fields that they ripple to.
         DO_NOT_RIPPLE = 0x0100,
         /// Post user information.
         HAS_POST_USER_INFO = 0x0200,
@@ -179,7 +179,7 @@ flags! {
         DISCARDABLE = 0x0400,
     }
 
-    /// Of a CLOSE.
+    /// Flags of a CLOSE.
     close {
         /// Extended header.
         HAS_EXTENDED_HEADER = 0x0001,
@@ -189,13 +189,13 @@ flags! {
         HAS_BATCH = 0x0004,
     }
 
-    /// Of an ACK.
+    /// Flags of an ACK.
     ack {
         /// Extended header.
         HAS_EXTENDED_HEADER = 0x0001,
         /// Text.
         HAS_TEXT = 0x0002,
-        /// The stream is the receiver's alone.
+        /// The stream is private.
         PRIVATE_STREAM = 0x0004,
         /// Sequence number.
         HAS_SEQ_NUM = 0x0008,
@@ -207,7 +207,7 @@ flags! {
         QUALIFIED_STREAM = 0x0040,
     }
 
-    /// Of a GENERIC message.
+    /// Flags of a GENERIC message.
     generic {
         /// Extended header.
         HAS_EXTENDED_HEADER = 0x0001,
@@ -227,7 +227,7 @@ flags! {
         PROVIDER_DRIVEN = 0x4000,
     }
 
-    /// Of a POST.
+    /// Flags of a POST.
     post {
         /// Extended header.
         HAS_EXTENDED_HEADER = 0x0001,

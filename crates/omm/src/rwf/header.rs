@@ -1,7 +1,8 @@
 //! Message headers of all eight classes, read and written (RWF chapter 2).
 //!
-//! A header is a plain struct: optional members are `Option`s, and [`Flags`] hold the rest (see [`flags`](super::flags)). The
-//! bits that say which members are there are set by the encoder; what a caller puts into them is ignored.
+//! A header is a plain struct: optional members are `Option`s, and [`Flags`] hold the rest (see
+//! [`flags`](super::flags)). The encoder sets the bits of members that are present; it ignores the caller's values of
+//! these bits.
 
 mod common;
 mod members;
@@ -9,7 +10,7 @@ mod members;
 use super::{Cursor, DataType, Domain, Flags, Key, MessageClass, NakCode, Qos, State, UpdateType, Writer};
 use crate::{Malformed, Refused};
 
-/// Who posted: an IPv4 address as a number, and a user's number.
+/// Identity of a poster: an IPv4 address as a number, and a user's number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct PostUserInfo {
     /// IPv4 address, first byte on top.
@@ -18,25 +19,25 @@ pub struct PostUserInfo {
     pub user_id: u32,
 }
 
-/// How urgently an item is wanted.
+/// Priority of an item request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Priority {
-    /// Class; a higher one goes first.
+    /// Class; a higher class goes first.
     pub class: u8,
     /// Weight within the class.
     pub count: u16,
 }
 
-/// How many updates were merged into one, and over which time.
+/// Conflation: number of updates merged into one, and the time that they cover.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Conflation {
-    /// Updates merged; at most 32,767.
+    /// Number of merged updates; at most 32,767.
     pub count: u16,
-    /// Milliseconds.
+    /// Time, milliseconds.
     pub time_ms: u16,
 }
 
-/// What all classes begin with, as the reader of a class gets it.
+/// Common start of all classes, as input to the reader of a class.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Start {
     pub(crate) class: MessageClass,
@@ -47,7 +48,7 @@ pub(crate) struct Start {
 }
 
 impl Start {
-    /// Writes a whole header: this, then what `members` writes, then the size of both.
+    /// Writes a whole header: this start, then the members that `members` writes, then the size of both.
     fn write(
         self,
         out: &mut [u8],
@@ -71,7 +72,7 @@ impl Start {
     }
 }
 
-/// Puts a payload behind a header of so many bytes; returns the length of both.
+/// Writes a payload after a header of `header` bytes; returns the length of both.
 fn with_payload(
     out: &mut [u8],
     header: usize,
@@ -96,7 +97,7 @@ pub enum Header<'a> {
     Update(UpdateHeader<'a>),
     /// Ends a stream.
     Close(CloseHeader<'a>),
-    /// The receipt of a post.
+    /// The acknowledgement of a post or a close.
     Ack(AckHeader<'a>),
     /// A message of the application's own.
     Generic(GenericHeader<'a>),
@@ -112,9 +113,9 @@ macro_rules! headers {
             $(#[$doc])*
             #[derive(Debug, Clone, Copy, PartialEq, Eq)]
             pub struct $name<'a> {
-                /// What kind of item.
+                /// Domain: kind of item.
                 pub domain: Domain,
-                /// Which stream of the connection.
+                /// Stream id on the connection.
                 pub stream_id: i32,
                 #[doc = concat!("See [`flags::", stringify!($flags), "`](super::flags::", stringify!($flags), ").")]
                 pub flags: Flags,
@@ -124,11 +125,11 @@ macro_rules! headers {
             }
 
             impl $name<'_> {
-                /// Writes the header to the front of `out`; returns its length. The payload follows it.
+                /// Writes the header to the start of `out`; returns its length. The payload follows it.
                 ///
                 /// # Errors
                 ///
-                /// [`Refused::Full`]; [`Refused::TooLong`] for a member that its length cannot express.
+                /// [`Refused::Full`]; [`Refused::TooLong`] for a member that its length field cannot express.
                 pub fn encode(&self, out: &mut [u8]) -> Result<usize, Refused> {
                     let start = Start {
                         class: MessageClass::$class,
@@ -140,12 +141,12 @@ macro_rules! headers {
                     start.write(out, |writer| self.write_members(writer))
                 }
 
-                /// Writes the whole message to the front of `out`: the header, then the payload that `write` puts
-                /// into the room behind it, returning its length. Returns the length of both.
+                /// Writes the whole message to the start of `out`: the header, then the payload, which `write` writes
+                /// behind it; `write` returns the payload's length. Returns the length of both.
                 ///
                 /// # Errors
                 ///
-                /// As `encode`, and what `write` comes back with.
+                /// As `encode`, and what `write` returns.
                 pub fn encode_with(
                     &self,
                     out: &mut [u8],
@@ -164,7 +165,7 @@ macro_rules! headers {
         )*
 
         impl<'a> Header<'a> {
-            /// From behind the container type on.
+            /// Reads the members after the container type.
             pub(crate) fn read(start: &Start, cursor: &mut Cursor<'a>) -> Result<Self, Malformed> {
                 match start.class {
                     $(MessageClass::$class => $name::read_members(start, cursor).map(Self::$variant),)*
@@ -172,23 +173,23 @@ macro_rules! headers {
                 }
             }
 
-            /// Writes the header to the front of `out`; returns its length. The payload follows it.
+            /// Writes the header to the start of `out`; returns its length. The payload follows it.
             ///
             /// # Errors
             ///
-            /// [`Refused::Full`]; [`Refused::TooLong`] for a member that its length cannot express.
+            /// [`Refused::Full`]; [`Refused::TooLong`] for a member that its length field cannot express.
             pub fn encode(&self, out: &mut [u8]) -> Result<usize, Refused> {
                 match self {
                     $(Self::$variant(header) => header.encode(out),)*
                 }
             }
 
-            /// Writes the whole message to the front of `out`: the header, then the payload that `write` puts into the
-            /// room behind it, returning its length. Returns the length of both.
+            /// Writes the whole message to the start of `out`: the header, then the payload, which `write` writes
+            /// behind it; `write` returns the payload's length. Returns the length of both.
             ///
             /// # Errors
             ///
-            /// As `encode`, and what `write` comes back with.
+            /// As `encode`, and what `write` returns.
             pub fn encode_with(
                 &self,
                 out: &mut [u8],
@@ -198,7 +199,7 @@ macro_rules! headers {
                 with_payload(out, header, write)
             }
 
-            /// The message class.
+            /// Returns the message class.
             #[must_use]
             pub const fn class(&self) -> MessageClass {
                 match self {
@@ -206,7 +207,7 @@ macro_rules! headers {
                 }
             }
 
-            /// What kind of item.
+            /// Returns the domain.
             #[must_use]
             pub const fn domain(&self) -> Domain {
                 match self {
@@ -214,7 +215,7 @@ macro_rules! headers {
                 }
             }
 
-            /// Which stream of the connection.
+            /// Returns the stream id.
             #[must_use]
             pub const fn stream_id(&self) -> i32 {
                 match self {
@@ -222,7 +223,7 @@ macro_rules! headers {
                 }
             }
 
-            /// Type of the payload.
+            /// Returns the type of the payload.
             #[must_use]
             pub const fn container(&self) -> DataType {
                 match self {
@@ -236,13 +237,13 @@ macro_rules! headers {
 headers! {
     /// REQUEST: opens a stream, or changes an open one.
     RequestHeader: Request, REQUEST, request {
-        /// How urgently.
+        /// Priority.
         priority: Option<Priority>,
-        /// Wanted quality of service.
+        /// Requested quality of service.
         qos: Option<Qos>,
-        /// Worst quality of service that will do; written only together with `qos`.
+        /// Worst acceptable quality of service; written only together with `qos`.
         worst_qos: Option<Qos>,
-        /// What is wanted.
+        /// Key of the requested stream.
         key: Key<'a>,
         /// Opaque bytes, at most 255.
         extended_header: Option<&'a [u8]>,
@@ -258,15 +259,15 @@ headers! {
         group_id: &'a [u8],
         /// Permission data.
         permission_data: Option<&'a [u8]>,
-        /// Quality of service given.
+        /// Quality of service of the data.
         qos: Option<Qos>,
-        /// What the stream is about.
+        /// Key of the stream.
         key: Option<Key<'a>>,
         /// Opaque bytes, at most 255.
         extended_header: Option<&'a [u8]>,
-        /// Whose post it came from.
+        /// Poster, if the data came from a post.
         post_user_info: Option<PostUserInfo>,
-        /// Which part of the image, from 0; at most 32,767.
+        /// Part number of the image, from 0; at most 32,767.
         part: Option<u16>,
     }
 
@@ -278,29 +279,29 @@ headers! {
         group_id: Option<&'a [u8]>,
         /// Permission data.
         permission_data: Option<&'a [u8]>,
-        /// What the stream is about.
+        /// Key of the stream.
         key: Option<Key<'a>>,
         /// Opaque bytes, at most 255.
         extended_header: Option<&'a [u8]>,
-        /// Whose post it came from.
+        /// Poster, if the data came from a post.
         post_user_info: Option<PostUserInfo>,
     }
 
     /// UPDATE: a change of data.
     UpdateHeader: Update, UPDATE, update {
-        /// What it reports.
+        /// Update type.
         update_type: UpdateType,
         /// Sequence number of the source.
         sequence: Option<u32>,
-        /// How many updates it stands for.
+        /// Conflation information.
         conflation: Option<Conflation>,
         /// Permission data.
         permission_data: Option<&'a [u8]>,
-        /// What the stream is about.
+        /// Key of the stream.
         key: Option<Key<'a>>,
         /// Opaque bytes, at most 255.
         extended_header: Option<&'a [u8]>,
-        /// Whose post it came from.
+        /// Poster, if the data came from a post.
         post_user_info: Option<PostUserInfo>,
     }
 
@@ -310,55 +311,55 @@ headers! {
         extended_header: Option<&'a [u8]>,
     }
 
-    /// ACK: the receipt of a post or a close, good or bad.
+    /// ACK: the positive or negative acknowledgement of a post or a close.
     AckHeader: Ack, ACK, ack {
-        /// Id of what is received.
+        /// Id of the acknowledged message.
         ack_id: u32,
-        /// Why it was not taken.
+        /// Reason for a negative acknowledgement.
         nak_code: Option<NakCode>,
-        /// Why, for people.
+        /// Human-readable reason.
         text: Option<&'a [u8]>,
-        /// Sequence number of what is received.
+        /// Sequence number of the acknowledged message.
         sequence: Option<u32>,
-        /// What the stream is about.
+        /// Key of the stream.
         key: Option<Key<'a>>,
         /// Opaque bytes, at most 255.
         extended_header: Option<&'a [u8]>,
     }
 
-    /// GENERIC: a message of the application's own, either way, not cached.
+    /// GENERIC: a message of the application's own, in either direction, not cached.
     GenericHeader: Generic, GENERIC, generic {
         /// Sequence number.
         sequence: Option<u32>,
-        /// Sequence number of the message that it answers.
+        /// Sequence number of the message that this one answers.
         secondary_sequence: Option<u32>,
         /// Permission data.
         permission_data: Option<&'a [u8]>,
-        /// What it is about.
+        /// Key of the subject.
         key: Option<Key<'a>>,
         /// Opaque bytes, at most 255.
         extended_header: Option<&'a [u8]>,
-        /// Which part of the message, from 0; at most 32,767.
+        /// Part number of the message, from 0; at most 32,767.
         part: Option<u16>,
     }
 
     /// POST: data from a consumer for the source.
     PostHeader: Post, POST, post {
-        /// Who posts.
+        /// Poster.
         post_user_info: PostUserInfo,
         /// Sequence number.
         sequence: Option<u32>,
-        /// Id under which the receipt comes.
+        /// Post id, which the acknowledgement repeats.
         post_id: Option<u32>,
         /// Permission data.
         permission_data: Option<&'a [u8]>,
-        /// What it is about.
+        /// Key of the subject.
         key: Option<Key<'a>>,
         /// Opaque bytes, at most 255.
         extended_header: Option<&'a [u8]>,
-        /// Which part of the post, from 0; at most 32,767.
+        /// Part number of the post, from 0; at most 32,767.
         part: Option<u16>,
-        /// What the user may do: 1 create, 2 delete, 4 change permission data; at most 32,767.
+        /// Rights of the user: 1 create, 2 delete, 4 change permission data; at most 32,767.
         post_user_rights: Option<u16>,
     }
 }

@@ -1,4 +1,4 @@
-//! The message key: what a stream is about (RWF chapter 2).
+//! Message key: the subject of a stream (RWF chapter 2).
 
 use super::{Container, Cursor, DataType, ElementListEncoder, NameType, SetDefinitions, Writer};
 use crate::{Malformed, Refused, Value};
@@ -13,24 +13,24 @@ const ATTRIBUTES: u16 = 0x20;
 /// Further attributes of a key, in a container of any type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Attributes<'a> {
-    /// The container's type.
+    /// Type of the container.
     pub container: DataType,
-    /// The container's bytes; none for NO_DATA.
+    /// Bytes of the container; none for NO_DATA.
     pub data: &'a [u8],
 }
 
 impl<'a> Attributes<'a> {
-    /// The container.
+    /// Opens the container.
     ///
     /// # Errors
     ///
-    /// A head that is cut off; offsets count from the start of the data.
+    /// Fails if the head is truncated; offsets count from the start of the data.
     pub fn open(&self) -> Result<Container<'a>, Malformed> {
         Container::parse(self.container, self.data, &SetDefinitions::NONE)
     }
 }
 
-/// Attributes of a key that are an element list, as in all of LSEG's domains, written once and kept.
+/// Attributes of a key as an element list, as in all of LSEG's domains; encoded once and stored.
 ///
 /// ```
 /// use tapeline_omm::Value;
@@ -45,11 +45,11 @@ impl<'a> Attributes<'a> {
 pub struct KeyElements(Box<[u8]>);
 
 impl KeyElements {
-    /// These elements, in this order.
+    /// Encodes these elements, in this order.
     ///
     /// # Errors
     ///
-    /// [`Refused::TooLong`] for more than 32,767 bytes; a value that does not tell its type.
+    /// [`Refused::TooLong`] for more than 32,767 bytes; [`Refused::Misplaced`] for a value without a type.
     pub fn new(elements: &[(&str, Value<'_>)]) -> Result<Self, Refused> {
         let mut room = vec![0; LONGEST_ATTRIBUTES];
         let mut write = || {
@@ -65,35 +65,35 @@ impl KeyElements {
         Ok(Self(room.into()))
     }
 
-    /// For a [`Key`].
+    /// Returns the attributes for a [`Key`].
     #[must_use]
     pub fn attributes(&self) -> Attributes<'_> {
         Attributes { container: DataType::ELEMENT_LIST, data: &self.0 }
     }
 }
 
-/// Bytes that a key's attributes have at most: their length has 15 bits.
+/// Maximum bytes of a key's attributes: their length has 15 bits.
 const LONGEST_ATTRIBUTES: usize = 0x7FFF;
 
-/// What a stream is about: a name at a service, and what narrows it down.
+/// Key of a stream: a name at a service, and further restrictions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Key<'a> {
-    /// Number of the service.
+    /// Service id.
     pub service_id: Option<u16>,
-    /// Name of the item, at most 255 bytes.
+    /// Item name, at most 255 bytes.
     pub name: Option<&'a [u8]>,
-    /// What kind of name; without it a RIC. Written only together with a name.
+    /// Name type; a RIC if absent. Written only together with a name.
     pub name_type: Option<NameType>,
-    /// Bits whose meaning the domain gives.
+    /// Filter bits; the domain defines their meaning.
     pub filter: Option<u32>,
-    /// A number whose meaning the domain gives.
+    /// Identifier; the domain defines its meaning.
     pub identifier: Option<i32>,
     /// Further attributes.
     pub attributes: Option<Attributes<'a>>,
 }
 
 impl<'a> Key<'a> {
-    /// A key of a service and a name, as item requests have it.
+    /// Returns a key of a service and a name, as item requests have it.
     #[must_use]
     pub const fn item(service_id: u16, name: &'a [u8]) -> Self {
         Self {
@@ -106,7 +106,7 @@ impl<'a> Key<'a> {
         }
     }
 
-    /// From where `cursor` stands. What is left of the key's length is skipped.
+    /// Reads the key at `cursor`. The rest of the key's length is skipped.
     pub(crate) fn read(cursor: &mut Cursor<'a>) -> Result<Self, Malformed> {
         let start = cursor.offset();
         let bytes = cursor.b15("key")?;
@@ -140,7 +140,7 @@ impl<'a> Key<'a> {
         Ok(key)
     }
 
-    /// To where `writer` stands. The length takes the two-byte form: it is filled in afterwards.
+    /// Writes the key at `writer`. The length has the two-byte form: it is filled in afterwards.
     pub(crate) fn write(&self, writer: &mut Writer<'_>) -> Result<(), Refused> {
         let place = writer.reserve_u16()?;
         let start = writer.len();

@@ -4,36 +4,37 @@ use super::entries::{Entries, EntryIter, Head, Shared, SharedBits};
 use super::{Cursor, DataType, MapAction};
 use crate::{Fid, Malformed, Value};
 
-/// Set in a map's first byte: set definitions, a summary, a count hint.
+/// Flags in a map's first byte: set definitions, a summary, a count hint.
 pub(super) const SHARED: SharedBits = SharedBits { set_definitions: 1, summary: 2, count_hint: 8 };
-/// Entries may carry permission data; without it an entry's own flag does not count.
+/// Flag: entries may have permission data. Without the flag, that of an entry is ignored.
 pub(super) const HAS_PERMISSION_DATA: u8 = 4;
-/// Which field the keys are follows.
+/// Flag: the field id of the keys follows.
 pub(super) const HAS_KEY_FID: u8 = 16;
-/// Set in an entry's first byte, above the action: permission data follows.
+/// Flag in an entry's first byte, above the action: permission data follows.
 pub(super) const ENTRY_HAS_PERMISSION_DATA: u8 = 1;
 
-/// What a map says before its entries.
+/// Head of a map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MapHead<'a> {
     /// Type of the keys: a primitive, not ARRAY.
     pub key_type: DataType,
     /// Type of the summary and of every entry's data.
     pub container: DataType,
-    /// The field that the keys are, such as ORDER_ID.
+    /// Field of the keys, such as ORDER_ID.
     pub key_fid: Option<Fid>,
-    /// Set definitions as they are on the wire, at most 32,767 bytes; [`Map::sets`](Entries::sets) takes them apart.
+    /// Set definitions in wire form, at most 32,767 bytes; [`Map::sets`](Entries::sets) parses them.
     pub set_definitions: Option<&'a [u8]>,
-    /// What all entries share, at most 32,767 bytes.
+    /// Data that all entries share, at most 32,767 bytes.
     pub summary: Option<&'a [u8]>,
-    /// Entries of all parts of the image together, at most 1,073,741,823: a hint for a reader that makes room.
+    /// Number of entries in all parts of the image together, at most 1,073,741,823: a hint for a reader that allocates
+    /// memory.
     pub count_hint: Option<u32>,
-    /// Whether entries may carry permission data.
+    /// `true` if entries may have permission data.
     pub permission_data: bool,
 }
 
 impl<'a> MapHead<'a> {
-    /// A map without any optional part.
+    /// Returns the head of a map without any optional part.
     #[must_use]
     pub const fn new(key_type: DataType, container: DataType) -> Self {
         Self {
@@ -47,7 +48,7 @@ impl<'a> MapHead<'a> {
         }
     }
 
-    /// Whether an entry of this action has data.
+    /// Returns `true` if an entry with this action has data.
     #[inline]
     pub(super) fn has_data(&self, action: MapAction) -> bool {
         action != MapAction::DELETE && self.container != DataType::NO_DATA
@@ -77,41 +78,41 @@ impl<'a> MapHead<'a> {
 /// One entry of a map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MapEntry<'a> {
-    /// What is done with it.
+    /// Action on the entry.
     pub action: MapAction,
-    /// Permission data of this entry alone, at most 32,767 bytes; only in a map whose head allows it.
+    /// Permission data of this entry only, at most 32,767 bytes; only in a map whose head allows it.
     pub permission_data: Option<&'a [u8]>,
-    /// The key's bytes, at most 32,767, of the head's key type.
+    /// Bytes of the key, at most 32,767, of the head's key type.
     pub key: &'a [u8],
-    /// The container's bytes, at most 65,535. There are none in a DELETE, nor in a map of NO_DATA.
+    /// Bytes of the container, at most 65,535; none for a DELETE, or in a map of NO_DATA.
     pub data: &'a [u8],
 }
 
 impl<'a> MapEntry<'a> {
-    /// The key as a value of the type that the map's head gives.
+    /// Returns the key as a value of the type in the map's head.
     ///
     /// # Errors
     ///
-    /// Bytes that no value of that type has.
+    /// Fails if the bytes are not valid for the type.
     pub fn key_value(&self, key_type: DataType) -> Result<Value<'a>, Malformed> {
         Value::decode(key_type, self.key)
     }
 }
 
-/// A map, borrowed from the message that it came in.
+/// View of a map, borrowed from its message.
 ///
-/// Reading the head checks nothing of the entries; they are checked one by one as they are passed.
+/// Reading the head does not check the entries; iteration checks them one by one.
 pub type Map<'a> = Entries<'a, MapHead<'a>>;
 
-/// The entries of a [`Map`] in order. After a fault there are no more.
+/// Iterator over the entries of a [`Map`] in order. It ends after a fault.
 pub type MapEntries<'a> = EntryIter<'a, MapHead<'a>>;
 
 impl<'a> Map<'a> {
-    /// Reads the head of a map that takes up all of `bytes`.
+    /// Reads the head of a map that occupies all of `bytes`.
     ///
     /// # Errors
     ///
-    /// A head that is cut off.
+    /// Fails if the head is truncated.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let mut cursor = Cursor::new(bytes);
         let head = MapHead::read(&mut cursor)?;
@@ -152,7 +153,7 @@ impl<'a> Head<'a> for MapHead<'a> {
 mod tests {
     use super::*;
 
-    /// The market by order refresh of the format's page, its first entry.
+    /// The market by order refresh on the format's page, with its first entry.
     const REFRESH: &[u8] = &[
         0x1A, 0x10, 0x04, 0x0D, 0x62, 0x10, 0x08, 0, 3, 0, 0x0F, 2, 3, 0x48, 0, 0x35, 1, 2, 3, 0xFD, 1, 0, 4,
         0, 1, 2, 9, b'O', b'R', b'D', b'1', b'0', b'0', b'0', b'0', b'0', 4, 8, 0, 0, 0,

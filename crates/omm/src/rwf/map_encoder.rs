@@ -5,11 +5,11 @@ use super::map::{ENTRY_HAS_PERMISSION_DATA, HAS_KEY_FID, HAS_PERMISSION_DATA, SH
 use super::{MapAction, MapEntry, MapHead, Value, Writer};
 use crate::Refused;
 
-/// Writes a map in one pass into the caller's buffer.
+/// Encoder that writes a map in one pass into the caller's buffer.
 ///
-/// Each method appends one entry or, refused, leaves everything as it was; [`finish`](MapEncoder::finish) makes a
-/// well-formed map of the entries that went in. So an image of any size goes out in parts: append until
-/// [`Refused::Full`], finish, send, go on with that entry in a new map.
+/// Each method appends one entry, or refuses it and leaves the map unchanged; [`finish`](MapEncoder::finish) makes a
+/// well-formed map of the appended entries. An image of any size can therefore be sent in parts: append until
+/// [`Refused::Full`], finish, send, and continue with the refused entry in a new map.
 ///
 /// ```
 /// use tapeline_omm::rwf::{DataType, Map, MapAction, MapEncoder, MapHead};
@@ -34,7 +34,7 @@ use crate::Refused;
 #[derive(Debug)]
 pub struct MapEncoder<'a> {
     entries: EntriesWriter<'a>,
-    /// The head without its parts of variable size: what the entries depend on.
+    /// Head without its parts of variable size: the entries depend on it.
     head: MapHead<'static>,
 }
 
@@ -60,12 +60,12 @@ impl<'a> MapEncoder<'a> {
         Ok(Self { entries: EntriesWriter::begin(writer)?, head })
     }
 
-    /// Appends an entry. Data that has no place (of a DELETE, or in a map of NO_DATA) is not written.
+    /// Appends an entry. Data of a DELETE, or in a map of NO_DATA, is not written.
     ///
     /// # Errors
     ///
-    /// [`Refused::Full`], also after 65,535 entries; [`Refused::TooLong`] for a part that its length cannot express;
-    /// [`Refused::Misplaced`] for permission data where the head allows none.
+    /// [`Refused::Full`], also after 65,535 entries; [`Refused::TooLong`] for a part that its length field cannot
+    /// express; [`Refused::Misplaced`] for permission data if the head does not allow it.
     pub fn entry(&mut self, entry: &MapEntry<'_>) -> Result<(), Refused> {
         self.append(entry.action, entry.permission_data, Data::<NoWrite>::Bytes(entry.data), |writer| {
             writer.b15(entry.key, "map key")
@@ -82,12 +82,13 @@ impl<'a> MapEncoder<'a> {
         self.append(MapAction::DELETE, None, Data::<NoWrite>::None, |writer| writer.b15(key, "map key"))
     }
 
-    /// Appends an entry whose data `write` puts into the room that is left, returning its length: a field list, say. The
-    /// length takes the three-byte form, as its room is reserved. For an entry that has no data, `write` is not called.
+    /// Appends an entry whose data, such as a field list, `write` writes into the free space; `write` returns its
+    /// length. The length has the three-byte form, because its space is reserved. `write` is not called for an entry
+    /// without data.
     ///
     /// # Errors
     ///
-    /// As [`MapEncoder::entry`], and what `write` comes back with.
+    /// As [`MapEncoder::entry`], and what `write` returns.
     #[inline]
     pub fn entry_in_place(
         &mut self,
@@ -99,12 +100,12 @@ impl<'a> MapEncoder<'a> {
         self.append(action, permission_data, Data::InPlace(write), |writer| writer.b15(key, "map key"))
     }
 
-    /// As [`MapEncoder::entry_in_place`], with a key that is not there in bytes: a number, say.
+    /// As [`MapEncoder::entry_in_place`], with a key that is a value, such as a number.
     ///
     /// # Errors
     ///
-    /// As [`MapEncoder::entry`]; [`Refused::Misplaced`] for a key of another type than the head's; what `write` comes
-    /// back with.
+    /// As [`MapEncoder::entry`]; [`Refused::Misplaced`] for a key of another type than the head's; what `write`
+    /// returns.
     pub fn keyed_in_place<'v>(
         &mut self,
         action: MapAction,
@@ -119,7 +120,7 @@ impl<'a> MapEncoder<'a> {
         self.append(action, permission_data, Data::InPlace(write), |writer| key.write_b15(writer, "map key"))
     }
 
-    /// An entry as a whole, or nothing of it.
+    /// Appends an entry completely, or nothing of it.
     #[inline]
     fn append(
         &mut self,
@@ -183,7 +184,7 @@ mod tests {
         ENTRIES.iter().take_while(append).count()
     }
 
-    /// Tries every size of buffer: what went in is there, and nothing else.
+    /// Tries every size of buffer: the map contains the accepted entries, and nothing else.
     #[test]
     fn a_full_buffer_holds_a_well_formed_prefix() {
         for in_place in [false, true] {

@@ -4,26 +4,26 @@ use super::header::Start;
 use super::{Cursor, DataType, Domain, Flags, Header, Key, MessageClass, UpdateType, flags};
 use crate::{Full, Malformed};
 
-/// A message, borrowed from its bytes.
+/// View of a message, borrowed from its bytes.
 ///
-/// What every class has is read at once; the members of the class are read when they are asked for. Header bytes
-/// behind the known members are skipped, as a later version may add some.
+/// The members of every class are read at once; those of a single class are read on request. Header bytes after the
+/// known members are skipped, because a later version may add members.
 #[derive(Debug, Clone, Copy)]
 pub struct MessageView<'a> {
     bytes: &'a [u8],
     payload: &'a [u8],
     start: Start,
-    /// Where the members of the class begin.
+    /// Offset of the members of the class.
     members_at: usize,
 }
 
 impl<'a> MessageView<'a> {
-    /// Reads the front of a message that takes up all of `bytes`.
+    /// Reads the first members of a message that occupies all of `bytes`.
     ///
     /// # Errors
     ///
-    /// A header that is cut off, or an unknown message class: such a message is to be reported and skipped, the
-    /// stream of messages goes on.
+    /// Fails if the header is truncated, or the message class is unknown. Report and skip such a message; the stream of
+    /// messages continues.
     #[inline]
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let Some(([size_high, size_low, class, domain, stream_id @ ..], _)) = bytes.split_first_chunk::<8>()
@@ -34,7 +34,7 @@ impl<'a> MessageView<'a> {
         let Some((header, payload)) = bytes.split_at_checked(2 + size) else {
             return Err(Malformed::new(0, "message header size"));
         };
-        // The top three bits of the class are to be ignored.
+        // The top three bits of the class are ignored.
         let class = MessageClass(class & 0x1F);
         if !(MessageClass::REQUEST..=MessageClass::POST).contains(&class) {
             return Err(Malformed::new(2, "message class"));
@@ -55,68 +55,68 @@ impl<'a> MessageView<'a> {
         Ok(Self { bytes: header, payload, start, members_at })
     }
 
-    /// The message class.
+    /// Returns the message class.
     #[inline]
     #[must_use]
     pub const fn class(&self) -> MessageClass {
         self.start.class
     }
 
-    /// What kind of item.
+    /// Returns the domain.
     #[inline]
     #[must_use]
     pub const fn domain(&self) -> Domain {
         self.start.domain
     }
 
-    /// Which stream of the connection.
+    /// Returns the stream id.
     #[inline]
     #[must_use]
     pub const fn stream_id(&self) -> i32 {
         self.start.stream_id
     }
 
-    /// Flags; their meaning depends on the class.
+    /// Returns the flags; their meaning depends on the class.
     #[inline]
     #[must_use]
     pub const fn flags(&self) -> Flags {
         self.start.flags
     }
 
-    /// Type of the payload.
+    /// Returns the type of the payload.
     #[inline]
     #[must_use]
     pub const fn container(&self) -> DataType {
         self.start.container
     }
 
-    /// Everything behind the header.
+    /// Returns the payload: all bytes after the header.
     #[inline]
     #[must_use]
     pub const fn payload(&self) -> &'a [u8] {
         self.payload
     }
 
-    /// Bytes of the header, its size included: where the payload begins.
+    /// Returns the length of the header, including its size field: the offset of the payload.
     #[inline]
     #[must_use]
     pub const fn header_len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Appends all its bytes.
+    /// Appends all bytes of the message.
     pub fn append_to(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(self.bytes);
         out.extend_from_slice(self.payload);
     }
 
-    /// A copy of all of it.
+    /// Returns a copy of the whole message.
     #[must_use]
     pub fn to_bytes(&self) -> Box<[u8]> {
         [self.bytes, self.payload].concat().into()
     }
 
-    /// What an update reports; `None` for other classes.
+    /// Returns the update type; `None` for other classes.
     #[inline]
     #[must_use]
     pub fn update_type(&self) -> Option<UpdateType> {
@@ -126,18 +126,18 @@ impl<'a> MessageView<'a> {
         }
     }
 
-    /// The whole header with the members of its class.
+    /// Returns the whole header with the members of its class.
     ///
     /// # Errors
     ///
-    /// A member that is cut off. Offsets count from the start of the message.
+    /// Fails if a member is truncated. Offsets count from the start of the message.
     pub fn header(&self) -> Result<Header<'a>, Malformed> {
         let mut cursor = Cursor::new(self.bytes);
         cursor.take(self.members_at, "message header")?;
         Header::read(&self.start, &mut cursor)
     }
 
-    /// What the message is about, if it says so.
+    /// Returns the key, if the message has one.
     ///
     /// # Errors
     ///
@@ -146,7 +146,7 @@ impl<'a> MessageView<'a> {
         Ok(self.header()?.key().copied())
     }
 
-    /// Whether the message is the last part of an image.
+    /// Returns `true` if the message is the last part of an image.
     #[inline]
     #[must_use]
     pub fn is_refresh_complete(&self) -> bool {
@@ -154,12 +154,12 @@ impl<'a> MessageView<'a> {
     }
 }
 
-/// Writes the shortest header of an update, without flags or optional members, to the front of `out`; returns its
-/// length, 11. This is what nearly every update has; [`UpdateHeader`](super::UpdateHeader) has the rest.
+/// Writes the shortest header of an update, without flags or optional members, to the start of `out`; returns its
+/// length, 11. Nearly every update has this header; [`UpdateHeader`](super::UpdateHeader) has the other members.
 ///
 /// # Errors
 ///
-/// [`Full`] where there is no room for it.
+/// [`Full`] if the header does not fit.
 #[inline]
 pub fn update_header(
     out: &mut [u8],
@@ -176,12 +176,11 @@ pub fn update_header(
     Ok(header.len())
 }
 
-/// Gives a message that is already encoded another stream: the one thing in which copies for several subscribers
-/// differ.
+/// Changes the stream id of an encoded message: the only difference between copies for several subscribers.
 ///
 /// # Errors
 ///
-/// A message too short to have a stream id; nothing is changed.
+/// Fails if the message is too short for a stream id; nothing is changed.
 #[inline]
 pub fn patch_stream_id(message: &mut [u8], stream_id: i32) -> Result<(), Malformed> {
     match message.first_chunk_mut::<8>() {

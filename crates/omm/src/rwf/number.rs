@@ -1,58 +1,58 @@
 //! INT, UINT, FLOAT, DOUBLE and ENUM values (RWF chapter 3).
 //!
-//! A value's length is its entry's. Length 0 is blank for every type, which reads as `None`.
+//! The length of a value is that of its entry. Length 0 is blank for every type, and reads as `None`.
 
 use crate::Malformed;
 
-/// Bytes of the shortest INT that holds `value`: 1 to 8.
+/// Returns the length of the shortest INT that holds `value`: 1 to 8 bytes.
 #[inline]
 pub(crate) const fn int_len(value: i64) -> usize {
-    // The sign bit needs room too: 127 takes one byte, 128 two.
+    // The sign bit counts too: 127 takes one byte, 128 two.
     (72 - (value ^ (value >> 63)).leading_zeros() as usize) / 8
 }
 
-/// Bytes of the shortest UINT that holds `value`: 1 to 8.
+/// Returns the length of the shortest UINT that holds `value`: 1 to 8 bytes.
 #[inline]
 pub(crate) const fn uint_len(value: u64) -> usize {
     (71 - (value | 1).leading_zeros() as usize) / 8
 }
 
-/// The shortest INT: its bytes are the first `len` of the word, from the top.
+/// Returns the shortest INT: its bytes are the first `len` of the word, from the top.
 #[inline]
 pub(crate) const fn encode_int_wide(value: i64) -> (u64, usize) {
     let len = int_len(value);
     ((value as u64) << (64 - 8 * len), len)
 }
 
-/// The shortest UINT: its bytes are the first `len` of the word, from the top.
+/// Returns the shortest UINT: its bytes are the first `len` of the word, from the top.
 #[inline]
 pub(crate) const fn encode_uint_wide(value: u64) -> (u64, usize) {
     let len = uint_len(value);
     (value << (64 - 8 * len), len)
 }
 
-/// The shortest INT: its bytes are the first `len` of the array.
+/// Returns the shortest INT: its bytes are the first `len` of the array.
 #[inline]
 pub(crate) const fn encode_int(value: i64) -> ([u8; 8], usize) {
     let (wide, len) = encode_int_wide(value);
     (wide.to_be_bytes(), len)
 }
 
-/// The shortest UINT: its bytes are the first `len` of the array.
+/// Returns the shortest UINT: its bytes are the first `len` of the array.
 #[inline]
 pub(crate) const fn encode_uint(value: u64) -> ([u8; 8], usize) {
     let (wide, len) = encode_uint_wide(value);
     (wide.to_be_bytes(), len)
 }
 
-/// The shortest ENUM: its bytes are the first `len` of the array.
+/// Returns the shortest ENUM: its bytes are the first `len` of the array.
 #[inline]
 pub(crate) const fn encode_enum(value: u16) -> ([u8; 2], usize) {
     if value < 0x100 { ([value as u8, 0], 1) } else { (value.to_be_bytes(), 2) }
 }
 
-/// One to eight bytes as a number with zeros in front. Two loads that may overlap instead of a loop: the length
-/// of a price changes from message to message, and a loop's branches with it.
+/// Returns one to eight bytes as a number with leading zeros. Two loads that may overlap replace a loop: the length of
+/// a price changes from message to message, and so would the branches of a loop.
 #[inline]
 pub(crate) fn widen(data: &[u8]) -> Option<u64> {
     let len = data.len();
@@ -70,9 +70,9 @@ pub(crate) fn widen(data: &[u8]) -> Option<u64> {
     data.first().map(|byte| u64::from(*byte))
 }
 
-/// One to eight bytes as a signed number, `ahead` being the same bytes and whatever follows them.
+/// Returns one to eight bytes as a signed number; `ahead` is the same bytes and those after them.
 ///
-/// Where eight bytes are readable the length needs no branch at all.
+/// If eight bytes are readable, the length needs no branch.
 #[inline]
 pub(crate) fn int_ahead(len: usize, ahead: &[u8]) -> Option<i64> {
     if let Some(wide) = ahead.first_chunk::<8>()
@@ -90,7 +90,7 @@ fn int_at_end(data: &[u8]) -> Option<i64> {
     Some(((widen(data)? << shift) as i64) >> shift)
 }
 
-/// One to eight bytes as an unsigned number; see [`int_ahead`].
+/// Returns one to eight bytes as an unsigned number; see [`int_ahead`].
 #[inline]
 pub(crate) fn uint_ahead(len: usize, ahead: &[u8]) -> Option<u64> {
     if let Some(wide) = ahead.first_chunk::<8>()
@@ -107,7 +107,7 @@ fn uint_at_end(data: &[u8]) -> Option<u64> {
     widen(data)
 }
 
-/// One or two bytes as an unsigned number; see [`int_ahead`].
+/// Returns one or two bytes as an unsigned number; see [`int_ahead`].
 #[inline]
 pub(crate) fn enum_ahead(len: usize, ahead: &[u8]) -> Option<u16> {
     match ahead.first_chunk::<2>() {
@@ -116,11 +116,11 @@ pub(crate) fn enum_ahead(len: usize, ahead: &[u8]) -> Option<u16> {
     }
 }
 
-/// An INT of any length from 1 to 8; `None` is blank.
+/// Decodes an INT of any length from 1 to 8; `None` is blank.
 ///
 /// # Errors
 ///
-/// More than eight bytes.
+/// Fails for more than eight bytes.
 #[inline]
 pub fn decode_int(data: &[u8]) -> Result<Option<i64>, Malformed> {
     if data.is_empty() {
@@ -133,11 +133,11 @@ pub fn decode_int(data: &[u8]) -> Result<Option<i64>, Malformed> {
     }
 }
 
-/// A UINT of any length from 1 to 8; `None` is blank.
+/// Decodes a UINT of any length from 1 to 8; `None` is blank.
 ///
 /// # Errors
 ///
-/// More than eight bytes.
+/// Fails for more than eight bytes.
 #[inline]
 pub fn decode_uint(data: &[u8]) -> Result<Option<u64>, Malformed> {
     if data.is_empty() {
@@ -146,31 +146,31 @@ pub fn decode_uint(data: &[u8]) -> Result<Option<u64>, Malformed> {
     widen(data).map(Some).ok_or(Malformed::new(8, "UINT"))
 }
 
-/// A FLOAT: four bytes, IEEE 754; `None` is blank.
+/// Decodes a FLOAT: four bytes, IEEE 754; `None` is blank.
 ///
 /// # Errors
 ///
-/// Any other length.
+/// Fails for any other length.
 #[inline]
 pub fn decode_float(data: &[u8]) -> Result<Option<f32>, Malformed> {
     fixed(data, "FLOAT").map(|bytes| bytes.map(f32::from_be_bytes))
 }
 
-/// A DOUBLE: eight bytes, IEEE 754; `None` is blank.
+/// Decodes a DOUBLE: eight bytes, IEEE 754; `None` is blank.
 ///
 /// # Errors
 ///
-/// Any other length.
+/// Fails for any other length.
 #[inline]
 pub fn decode_double(data: &[u8]) -> Result<Option<f64>, Malformed> {
     fixed(data, "DOUBLE").map(|bytes| bytes.map(f64::from_be_bytes))
 }
 
-/// An ENUM: one or two bytes; `None` is blank.
+/// Decodes an ENUM: one or two bytes; `None` is blank.
 ///
 /// # Errors
 ///
-/// More than two bytes.
+/// Fails for more than two bytes.
 #[inline]
 pub fn decode_enum(data: &[u8]) -> Result<Option<u16>, Malformed> {
     match *data {
@@ -181,7 +181,7 @@ pub fn decode_enum(data: &[u8]) -> Result<Option<u16>, Malformed> {
     }
 }
 
-/// Exactly `N` bytes, or none at all.
+/// Returns exactly `N` bytes, or `None` for no bytes.
 #[inline]
 fn fixed<const N: usize>(data: &[u8], what: &'static str) -> Result<Option<[u8; N]>, Malformed> {
     match data.first_chunk::<N>() {
@@ -213,7 +213,7 @@ mod tests {
             assert_eq!(int_ahead(len, &bytes[..len]), Some(value));
             assert_eq!(int_ahead(len, &[&bytes[..len], &[0xA5; 8]].concat()), Some(value));
             if len > 1 {
-                // Canonical: one byte less would be another number.
+                // Canonical: one byte less would give another number.
                 assert_ne!(decode_int(&bytes[1..len]), Ok(Some(value)));
             }
             let unsigned = value as u64;

@@ -1,4 +1,4 @@
-//! Whole messages for people: one line for each member, field and entry, indented by depth.
+//! Whole messages in human-readable form: one line for each member, field and entry, indented by depth.
 
 use std::fmt;
 
@@ -9,9 +9,9 @@ use super::{
 };
 use crate::{Dictionary, Malformed};
 
-/// A message or a container that can be formatted: as a tree of lines with the names of a dictionary, without a line
-/// end behind the last one. What cannot be read says why in its place, and containers below [`DEPTH_LIMIT`] are left
-/// out.
+/// Message or container that formats as a tree of lines with the names of a dictionary, without a line end after the
+/// last one. A part that cannot be read shows the reason in its place, and containers below [`DEPTH_LIMIT`] are
+/// omitted.
 ///
 /// ```
 /// use tapeline_omm::{Dictionary, rwf::MessageView};
@@ -38,7 +38,7 @@ pub struct Outline<'a, 'd> {
 }
 
 impl<'a> MessageView<'a> {
-    /// The message for people, with the names and types of `dictionary`.
+    /// Returns the message in human-readable form, with the names and types of `dictionary`.
     #[must_use]
     pub const fn outline<'d>(&self, dictionary: &'d Dictionary) -> Outline<'a, 'd> {
         Outline { of: Container::Message(*self), dictionary }
@@ -46,7 +46,7 @@ impl<'a> MessageView<'a> {
 }
 
 impl<'a> Container<'a> {
-    /// The container for people, with the names and types of `dictionary`.
+    /// Returns the container in human-readable form, with the names and types of `dictionary`.
     #[must_use]
     pub const fn outline<'d>(&self, dictionary: &'d Dictionary) -> Outline<'a, 'd> {
         Outline { of: *self, dictionary }
@@ -82,7 +82,7 @@ impl Page<'_, '_, '_> {
         self.line(format_args!("<{fault}>"))
     }
 
-    /// What `write` writes, one step further in.
+    /// Runs `write` with one more level of indentation.
     fn inside(&mut self, write: impl FnOnce(&mut Self) -> fmt::Result) -> fmt::Result {
         self.depth += 1;
         let done = write(self);
@@ -125,7 +125,7 @@ impl Page<'_, '_, '_> {
     }
 
     fn header(&mut self, header: &Header<'_>) -> fmt::Result {
-        // Flags that say which members are there are told by the members.
+        // Flags that mark members as present are not shown: the members show it.
         let has = |(name, flag): &&(&str, Flags)| !name.starts_with("HAS_") && header.flags().has(*flag);
         let mut names = flags::names(header.class()).iter().filter(has).peekable();
         if names.peek().is_some() {
@@ -152,7 +152,7 @@ impl Page<'_, '_, '_> {
         }
     }
 
-    /// Members that one class alone has.
+    /// Writes the members that only one class has.
     fn own_members(&mut self, header: &Header<'_>) -> fmt::Result {
         match header {
             Header::Request(request) => {
@@ -281,7 +281,7 @@ impl Page<'_, '_, '_> {
         })
     }
 
-    /// A primitive beside its name, a container below it.
+    /// Writes a primitive after its name, a container below it.
     fn value(&mut self, name: fmt::Arguments<'_>, value: Value<'_>, display: Option<&str>) -> fmt::Result {
         if let Value::Container(..) = value {
             self.line(name)?;
@@ -385,7 +385,7 @@ impl Page<'_, '_, '_> {
             let sets = page.sets(series.sets())?;
             page.summary(head.summary.map(|summary| series.open(summary, &sets)))?;
             if head.container == DataType::NO_DATA {
-                // A few bytes can say that there are tens of thousands.
+                // A few bytes can state tens of thousands of entries.
                 return page.line(format_args!("{} entries without data", series.len()));
             }
             for (n, entry) in series.iter().enumerate() {
@@ -401,7 +401,7 @@ impl Page<'_, '_, '_> {
         })
     }
 
-    /// Tells the definitions, and goes on without where they cannot be read.
+    /// Writes the definitions, and continues without them if they cannot be read.
     fn sets<'a>(
         &mut self,
         sets: Result<SetDefinitions<'a>, Malformed>,
@@ -425,7 +425,7 @@ impl Page<'_, '_, '_> {
     }
 }
 
-/// A count hint behind a head.
+/// Count hint after a head.
 struct Hint(Option<u32>);
 
 impl fmt::Display for Hint {
@@ -434,7 +434,7 @@ impl fmt::Display for Hint {
     }
 }
 
-/// Permission data behind an entry.
+/// Permission data after an entry.
 struct Permission<'a>(Option<&'a [u8]>);
 
 impl fmt::Display for Permission<'_> {

@@ -1,4 +1,4 @@
-//! QOS: how old and how complete the data of a stream is (RWF chapter 2).
+//! QOS: age and completeness of the data of a stream (RWF chapter 2).
 
 use std::fmt;
 
@@ -8,11 +8,11 @@ use crate::Malformed;
 /// Quality of service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Qos {
-    /// How old.
+    /// Age of the data.
     pub timeliness: Timeliness,
-    /// How thinned out.
+    /// Conflation of the changes.
     pub rate: Rate,
-    /// Whether it may change while the stream is open.
+    /// `true` if it may change while the stream is open.
     pub dynamic: bool,
     /// Seconds of delay; on the wire only with a timeliness above 2.
     pub time_info: u16,
@@ -30,16 +30,16 @@ impl Qos {
         rate_info: 0,
     };
 
-    /// From the bytes of an entry; `None` is blank.
+    /// Decodes the bytes of an entry; `None` is blank.
     ///
     /// # Errors
     ///
-    /// Bytes missing for what the first one announces.
+    /// Fails if bytes are missing that the first byte announces.
     pub fn decode(data: &[u8]) -> Result<Option<Self>, Malformed> {
         if data.is_empty() { Ok(None) } else { Self::read(&mut Cursor::new(data)).map(Some) }
     }
 
-    /// From where `cursor` stands.
+    /// Reads a QOS at `cursor`.
     pub(crate) fn read(cursor: &mut Cursor<'_>) -> Result<Self, Malformed> {
         let first = cursor.u8("QOS")?;
         let (timeliness, rate) = (first >> 5, (first >> 1) & 0x0F);
@@ -52,7 +52,7 @@ impl Qos {
         })
     }
 
-    /// Its bytes are the first `len` of the array.
+    /// Returns the encoded bytes: the first `len` of the array.
     pub(crate) fn encode(self) -> ([u8; 5], usize) {
         let (timeliness, rate) = (self.timeliness.0 & 0x07, self.rate.0 & 0x0F);
         let mut bytes = [0; 5];

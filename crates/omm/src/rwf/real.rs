@@ -1,4 +1,4 @@
-//! REAL: a price or size as a whole number and a hint that places its point (RWF chapter 3).
+//! REAL: a price or size as a whole number and a hint for its decimal point (RWF chapter 3).
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 use super::number::{self, encode_int};
 use crate::Malformed;
 
-/// Where the point of a [`Real`] is: a power of ten (0–21), a power of two below the line (22–30), or one of
+/// Position of the point of a [`Real`]: a power of ten (0–21), a power of two as the denominator (22–30), or one of
 /// three special values (33–35).
 #[repr(transparent)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -17,7 +17,7 @@ impl Hint {
     pub const EXPONENT_MIN: Self = Self(0);
     /// × 10⁻²: cents.
     pub const CENTS: Self = Self(12);
-    /// × 10⁻⁴: what most exchanges quote in.
+    /// × 10⁻⁴: the price unit of most exchanges.
     pub const TEN_THOUSANDTHS: Self = Self(10);
     /// × 1.
     pub const ONE: Self = Self(14);
@@ -34,21 +34,21 @@ impl Hint {
     /// Not a number, without a mantissa.
     pub const NAN: Self = Self(35);
 
-    /// Whether the format gives this number a meaning.
+    /// Returns `true` if the format defines this hint.
     #[inline]
     #[must_use]
     pub const fn is_known(self) -> bool {
         self.0 <= Self::FRACTION_MAX.0 || self.is_special()
     }
 
-    /// Whether this is infinity, minus infinity or not a number.
+    /// Returns `true` for infinity, minus infinity and not a number.
     #[inline]
     #[must_use]
     pub const fn is_special(self) -> bool {
         matches!(self, Self::INFINITY | Self::MINUS_INFINITY | Self::NAN)
     }
 
-    /// The power of ten and the power of two by which the mantissa is multiplied and divided.
+    /// Returns the power of ten by which the mantissa is multiplied, and the power of two by which it is divided.
     const fn powers(self) -> (i32, u32) {
         if self.0 < Self::FRACTION_MIN.0 {
             (self.0 as i32 - Self::ONE.0 as i32, 0)
@@ -58,7 +58,7 @@ impl Hint {
     }
 }
 
-/// By what a mantissa is multiplied and divided, by hint. All of these are exact as doubles.
+/// Multiplier and divisor of a mantissa, by hint. All are exact as doubles.
 const SCALES: [[f64; 2]; Hint::FRACTION_MAX.0 as usize + 1] = {
     let mut scales = [[1.0; 2]; Hint::FRACTION_MAX.0 as usize + 1];
     let mut hint = 0;
@@ -76,15 +76,15 @@ const SCALES: [[f64; 2]; Hint::FRACTION_MAX.0 as usize + 1] = {
     scales
 };
 
-/// A decimal or fractional number that keeps the form in which it was published.
+/// Decimal or fractional number that keeps the form in which it was published.
 ///
-/// `==` compares the form: 1.0 and 1 differ. [`Real::compare`] compares the value. Formatting gives exact decimal
-/// text with as many places as the form has ("40.00"); `{:.n}` is not applied.
+/// `==` compares the form: 1.0 and 1 differ. [`Real::compare`] compares the value. Formatting gives exact decimal text
+/// with as many places as the form has ("40.00"); `{:.n}` has no effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Real {
-    /// The whole number; 0 where the hint is a special one.
+    /// The whole number; 0 for a special hint.
     pub mantissa: i64,
-    /// What it is multiplied by.
+    /// Scale of the mantissa.
     pub hint: Hint,
 }
 
@@ -96,7 +96,7 @@ impl Real {
     /// Not a number.
     pub const NAN: Self = Self { mantissa: 0, hint: Hint::NAN };
 
-    /// `mantissa` with `places` digits behind the point; at most 14, more are cut to 14.
+    /// Returns `mantissa` with `places` digits after the point: at most 14, larger values count as 14.
     #[inline]
     #[must_use]
     pub const fn decimal(mantissa: i64, places: u8) -> Self {
@@ -104,24 +104,24 @@ impl Real {
         Self { mantissa, hint: Hint(14 - places) }
     }
 
-    /// A whole number.
+    /// Returns a whole number.
     #[inline]
     #[must_use]
     pub const fn integer(value: i64) -> Self {
         Self { mantissa: value, hint: Hint::ONE }
     }
 
-    /// From the bytes of an entry; `None` is blank: no bytes, or a hint alone that is not 33–35.
+    /// Decodes the bytes of an entry; `None` is blank: no bytes, or a hint alone that is not 33–35.
     ///
     /// # Errors
     ///
-    /// A hint without a meaning, or a mantissa of more than eight bytes.
+    /// Fails for an invalid hint, or a mantissa of more than eight bytes.
     #[inline]
     pub fn decode(data: &[u8]) -> Result<Option<Self>, Malformed> {
         Self::decode_ahead(data.len(), data)
     }
 
-    /// As [`Real::decode`] for the first `len` bytes of `ahead`: what follows them is loaded with them, not used.
+    /// As [`Real::decode`] for the first `len` bytes of `ahead`; the bytes after them are loaded but not used.
     #[inline]
     pub(crate) fn decode_ahead(len: usize, ahead: &[u8]) -> Result<Option<Self>, Malformed> {
         match Self::ahead(len, ahead) {
@@ -130,7 +130,7 @@ impl Real {
         }
     }
 
-    /// The common form, a hint and a mantissa; `None` for every other, good or bad.
+    /// Decodes the common form, a hint and a mantissa; `None` for every other form, valid or not.
     #[inline]
     pub(crate) fn ahead(len: usize, ahead: &[u8]) -> Option<Self> {
         let (&hint, behind) = ahead.split_first()?;
@@ -140,12 +140,12 @@ impl Real {
         Some(Self { mantissa: number::int_ahead(len - 1, behind)?, hint: Hint(hint) })
     }
 
-    /// Whether a first byte stands without a mantissa.
+    /// Returns `true` if a first byte has no mantissa.
     pub(super) const fn is_special_byte(byte: u8) -> bool {
         Hint(byte).is_special()
     }
 
-    /// From the bytes of a REAL_4RB or REAL_8RB, whose first byte also says the size.
+    /// Decodes the bytes of a REAL_4RB or REAL_8RB, whose first byte also states the size.
     pub(crate) fn decode_set(data: &[u8]) -> Result<Option<Self>, Malformed> {
         let Some((first, mantissa)) = data.split_first() else { return Ok(None) };
         let hint = Hint(first & 0x3F);
@@ -155,21 +155,21 @@ impl Real {
         }
     }
 
-    /// Blank and special forms.
+    /// Decodes blank and special forms.
     #[cold]
     fn decode_rare(data: &[u8]) -> Result<Option<Self>, Malformed> {
         match *data {
             [] => Ok(None),
             [hint] if Hint(hint).is_special() => Ok(Some(Self { mantissa: 0, hint: Hint(hint) })),
             [_] => Ok(None),
-            // What a C writer puts into sets; "20 00" is the same blank with a mantissa.
+            // C writers put this into sets; "20 00" is the same blank with a mantissa.
             [0x20, ..] => Ok(None),
             [hint, ..] if hint <= Hint::FRACTION_MAX.0 => Err(Malformed::new(1, "REAL mantissa")),
             _ => Err(Malformed::new(0, "REAL hint")),
         }
     }
 
-    /// The value's bytes are the first `len` of the array.
+    /// Returns the encoded bytes: the first `len` of the array.
     #[inline]
     pub(crate) const fn encode(self) -> ([u8; 9], usize) {
         if self.hint.is_special() {
@@ -179,12 +179,12 @@ impl Real {
         ([self.hint.0, a, b, c, d, e, f, g, h], 1 + len)
     }
 
-    /// The nearest double, within one unit in the last place where the mantissa needs more than 53 bits.
+    /// Returns the nearest double, within one unit in the last place if the mantissa has more than 53 bits.
     #[inline]
     #[must_use]
     pub fn to_f64(self) -> f64 {
         match (SCALES.get(usize::from(self.hint.0)), self.hint) {
-            // One of the two is 1, so that there is one rounding at most besides the mantissa's own.
+            // One of the two is 1, so there is at most one rounding besides that of the mantissa.
             (Some([times, by]), _) => self.mantissa as f64 * times / by,
             (None, Hint::INFINITY) => f64::INFINITY,
             (None, Hint::MINUS_INFINITY) => f64::NEG_INFINITY,
@@ -192,8 +192,8 @@ impl Real {
         }
     }
 
-    /// The whole number that is the value with `places` digits behind the point, taken without the point: 1.5 with two is 150.
-    /// `None` where the value is not exact with so many places, or is more than an `i64` holds, or is no number.
+    /// Returns the value in units of `places` decimals: 1.5 with two is 150. `None` if the value is not exact with that
+    /// many decimals, exceeds an `i64`, or is not a finite number.
     #[must_use]
     pub fn scaled(self, places: u32) -> Option<i64> {
         if self.rank()? != 0 {
@@ -235,7 +235,7 @@ impl Real {
         }
     }
 
-    /// Minus infinity, finite or infinity as -1, 0, 1; `None` is not a number.
+    /// Returns -1, 0, 1 for minus infinity, a finite number, infinity; `None` for not a number.
     const fn rank(self) -> Option<i8> {
         match self.hint {
             Hint::INFINITY => Some(1),

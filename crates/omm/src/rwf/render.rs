@@ -1,4 +1,4 @@
-//! Field lists for people: names and typed values from a dictionary.
+//! Field lists in human-readable form: names and typed values from a dictionary.
 
 use std::fmt;
 
@@ -6,24 +6,24 @@ use super::{DataType, Field, FieldList, Map, MapEntry, TypedFields, Value};
 use crate::dictionary::{Dictionary, FieldDefinition};
 use crate::{Fid, Malformed};
 
-/// A field with what a dictionary knows of it.
+/// Field with its data from a dictionary.
 ///
-/// Formatting shows the value alone: an enumeration as its display text where the dictionary has one, without the
-/// blanks that fill it up.
+/// Formatting shows only the value: an enumeration as its display text, if the dictionary has one, without the padding
+/// blanks.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NamedValue<'a, 'd> {
-    /// Which field.
+    /// Field id.
     pub fid: Fid,
-    /// What the dictionary says; `None` if it does not know the field.
+    /// Definition in the dictionary; `None` for an unknown field.
     pub definition: Option<&'d FieldDefinition>,
-    /// The value; [`Value::Unknown`] for a field that the dictionary does not know.
+    /// The value; [`Value::Unknown`] for an unknown field.
     pub value: Value<'a>,
     /// Display text of an enumerated value, if the dictionary has one.
     pub display: Option<&'d str>,
 }
 
 impl<'d> NamedValue<'_, 'd> {
-    /// The field's name, if the dictionary knows it.
+    /// Returns the field's name; `None` for an unknown field.
     #[must_use]
     pub fn name(&self) -> Option<&'d str> {
         self.definition.map(|definition| &*definition.name)
@@ -39,9 +39,10 @@ impl fmt::Display for NamedValue<'_, '_> {
     }
 }
 
-/// The fields of a list with their names and typed values.
+/// Iterator over the fields of a list with their names and typed values.
 ///
-/// A value that is not of its type is a fault of that field alone; a fault in the list's structure ends it.
+/// A value that does not match its type is a fault of that field only; a fault in the list's structure ends the
+/// iteration.
 #[derive(Debug, Clone)]
 pub struct NamedValues<'a, 'd> {
     fields: TypedFields<'a>,
@@ -73,8 +74,8 @@ pub(super) fn named<'a, 'd>(
     Ok(NamedValue { fid: field.fid, definition, value, display })
 }
 
-/// A field list that can be formatted: `NAME=value`, separated by spaces, or one per line with `{:#}`. Fields that
-/// the dictionary does not know go by their number, values that cannot be read say why.
+/// Field list that formats as `NAME=value`, separated by spaces, or one per line with `{:#}`. Unknown fields show their
+/// number, and values that cannot be read show the reason.
 #[derive(Debug, Clone, Copy)]
 pub struct Rendered<'a, 'd> {
     list: FieldList<'a>,
@@ -86,7 +87,7 @@ impl<'a, 'd> Rendered<'a, 'd> {
         Self { list, dictionary }
     }
 
-    /// The fields one by one.
+    /// Returns the fields one by one.
     #[must_use]
     pub const fn iter(&self) -> NamedValues<'a, 'd> {
         NamedValues { fields: self.list.typed(), dictionary: self.dictionary }
@@ -134,15 +135,15 @@ impl fmt::Display for Rendered<'_, '_> {
 }
 
 impl<'a> Map<'a> {
-    /// The map for people, with the names and types of `dictionary`.
+    /// Returns the map in human-readable form, with the names and types of `dictionary`.
     #[must_use]
     pub const fn render<'d>(&self, dictionary: &'d Dictionary) -> RenderedMap<'a, 'd> {
         RenderedMap { map: *self, dictionary }
     }
 }
 
-/// A map that can be formatted: the summary in square brackets, then each entry as its action, its key and its data,
-/// separated by `; `, or each on its own line with `{:#}`. Data other than field lists shows by its type and size.
+/// Map that formats as the summary in square brackets, then each entry as its action, its key and its data, separated
+/// by `; `, or each on its own line with `{:#}`. Data other than field lists shows its type and size.
 #[derive(Debug, Clone, Copy)]
 pub struct RenderedMap<'a, 'd> {
     map: Map<'a>,
@@ -207,7 +208,7 @@ impl fmt::Display for Hex<'_> {
     }
 }
 
-/// Bytes that are mostly text, as keys of orders are: shown as such if they are.
+/// Bytes that are mostly text, such as keys of orders: shown as text if they are.
 pub(super) struct Printable<'a>(pub(super) &'a [u8]);
 
 impl fmt::Display for Printable<'_> {

@@ -1,15 +1,15 @@
 //! RMTES strings and other text (RWF chapter 3, "RMTES").
 //!
-//! What feeds carry today is ASCII, Reuters Basic 2 (nearly Latin-1) in the right half, and UTF-8 behind the escape
-//! `1B 25 30`. Those are turned into characters here; for the character sets of old the raw bytes stay at hand.
+//! Current feeds use ASCII, Reuters Basic 2 (nearly Latin-1) in the right half, and UTF-8 after the escape `1B 25 30`.
+//! This module decodes those into characters; for older character sets the raw bytes are available.
 
 use std::fmt;
 
-/// From here to the end of the field the text is UTF-8.
+/// Escape: from here to the end of the field the text is UTF-8.
 const UTF8: &[u8] = &[0x1B, 0x25, 0x30];
 
-/// ASCII or UTF-8 bytes, for showing to people: control characters, which a terminal would obey, and bytes that
-/// are no UTF-8 show as `�`; trailing zero bytes, with which arrays are filled up, are left out.
+/// ASCII or UTF-8 bytes for display: control characters, which a terminal would execute, and bytes that are not UTF-8
+/// show as `�`; trailing zero bytes, the padding of arrays, are omitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Text<'a>(pub &'a [u8]);
 
@@ -20,13 +20,13 @@ impl fmt::Display for Text<'_> {
     }
 }
 
-/// The bytes of an RMTES string as they came.
+/// Bytes of an RMTES string as received.
 ///
-/// Formatting shows it to people under the rules of [`Text`].
+/// Formatting is human-readable, under the rules of [`Text`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Rmtes<'a>(pub &'a [u8]);
 
-/// An escape that only a partial update has.
+/// Escape that only a partial update has.
 enum Escape {
     /// `ESC [ n \``: write from byte `n` on.
     Position(usize),
@@ -35,7 +35,7 @@ enum Escape {
 }
 
 impl<'a> Rmtes<'a> {
-    /// Whether this value overwrites pieces of the string before it, instead of replacing it.
+    /// Returns `true` if this value overwrites parts of the previous string instead of replacing it.
     #[must_use]
     pub fn is_partial(self) -> bool {
         let mut rest = self.0;
@@ -48,11 +48,11 @@ impl<'a> Rmtes<'a> {
         false
     }
 
-    /// Brings `cached`, the raw bytes of the string so far, up to date with this value.
+    /// Applies this value to `cached`, the raw bytes of the string so far.
     ///
-    /// A whole value replaces it. A partial one overwrites from the places that it names; the cached string may
-    /// grow (a hole is filled with spaces) and never shrinks. Nothing is kept beyond the room of the cache, which is the
-    /// length that the dictionary gives the field: `false` says that something was cut off there.
+    /// A whole value replaces the string. A partial value overwrites from the positions that it names; the cached
+    /// string may grow (a gap is filled with spaces) and never shrinks. Bytes beyond the capacity of the cache, which
+    /// is the length that the dictionary gives the field, are dropped: the result is then `false`.
     pub fn apply(self, cached: &mut RmtesCache<'_>) -> bool {
         if !self.is_partial() {
             cached.len = 0;
@@ -72,7 +72,7 @@ impl<'a> Rmtes<'a> {
                 }
                 Some((Escape::Repeat(times), behind)) => {
                     if let Some(byte) = previous {
-                        // At the limit nothing more goes in, so the loop ends there whatever `times` is.
+                        // At the capacity nothing more is stored, so the loop ends there for any `times`.
                         for _ in 0..times {
                             if !cached.put(at, byte) {
                                 is_whole = false;
@@ -94,8 +94,8 @@ impl<'a> Rmtes<'a> {
         is_whole
     }
 
-    /// The text: ASCII, the right half of Reuters Basic 2 and UTF-8 as their characters, control characters and other
-    /// escapes as they are. Escapes that choose one of those character sets are left out.
+    /// Returns the text: ASCII, the right half of Reuters Basic 2 and UTF-8 as their characters, control characters and
+    /// other escapes unchanged. Escapes that select one of those character sets are omitted.
     #[must_use]
     pub fn to_text(self) -> String {
         let mut text = String::with_capacity(self.0.len());
@@ -103,7 +103,7 @@ impl<'a> Rmtes<'a> {
         text
     }
 
-    /// The characters of [`Rmtes::to_text`], one by one.
+    /// Returns the characters of [`Rmtes::to_text`], one by one.
     pub(crate) fn characters(self) -> impl Iterator<Item = char> + use<'a> {
         let (plain, utf8) = self.halves();
         let behind = utf8.utf8_chunks().flat_map(|chunk| {
@@ -113,7 +113,7 @@ impl<'a> Rmtes<'a> {
         Characters(plain).chain(behind)
     }
 
-    /// What is before the switch to UTF-8, and what is behind it.
+    /// Returns the bytes before the switch to UTF-8, and the bytes after it.
     fn halves(self) -> (&'a [u8], &'a [u8]) {
         let switch = self.0.windows(UTF8.len()).position(|window| window == UTF8);
         match switch.and_then(|at| self.0.split_at_checked(at)) {
@@ -131,7 +131,7 @@ impl fmt::Display for Rmtes<'_> {
     }
 }
 
-/// The bytes of a string that others' updates are applied to, in the room of its owner.
+/// Bytes of a string to which updates are applied, in the owner's buffer.
 ///
 /// ```
 /// use tapeline_omm::rwf::{Rmtes, RmtesCache};
@@ -149,38 +149,38 @@ pub struct RmtesCache<'a> {
 }
 
 impl<'a> RmtesCache<'a> {
-    /// An empty string with so much room.
+    /// Creates an empty string with the capacity of `room`.
     #[must_use]
     pub const fn new(room: &'a mut [u8]) -> Self {
         Self { room, len: 0 }
     }
 
-    /// A string whose first `len` bytes are there already; no more than there is room.
+    /// Creates a string whose first `len` bytes exist already; `len` is limited to the capacity.
     #[must_use]
     pub fn with_len(room: &'a mut [u8], len: usize) -> Self {
         let len = len.min(room.len());
         Self { room, len }
     }
 
-    /// The string.
+    /// Returns the string.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         self.room.get(..self.len).unwrap_or_default()
     }
 
-    /// Bytes of the string.
+    /// Returns the length of the string, bytes.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is no string.
+    /// Returns `true` if the string is empty.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// A byte at a place, with spaces up to there if need be; `false` beyond the room.
+    /// Stores a byte at a position, after spaces up to there if necessary; `false` beyond the capacity.
     fn put(&mut self, at: usize, byte: u8) -> bool {
         let Some(end) = at.checked_add(1) else { return false };
         let Some(room) = self.room.get_mut(..end) else { return false };
@@ -195,14 +195,14 @@ impl<'a> RmtesCache<'a> {
     }
 }
 
-/// The characters of what is not UTF-8.
+/// Iterator over the characters of bytes that are not UTF-8.
 struct Characters<'a>(&'a [u8]);
 
 impl Iterator for Characters<'_> {
     type Item = char;
 
     fn next(&mut self) -> Option<char> {
-        // The start state has them where they are wanted, and the reference passes over these escapes too.
+        // These sets are in place in the initial state, and the reference skips these escapes too.
         while let [0x1B, b'(' | b')', b'1' | b'B' | b'I' | b'J', rest @ ..]
         | [0x1B, b'*', b'2', rest @ ..]
         | [0x1B, b'+', b'3', rest @ ..] = self.0
@@ -215,9 +215,9 @@ impl Iterator for Characters<'_> {
     }
 }
 
-/// The character of a byte: ASCII on the left, Reuters Basic 2 on the right, as the reference shows each of the 256. That
-/// is Latin-1 but for a few; what has no character there shows as `_`. (Control characters of the right half, which it
-/// shows as `ý`, are left as they are.)
+/// Returns the character of a byte: ASCII on the left, Reuters Basic 2 on the right, as the reference shows each of the
+/// 256 bytes. That is Latin-1 with a few exceptions; bytes without a character show as `_`. (Control characters of the
+/// right half, which the reference shows as `ý`, are unchanged.)
 const fn basic_2(byte: u8) -> char {
     match byte {
         0xA4 | 0xA6 | 0xB4 | 0xD0 | 0xF0 => '_',
@@ -237,14 +237,14 @@ const fn basic_2(byte: u8) -> char {
     }
 }
 
-/// `text` as the bytes of an RMTES string: ASCII and Reuters Basic 2 where that has every character, else UTF-8 behind its
-/// escape. Escapes in the text stay escapes.
+/// Returns `text` as the bytes of an RMTES string: ASCII and Reuters Basic 2 if these have every character, else UTF-8
+/// after its escape. Escapes in the text stay escapes.
 pub(crate) fn encode<'a>(text: &'a str, room: &'a mut Vec<u8>) -> Rmtes<'a> {
     if text.is_ascii() {
         return Rmtes(text.as_bytes());
     }
     room.clear();
-    // Behind the escape everything is UTF-8 already.
+    // After the escape everything is UTF-8 already.
     let is_switched = text.as_bytes().windows(UTF8.len()).any(|window| window == UTF8);
     if is_switched
         || !text.chars().all(|character| basic_2_byte(character).map(|byte| room.push(byte)).is_some())
@@ -258,7 +258,7 @@ pub(crate) fn encode<'a>(text: &'a str, room: &'a mut Vec<u8>) -> Rmtes<'a> {
     Rmtes(room)
 }
 
-/// The byte whose character this is.
+/// Returns the byte of a character.
 fn basic_2_byte(character: char) -> Option<u8> {
     match u8::try_from(character) {
         Ok(byte) if basic_2(byte) == character => Some(byte),
@@ -266,7 +266,7 @@ fn basic_2_byte(character: char) -> Option<u8> {
     }
 }
 
-/// A position or repetition escape at the front of `bytes`, and what is behind it.
+/// Returns a position or repetition escape at the start of `bytes`, and the bytes after it.
 fn escape(bytes: &[u8], short_form: bool) -> Option<(Escape, &[u8])> {
     let mut rest = match bytes {
         [0x1B, b'[', rest @ ..] => rest,

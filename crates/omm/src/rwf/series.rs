@@ -5,24 +5,25 @@ use super::entries_encoder::{Data, EntriesWriter, NoWrite, entries_encoder};
 use super::{Cursor, DataType, Writer};
 use crate::{Malformed, Refused};
 
-/// Set in a series' first byte: set definitions, a summary, a count hint.
+/// Flags in a series' first byte: set definitions, a summary, a count hint.
 const SHARED: SharedBits = SharedBits { set_definitions: 1, summary: 2, count_hint: 4 };
 
-/// What a series says before its entries.
+/// Head of a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SeriesHead<'a> {
     /// Type of the summary and of every entry.
     pub container: DataType,
-    /// Set definitions as they are on the wire, at most 32,767 bytes; [`Series::sets`](Entries::sets) takes them apart.
+    /// Set definitions in wire form, at most 32,767 bytes; [`Series::sets`](Entries::sets) parses them.
     pub set_definitions: Option<&'a [u8]>,
-    /// What all entries share, at most 32,767 bytes.
+    /// Data that all entries share, at most 32,767 bytes.
     pub summary: Option<&'a [u8]>,
-    /// Entries of all parts of the image together, at most 1,073,741,823: a hint for a reader that makes room.
+    /// Number of entries in all parts of the image together, at most 1,073,741,823: a hint for a reader that allocates
+    /// memory.
     pub count_hint: Option<u32>,
 }
 
 impl<'a> SeriesHead<'a> {
-    /// A series without any optional part.
+    /// Returns the head of a series without any optional part.
     #[must_use]
     pub const fn new(container: DataType) -> Self {
         Self { container, set_definitions: None, summary: None, count_hint: None }
@@ -33,7 +34,7 @@ impl<'a> SeriesHead<'a> {
     }
 }
 
-/// A series, borrowed from the message that it came in: rows of one kind. An entry is its container's bytes.
+/// View of a series (rows of one kind), borrowed from its message. An entry is the bytes of its container.
 ///
 /// ```
 /// use tapeline_omm::rwf::{DataType, Series, SeriesEncoder, SeriesHead};
@@ -49,15 +50,15 @@ impl<'a> SeriesHead<'a> {
 /// ```
 pub type Series<'a> = Entries<'a, SeriesHead<'a>>;
 
-/// The entries of a [`Series`] in order. After a fault there are no more.
+/// Iterator over the entries of a [`Series`] in order. It ends after a fault.
 pub type SeriesEntries<'a> = EntryIter<'a, SeriesHead<'a>>;
 
 impl<'a> Series<'a> {
-    /// Reads the head of a series that takes up all of `bytes`.
+    /// Reads the head of a series that occupies all of `bytes`.
     ///
     /// # Errors
     ///
-    /// A head that is cut off.
+    /// Fails if the head is truncated.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let mut cursor = Cursor::new(bytes);
         let flags = cursor.u8("series flags")?;
@@ -89,10 +90,10 @@ impl<'a> Head<'a> for SeriesHead<'a> {
     }
 }
 
-/// Writes a series in one pass into the caller's buffer.
+/// Encoder that writes a series in one pass into the caller's buffer.
 ///
-/// Each method appends one entry or, refused, leaves everything as it was; [`finish`](SeriesEncoder::finish) makes a
-/// well-formed series of the entries that went in.
+/// Each method appends one entry, or refuses it and leaves the series unchanged; [`finish`](SeriesEncoder::finish)
+/// makes a well-formed series of the appended entries.
 #[derive(Debug)]
 pub struct SeriesEncoder<'a> {
     entries: EntriesWriter<'a>,
@@ -122,12 +123,12 @@ impl<'a> SeriesEncoder<'a> {
         self.append(Data::<NoWrite>::Bytes(data))
     }
 
-    /// Appends an entry that `write` puts into the room that is left, returning its length. The length takes the
-    /// three-byte form, as its room is reserved. In a series of NO_DATA `write` is not called.
+    /// Appends an entry that `write` writes into the free space; `write` returns its length. The length has the
+    /// three-byte form, because its space is reserved. `write` is not called in a series of NO_DATA.
     ///
     /// # Errors
     ///
-    /// As [`SeriesEncoder::entry`], and what `write` comes back with.
+    /// As [`SeriesEncoder::entry`], and what `write` returns.
     pub fn entry_in_place(
         &mut self,
         write: impl FnOnce(&mut [u8]) -> Result<usize, Refused>,
@@ -148,7 +149,7 @@ impl<'a> SeriesEncoder<'a> {
 mod tests {
     use super::*;
 
-    /// Tries every size of buffer: what went in is there, and nothing else.
+    /// Tries every size of buffer: the series contains the accepted entries, and nothing else.
     #[test]
     fn a_full_buffer_holds_a_well_formed_prefix() {
         let head = SeriesHead {

@@ -6,27 +6,27 @@ use super::sets::{SetEntries, Width};
 use super::{DataType, SetDefinition, SetEntry, SetName, Value, Writer, fixed};
 use crate::{Fid, Full, Refused};
 
-/// The largest number that a definition can have.
+/// Maximum number of a definition.
 const MOST_ID: u16 = 15;
 
 impl SetEntry<'static> {
-    /// A field of a set.
+    /// Returns an entry for a field.
     #[must_use]
     pub const fn field(fid: Fid, data_type: DataType) -> Self {
         Self { name: SetName::Field(fid), data_type }
     }
 
-    /// An element of a set.
+    /// Returns an entry for an element.
     #[must_use]
     pub const fn element(name: &'static str, data_type: DataType) -> Self {
         Self { name: SetName::Element(name.as_bytes()), data_type }
     }
 }
 
-/// Writes set definitions into the caller's buffer: what the head of a map, vector or series then carries.
+/// Encoder that writes set definitions into the caller's buffer, for the head of a map, vector or series.
 ///
-/// What the reference decoder misreads is refused (RWF chapter 6): definitions of fields with a number other than 0,
-/// negative field ids, and the types REAL_4RB and REAL_8RB.
+/// Definitions that the reference decoder misreads are refused (RWF chapter 6): definitions of fields with a number
+/// other than 0, negative field ids, and the types REAL_4RB and REAL_8RB.
 ///
 /// ```
 /// use tapeline_omm::rwf::{
@@ -58,23 +58,24 @@ pub struct SetDefinitionsEncoder<'a> {
 }
 
 impl<'a> SetDefinitionsEncoder<'a> {
-    /// Begins definitions at the start of `out`.
+    /// Starts definitions at the start of `out`.
     ///
     /// # Errors
     ///
-    /// [`Full`] where there is no room for two bytes.
+    /// [`Full`] if two bytes do not fit.
     pub fn new(out: &'a mut [u8]) -> Result<Self, Full> {
         let mut writer = Writer::new(out);
         writer.u8(0)?;
         Ok(Self { entries: EntriesWriter::begin_u8(writer)? })
     }
 
-    /// Appends a definition: fields for the lists of a container of field lists, elements for one of element lists.
+    /// Appends a definition: fields for a container of field lists, elements for a container of element lists.
     ///
     /// # Errors
     ///
     /// [`Refused::Full`]; [`Refused::TooLong`] for a number above 15, more than 255 entries or a name of more than
-    /// 32,767 bytes; [`Refused::Misplaced`] for what the reference decoder misreads, or a type that sets have not.
+    /// 32,767 bytes; [`Refused::Misplaced`] for a definition that the reference decoder misreads, or a type that sets
+    /// do not have.
     pub fn set(&mut self, id: u16, entries: &[SetEntry<'_>]) -> Result<(), Refused> {
         if id > MOST_ID {
             return Err(Refused::TooLong { what: "set id", limit: usize::from(MOST_ID) });
@@ -111,7 +112,7 @@ impl<'a> SetDefinitionsEncoder<'a> {
     }
 }
 
-/// Writes the values of a set in the order of its definition. All of them must be written.
+/// Encoder that writes the values of a set in the order of its definition. All values must be written.
 #[derive(Debug)]
 pub struct SetDataEncoder<'w, 'o, 'd> {
     writer: &'w mut Writer<'o>,
@@ -119,12 +120,12 @@ pub struct SetDataEncoder<'w, 'o, 'd> {
 }
 
 impl SetDataEncoder<'_, '_, '_> {
-    /// The next value, in the form that the definition gives it.
+    /// Appends the next value, in the form that the definition gives it.
     ///
     /// # Errors
     ///
-    /// [`Refused::Full`]; [`Refused::TooLong`] for one that its form cannot hold; [`Refused::Misplaced`] for one of
-    /// another type, one too many, or a blank where the form has none.
+    /// [`Refused::Full`]; [`Refused::TooLong`] for a value that does not fit its form; [`Refused::Misplaced`] for a
+    /// value of another type, a surplus value, or a blank if the form has none.
     pub fn value<'v>(&mut self, value: impl Into<Value<'v>>) -> Result<(), Refused> {
         const WHAT: &str = "a set value of this type";
         let (value, data_type) = (value.into(), self.next()?);
@@ -140,7 +141,7 @@ impl SetDataEncoder<'_, '_, '_> {
         }
     }
 
-    /// An ENUM as the next value.
+    /// Appends an ENUM as the next value.
     ///
     /// # Errors
     ///
@@ -149,7 +150,7 @@ impl SetDataEncoder<'_, '_, '_> {
         self.value(Value::Enum(value))
     }
 
-    /// An ASCII_STRING as the next value.
+    /// Appends an ASCII_STRING as the next value.
     ///
     /// # Errors
     ///
@@ -158,12 +159,12 @@ impl SetDataEncoder<'_, '_, '_> {
         self.value(Value::Ascii(value.as_ref()))
     }
 
-    /// The next value, an array or a container, which `write` puts into the room that is left, returning its length.
+    /// Appends the next value, an array or a container, which `write` writes into the free space; `write` returns its
+    /// length.
     ///
     /// # Errors
     ///
-    /// [`Refused::Misplaced`] where the definition has neither; as [`SetDataEncoder::value`], and what `write` comes
-    /// back with.
+    /// [`Refused::Misplaced`] if the definition has neither; as [`SetDataEncoder::value`], and what `write` returns.
     pub fn in_place(
         &mut self,
         write: impl FnOnce(&mut [u8]) -> Result<usize, Refused>,
@@ -181,8 +182,8 @@ impl SetDataEncoder<'_, '_, '_> {
     }
 }
 
-/// Writes a list of set data alone to the start of `out`, values by `write`; returns its length. Field lists and element
-/// lists are alike in this.
+/// Writes a list with only set data to the start of `out`; `write` writes the values. Returns its length. Field lists
+/// and element lists have the same form here.
 pub(super) fn encode_set(
     out: &mut [u8],
     definition: &SetDefinition<'_>,
@@ -195,13 +196,13 @@ pub(super) fn encode_set(
 }
 
 impl SetDefinition<'_> {
-    /// The flags of a list with set data by this definition.
+    /// Returns the flags of a list with set data by this definition.
     pub(super) const fn flags(&self) -> u8 {
         HAS_SET_DATA | if self.id == 0 { 0 } else { HAS_SET_ID }
     }
 }
 
-/// Set data by `definition`: its number unless it is 0, its length if something follows it, and its values.
+/// Writes set data by `definition`: its number unless it is 0, its length if something follows it, and its values.
 pub(super) fn write_set(
     writer: &mut Writer<'_>,
     definition: &SetDefinition<'_>,
@@ -243,7 +244,7 @@ mod tests {
         Ok(encoder.finish())
     }
 
-    /// Every type that sets have, with a value that it holds.
+    /// Returns every type that sets have, with a value of that type.
     fn every_type() -> Vec<(DataType, Value<'static>)> {
         let time = Time { hour: 1, minute: 2, second: 3, ..Time::default() };
         let (ms, us, ns) = (
@@ -320,7 +321,7 @@ mod tests {
             });
             assert_eq!(refused, Err(Refused::Full), "{size} bytes");
         }
-        // Blanks, where there are some.
+        // Blanks, for the types that have one.
         let blank = |data_type: &DataType| {
             let number = [DataType::INT, DataType::UINT, DataType::FLOAT, DataType::DOUBLE];
             !matches!(data_type.set_width(), Some(Width::Fixed(_))) || !number.contains(&data_type.base())

@@ -1,15 +1,15 @@
-//! Set definitions: names and types that lists need not repeat (RWF chapter 5).
+//! Set definitions: names and types that lists do not repeat (RWF chapter 5).
 //!
-//! A map, vector or series may bring them for the lists inside. A list with set data then holds values alone, in the
-//! order of one definition.
+//! A map, vector or series may contain definitions for the lists inside. A list with set data then holds only values,
+//! in the order of one definition.
 
 use super::{Cursor, DataType, Real};
 use crate::{Fid, Malformed};
 
-/// Definitions of one container: their numbers are 0 to 15.
+/// Maximum number of definitions of one container: their numbers are 0 to 15.
 const MOST_SETS: usize = 16;
 
-/// The set definitions of a container, checked and found by number.
+/// Set definitions of a container, checked and indexed by number.
 #[derive(Debug, Clone, Copy)]
 pub struct SetDefinitions<'a> {
     sets: [Option<SetDefinition<'a>>; MOST_SETS],
@@ -25,12 +25,12 @@ impl<'a> SetDefinitions<'a> {
     /// No definitions.
     pub const NONE: Self = Self { sets: [None; MOST_SETS] };
 
-    /// Takes apart the bytes of definitions for lists of `container`: a field list or an element list. For any other
-    /// container there are none. Where a number comes twice, the later definition counts.
+    /// Parses definitions for lists of `container`: a field list or an element list. Any other container has none. Of
+    /// duplicate numbers, the later definition counts.
     ///
     /// # Errors
     ///
-    /// A definition that is cut off, or a number above 15.
+    /// Fails if a definition is truncated, or a number is above 15.
     pub fn parse(bytes: &'a [u8], container: DataType) -> Result<Self, Malformed> {
         let mut sets = Self::NONE;
         if container != DataType::FIELD_LIST && container != DataType::ELEMENT_LIST {
@@ -57,27 +57,27 @@ impl<'a> SetDefinitions<'a> {
         Ok(sets)
     }
 
-    /// The definition of this number for lists of `container`.
+    /// Returns the definition with this number for lists of `container`.
     pub(super) fn of(&self, id: u16, container: DataType) -> Option<SetDefinition<'a>> {
         self.get(id).filter(|definition| definition.container == container)
     }
 
-    /// The definition of this number.
+    /// Returns the definition with this number.
     #[must_use]
     pub fn get(&self, id: u16) -> Option<SetDefinition<'a>> {
         *self.sets.get(usize::from(id))?
     }
 
-    /// Every definition in the order of their numbers.
+    /// Returns all definitions in order of number.
     pub fn iter(&self) -> impl Iterator<Item = SetDefinition<'a>> {
         self.sets.into_iter().flatten()
     }
 }
 
-/// One definition: the names and types of a list's values in their order.
+/// One definition: names and types of a list's values, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SetDefinition<'a> {
-    /// Its number, 0–15.
+    /// Number, 0–15.
     pub id: u16,
     container: DataType,
     count: u8,
@@ -86,45 +86,45 @@ pub struct SetDefinition<'a> {
 }
 
 impl<'a> SetDefinition<'a> {
-    /// Number of values.
+    /// Returns the number of values.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.count as usize
     }
 
-    /// Whether there are no values.
+    /// Returns `true` if there are no values.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// What each value is.
+    /// Returns the entry of each value.
     #[must_use]
     pub const fn iter(&self) -> SetEntries<'a> {
         SetEntries { entries: self.entries, container: self.container }
     }
 
-    /// The values in `data`, which ends `end` bytes behind the start of the list.
+    /// Returns the values in `data`, which ends `end` bytes after the start of the list.
     pub(super) const fn values(&self, data: &'a [u8], end: usize) -> SetValues<'a> {
         SetValues { entries: self.iter(), data, end }
     }
 }
 
-/// What one value of a set is called.
+/// Name of one value of a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SetName<'a> {
-    /// In a field list.
+    /// Field id, in a field list.
     Field(Fid),
-    /// In an element list.
+    /// Name, in an element list.
     Element(&'a [u8]),
 }
 
-/// What one value of a set is.
+/// Definition of one value of a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SetEntry<'a> {
-    /// What it is called.
+    /// Name of the value.
     pub name: SetName<'a>,
-    /// Its type: a primitive, a container, or one of fixed size such as [`DataType::UINT_2`].
+    /// Type of the value: a primitive, a container, or one of fixed size such as [`DataType::UINT_2`].
     pub data_type: DataType,
 }
 
@@ -139,7 +139,7 @@ impl<'a> SetEntry<'a> {
     }
 }
 
-/// The entries of a [`SetDefinition`] in order.
+/// Iterator over the entries of a [`SetDefinition`] in order.
 #[derive(Debug, Clone)]
 pub struct SetEntries<'a> {
     entries: &'a [u8],
@@ -161,7 +161,7 @@ impl<'a> Iterator for SetEntries<'a> {
     }
 }
 
-/// The values of a list's set data, one by one. After a fault there are no more.
+/// Iterator over the values of a list's set data. It ends after a fault.
 #[derive(Debug, Clone)]
 pub(super) struct SetValues<'a> {
     entries: SetEntries<'a>,
@@ -188,20 +188,20 @@ impl<'a> Iterator for SetValues<'a> {
     }
 }
 
-/// How long a value in set data is.
+/// Length of a value in set data.
 pub(super) enum Width {
-    /// Always so many bytes.
+    /// A fixed number of bytes.
     Fixed(usize),
-    /// A u8 length in front.
+    /// A u8 length before the value.
     B8,
-    /// A u16ob length in front.
+    /// A u16ob length before the value.
     B16,
-    /// A REAL whose first byte says it.
+    /// A REAL, whose first byte states the length.
     Real(fn(u8) -> usize),
 }
 
 impl DataType {
-    /// How values of this type lie in set data; `None` if the format has no such type.
+    /// Returns the form of values of this type in set data; `None` if the format has no such type.
     pub(super) const fn set_width(self) -> Option<Width> {
         Some(match self {
             Self::INT_1 | Self::UINT_1 => Width::Fixed(1),
@@ -224,7 +224,7 @@ impl DataType {
         })
     }
 
-    /// The type of which this is a form of fixed size, or an old number; every other type is itself.
+    /// Returns the base type of a type of fixed size, or of an old number; every other type is its own base.
     ///
     /// ```
     /// use tapeline_omm::rwf::DataType;
@@ -248,7 +248,7 @@ impl DataType {
     }
 }
 
-/// The bytes of one value of set data.
+/// Reads the bytes of one value of set data.
 fn read_value<'a>(cursor: &mut Cursor<'a>, data_type: DataType) -> Result<&'a [u8], Malformed> {
     const WHAT: &str = "set value";
     match data_type.set_width() {
@@ -259,7 +259,7 @@ fn read_value<'a>(cursor: &mut Cursor<'a>, data_type: DataType) -> Result<&'a [u
             let mut ahead = *cursor;
             let first = ahead.u8(WHAT)?;
             let mantissa = match first & 0x3F {
-                // A blank is "20 00" from Java writers and "20" from C ones.
+                // Java writers encode a blank as "20 00", C writers as "20".
                 0x20 => usize::from(ahead.rest().first() == Some(&0)),
                 hint if Real::is_special_byte(hint) => 0,
                 _ => mantissa_len(first >> 6),

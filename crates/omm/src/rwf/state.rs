@@ -5,16 +5,16 @@ use std::fmt;
 use super::{Cursor, DataState, StateCode, StreamState, Text, Writer};
 use crate::{Malformed, Refused};
 
-/// The state of a stream and its data.
+/// State of a stream and its data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct State<'a> {
-    /// Whether the stream is open.
+    /// Stream state: whether the stream is open.
     pub stream: StreamState,
-    /// Whether the data can be trusted.
+    /// Data state: whether the data can be trusted.
     pub data: DataState,
-    /// Why.
+    /// Reason code.
     pub code: StateCode,
-    /// Why, for people. At most 32,767 bytes.
+    /// Human-readable reason. At most 32,767 bytes.
     pub text: &'a [u8],
 }
 
@@ -23,16 +23,16 @@ impl<'a> State<'a> {
     pub const OPEN_OK: Self =
         Self { stream: StreamState::OPEN, data: DataState::OK, code: StateCode::NONE, text: b"" };
 
-    /// From the bytes of an entry; `None` is blank.
+    /// Decodes the bytes of an entry; `None` is blank.
     ///
     /// # Errors
     ///
-    /// Bytes missing.
+    /// Fails if bytes are missing.
     pub fn decode(data: &'a [u8]) -> Result<Option<Self>, Malformed> {
         if data.is_empty() { Ok(None) } else { Self::read(&mut Cursor::new(data)).map(Some) }
     }
 
-    /// From where `cursor` stands.
+    /// Reads a state at `cursor`.
     pub(crate) fn read(cursor: &mut Cursor<'a>) -> Result<Self, Malformed> {
         let states = cursor.u8("STATE")?;
         Ok(Self {
@@ -43,13 +43,13 @@ impl<'a> State<'a> {
         })
     }
 
-    /// Bytes that [`State::write`] writes.
+    /// Returns the number of bytes that [`State::write`] writes.
     pub(crate) const fn wire_len(&self) -> usize {
         let text = self.text.len();
         2 + if text < 0x80 { 1 } else { 2 } + text
     }
 
-    /// To where `writer` stands.
+    /// Writes the state at `writer`.
     pub(crate) fn write(&self, writer: &mut Writer<'_>) -> Result<(), Refused> {
         writer.whole(|w| {
             w.bytes(&[self.stream.0 << 3 | self.data.0 & 0x07, self.code.0])?;

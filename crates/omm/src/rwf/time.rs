@@ -6,8 +6,8 @@ use crate::Malformed;
 
 const NS_PER_DAY: u64 = 86_400_000_000_000;
 
-/// Which bits of a TIME's eight bytes are there in a form of so many bytes; 0 where there is no such form. Seven
-/// bytes have no room for nanoseconds, and eight none for the top two bits of the microseconds.
+/// Bits of a TIME's eight bytes that are present in each form, by its length; 0 for a length without a form. The form
+/// of seven bytes lacks the nanoseconds, and that of eight lacks the top two bits of the microseconds.
 const MASKS: [u64; 9] = [
     0,
     0,
@@ -19,10 +19,10 @@ const MASKS: [u64; 9] = [
     0xFFFF_FFFF_FF07_FF00,
     0xFFFF_FFFF_FF3F_FFFF,
 ];
-/// Every member blank.
+/// All members blank.
 const BLANK_WIDE: u64 = 0xFFFF_FFFF_FF3F_FFFF;
 
-/// Up to eight bytes as the first ones of eight.
+/// Returns up to eight bytes as the first ones of eight.
 #[cold]
 fn widen(data: &[u8]) -> u64 {
     let mut wide = [0; 8];
@@ -30,7 +30,7 @@ fn widen(data: &[u8]) -> u64 {
     u64::from_be_bytes(wide)
 }
 
-/// A day of the Gregorian calendar. A member of 0 is not known.
+/// Day of the Gregorian calendar. A member of 0 is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Date {
     /// 1–31, or 0.
@@ -42,10 +42,10 @@ pub struct Date {
 }
 
 impl Date {
-    /// Nothing is known: blank, written as four zero bytes where a length of 0 cannot say it.
+    /// Blank: all members are unknown. Written as four zero bytes if a length of 0 is not possible.
     pub const BLANK: Self = Self { day: 0, month: 0, year: 0 };
 
-    /// The day `days` after 1970-01-01; `None` beyond year 65535 or before year 1.
+    /// Returns the day `days` after 1970-01-01; `None` beyond year 65535 or before year 1.
     #[must_use]
     pub const fn from_unix_days(days: i64) -> Option<Self> {
         // Years 1 to 65535; the bounds keep the sums below small.
@@ -65,11 +65,11 @@ impl Date {
         Some(Self { day: day as u8, month: month as u8, year: year as u16 })
     }
 
-    /// From the bytes of an entry; `None` is blank: no bytes, or four zeros.
+    /// Decodes the bytes of an entry; `None` is blank: no bytes, or four zeros.
     ///
     /// # Errors
     ///
-    /// Any other length.
+    /// Fails for any other length.
     #[inline]
     pub fn decode(data: &[u8]) -> Result<Option<Self>, Malformed> {
         match *data {
@@ -82,7 +82,7 @@ impl Date {
         }
     }
 
-    /// A date of the first `len` bytes of `ahead`, if they are one and not blank.
+    /// Decodes a date in the first `len` bytes of `ahead`, if they are a date and not blank.
     #[inline]
     pub(crate) fn ahead(len: usize, ahead: &[u8]) -> Option<Self> {
         match ahead.first_chunk::<4>() {
@@ -102,15 +102,15 @@ impl Date {
 }
 
 impl fmt::Display for Date {
-    /// ISO 8601, unknown members as zeros.
+    /// Formats as ISO 8601, unknown members as zeros.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:04}-{:02}-{:02}", self.year, self.month, self.day)
     }
 }
 
-/// A time of day, down to the nanosecond. Second 60 is allowed.
+/// Time of day, with a resolution of a nanosecond. Second 60 is allowed.
 ///
-/// A member is blank (not known) at 255, 65,535 for milliseconds, 2,047 for micro- and nanoseconds.
+/// A member is blank (unknown) at 255, 65,535 for milliseconds, 2,047 for micro- and nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Time {
     /// 0–23.
@@ -128,7 +128,7 @@ pub struct Time {
 }
 
 impl Time {
-    /// Nothing is known: blank, written as a pattern where a length of 0 cannot say it.
+    /// Blank: all members are unknown. Written as a pattern if a length of 0 is not possible.
     pub const BLANK: Self = Self {
         hour: 0xFF,
         minute: 0xFF,
@@ -138,7 +138,7 @@ impl Time {
         nanosecond: 0x7FF,
     };
 
-    /// The time `ns` nanoseconds after midnight; whole days are taken off.
+    /// Returns the time `ns` nanoseconds after midnight, without whole days.
     #[inline]
     #[must_use]
     pub const fn from_ns_of_day(ns: u64) -> Self {
@@ -155,7 +155,7 @@ impl Time {
         }
     }
 
-    /// Nanoseconds after midnight; `None` if a member is out of its range, blank ones among them.
+    /// Returns the nanoseconds after midnight; `None` if a member is out of range or blank.
     #[inline]
     #[must_use]
     pub const fn ns_of_day(self) -> Option<u64> {
@@ -167,7 +167,7 @@ impl Time {
         Some(seconds * 1_000_000_000 + micros * 1_000 + self.nanosecond as u64)
     }
 
-    /// Whether every member is in its range.
+    /// Returns `true` if every member is in its range.
     #[inline]
     #[must_use]
     pub const fn is_valid(self) -> bool {
@@ -179,18 +179,18 @@ impl Time {
             && self.nanosecond < 1_000
     }
 
-    /// From the bytes of an entry (2, 3, 5, 7 or 8); members that are not there are 0. `None` is blank: no bytes,
-    /// or every member that is there blank.
+    /// Decodes the bytes of an entry (2, 3, 5, 7 or 8); absent members are 0. `None` is blank: no bytes, or only blank
+    /// members.
     ///
     /// # Errors
     ///
-    /// Any other length.
+    /// Fails for any other length.
     #[inline]
     pub fn decode(data: &[u8]) -> Result<Option<Self>, Malformed> {
         Self::decode_ahead(data.len(), data)
     }
 
-    /// As [`Time::decode`] for the first `len` bytes of `ahead`: what follows them is loaded with them, not used.
+    /// As [`Time::decode`] for the first `len` bytes of `ahead`; the bytes after them are loaded but not used.
     #[inline]
     pub(crate) fn decode_ahead(len: usize, ahead: &[u8]) -> Result<Option<Self>, Malformed> {
         match Self::ahead(len, ahead) {
@@ -200,7 +200,7 @@ impl Time {
         }
     }
 
-    /// A time of a length that there is, and not blank; `None` for every other.
+    /// Decodes a time of a valid length that is not blank; `None` for every other.
     #[inline]
     pub(crate) fn ahead(len: usize, ahead: &[u8]) -> Option<Self> {
         let mask = *MASKS.get(len)?;
@@ -208,7 +208,7 @@ impl Time {
             Some(wide) => u64::from_be_bytes(*wide),
             None => widen(ahead.get(..len).unwrap_or_default()),
         } & mask;
-        // A length that there is not has a mask of 0, and what it leaves is the blank of that mask.
+        // An invalid length has a mask of 0, and the masked value is the blank of that mask.
         if wide == BLANK_WIDE & mask {
             return None;
         }
@@ -219,12 +219,13 @@ impl Time {
             second: (wide >> 40) as u8,
             millisecond: (wide >> 24) as u16,
             microsecond: micros & 0x7FF,
-            // Bits 8 to 10 ride in bits 11 to 13 of the microseconds.
+            // Bits 8 to 10 are stored in bits 11 to 13 of the microseconds.
             nanosecond: (micros >> 3) & 0x700 | wide as u16 & 0xFF,
         })
     }
 
-    /// The shortest form whose missing members are zero: its bytes are the first `len` of the word, from the top.
+    /// Returns the shortest form whose missing members are zero: its bytes are the first `len` of the word, from the
+    /// top.
     #[inline]
     pub(crate) const fn encode_wide(self) -> (u64, usize) {
         let micros = (self.nanosecond as u64 & 0x700) << 3 | self.microsecond as u64 & 0x7FF;
@@ -234,17 +235,17 @@ impl Time {
             | (self.millisecond as u64) << 24
             | micros << 8
             | self.nanosecond as u64 & 0xFF;
-        // By the last byte that is not zero.
+        // By the last non-zero byte.
         const LENGTHS: [u8; 9] = [2, 2, 2, 3, 5, 5, 7, 7, 8];
         let mut used = 8 - wide.trailing_zeros() as usize / 8;
-        // Nanoseconds of 256, 512 and 768 have their last byte zero.
+        // The last byte of 256, 512 and 768 nanoseconds is zero.
         if self.nanosecond & 0x7FF != 0 {
             used = 8;
         }
         (wide, LENGTHS[used] as usize)
     }
 
-    /// The shortest form whose missing members are zero: its bytes are the first `len` of the array.
+    /// Returns the shortest form whose missing members are zero: its bytes are the first `len` of the array.
     #[inline]
     pub(crate) const fn encode(self) -> ([u8; 8], usize) {
         let (wide, len) = self.encode_wide();
@@ -253,7 +254,7 @@ impl Time {
 }
 
 impl fmt::Display for Time {
-    /// `hh:mm:ss` and as many groups of three decimals as are needed; blank members as `--`.
+    /// Formats as `hh:mm:ss` and as many groups of three decimals as necessary; blank members as `--`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (member, before) in [(self.hour, ""), (self.minute, ":"), (self.second, ":")] {
             match member {
@@ -273,7 +274,7 @@ impl fmt::Display for Time {
     }
 }
 
-/// A day and a time of it.
+/// Day and time of day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct DateTime {
     /// The day.
@@ -283,10 +284,10 @@ pub struct DateTime {
 }
 
 impl DateTime {
-    /// Nothing is known.
+    /// Blank: all members are unknown.
     pub const BLANK: Self = Self { date: Date::BLANK, time: Time::BLANK };
 
-    /// The moment `ns` nanoseconds after 1970-01-01 00:00 UTC, in UTC.
+    /// Returns the moment `ns` nanoseconds after 1970-01-01 00:00 UTC, in UTC.
     #[must_use]
     pub const fn from_unix_ns(ns: u64) -> Self {
         let date = match Date::from_unix_days((ns / NS_PER_DAY) as i64) {
@@ -297,11 +298,11 @@ impl DateTime {
         Self { date, time: Time::from_ns_of_day(ns % NS_PER_DAY) }
     }
 
-    /// From the bytes of an entry (6, 7, 9, 11 or 12); `None` is blank: no bytes, or both parts blank.
+    /// Decodes the bytes of an entry (6, 7, 9, 11 or 12); `None` is blank: no bytes, or both parts blank.
     ///
     /// # Errors
     ///
-    /// Any other length.
+    /// Fails for any other length.
     #[inline]
     pub fn decode(data: &[u8]) -> Result<Option<Self>, Malformed> {
         let Some((date, time)) = data.split_first_chunk::<4>() else {
@@ -319,7 +320,7 @@ impl DateTime {
         })
     }
 
-    /// The shortest form whose missing members are zero: its bytes are the first `len` of the array.
+    /// Returns the shortest form whose missing members are zero: its bytes are the first `len` of the array.
     #[inline]
     pub(crate) fn encode(self) -> ([u8; 12], usize) {
         let (time, len) = self.time.encode();
@@ -331,7 +332,7 @@ impl DateTime {
 }
 
 impl fmt::Display for DateTime {
-    /// ISO 8601 with a `T` between.
+    /// Formats as ISO 8601 with a `T` between date and time.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}T{}", self.date, self.time)
     }

@@ -7,14 +7,14 @@ use super::render::Hex;
 use super::{Array, DataType, Date, DateTime, Qos, Real, Rmtes, State, Text, Time, Writer};
 use crate::{Malformed, Refused};
 
-/// One value, borrowed from the bytes that it was read from.
+/// One value, borrowed from its bytes.
 ///
-/// Formatting shows it to people: numbers as decimal text, dates and times in ISO 8601, bytes in hexadecimal,
-/// blank as nothing at all.
+/// Formatting is human-readable: numbers as decimal text, dates and times in ISO 8601, bytes in hexadecimal, blank as
+/// an empty text.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum Value<'a> {
-    /// No value, whatever the type.
+    /// No value, for any type.
     Blank,
     /// INT.
     Int(i64),
@@ -48,18 +48,18 @@ pub enum Value<'a> {
     Utf8(&'a [u8]),
     /// RMTES_STRING.
     Rmtes(Rmtes<'a>),
-    /// A container and its bytes.
+    /// Container, with its bytes.
     Container(DataType, &'a [u8]),
-    /// Bytes of a type that is not known.
+    /// Bytes of an unknown type.
     Unknown(&'a [u8]),
 }
 
 impl<'a> Value<'a> {
-    /// The bytes of an entry as a value of `data_type`.
+    /// Decodes the bytes of an entry as a value of `data_type`.
     ///
     /// # Errors
     ///
-    /// Bytes that no value of that type has. Containers are not opened.
+    /// Fails if the bytes are not valid for the type. Containers are not opened.
     pub fn decode(data_type: DataType, data: &'a [u8]) -> Result<Self, Malformed> {
         if data.is_empty() {
             return Ok(Self::Blank);
@@ -89,7 +89,7 @@ impl<'a> Value<'a> {
         Ok(value.unwrap_or(Self::Blank))
     }
 
-    /// The value's type; `None` for blank and unknown ones.
+    /// Returns the type of the value; `None` for blank and unknown values.
     #[must_use]
     pub const fn data_type(&self) -> Option<DataType> {
         Some(match self {
@@ -114,11 +114,11 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// Writes the value's bytes in their shortest form, without a length in front.
+    /// Writes the bytes of the value in their shortest form, without a length in front.
     ///
     /// # Errors
     ///
-    /// [`Refused::Full`]; [`Refused::TooLong`] for a state whose text is over 32,767 bytes.
+    /// [`Refused::Full`]; [`Refused::TooLong`] for a state with a text of more than 32,767 bytes.
     pub fn write(&self, writer: &mut Writer<'_>) -> Result<(), Refused> {
         match (self, self.text(), self.short()) {
             (Self::State(state), ..) => state.write(writer),
@@ -129,7 +129,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Writes the value's bytes behind a u8 length.
+    /// Writes the bytes of the value after a u8 length.
     pub(crate) fn write_b8(&self, writer: &mut Writer<'_>, what: &'static str) -> Result<(), Refused> {
         self.write_behind(writer, |w, len| match u8::try_from(len) {
             Ok(len) => Ok(w.u8(len)?),
@@ -137,12 +137,12 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// Writes the value's bytes behind a u15 length.
+    /// Writes the bytes of the value after a u15 length.
     pub(crate) fn write_b15(&self, writer: &mut Writer<'_>, what: &'static str) -> Result<(), Refused> {
         self.write_behind(writer, |w, len| w.u15(len, what))
     }
 
-    /// Writes the value's bytes behind a u16ob length.
+    /// Writes the bytes of the value after a u16ob length.
     pub(crate) fn write_b16(&self, writer: &mut Writer<'_>, what: &'static str) -> Result<(), Refused> {
         self.write_behind(writer, |w, len| w.u16ob(len, what))
     }
@@ -158,7 +158,7 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// Bytes that [`Value::write`] writes.
+    /// Returns the number of bytes that [`Value::write`] writes.
     fn wire_len(&self) -> usize {
         match (self, self.text(), self.short()) {
             (Self::State(state), ..) => state.wire_len(),
@@ -169,7 +169,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The bytes of a value that is written as it is.
+    /// Returns the bytes of a value that is written unchanged.
     pub(crate) const fn text(&self) -> Option<&'a [u8]> {
         match *self {
             Self::Blank => Some(&[]),
@@ -183,7 +183,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The bytes of a value of at most twelve: the first `len` of the array.
+    /// Returns the bytes of a value of at most twelve: the first `len` of the array.
     pub(crate) fn short(&self) -> Option<([u8; 12], usize)> {
         fn widen<const N: usize>(bytes: [u8; N], len: usize) -> ([u8; 12], usize) {
             let mut wide = [0; 12];

@@ -5,34 +5,35 @@ use super::entries_encoder::{Data, EntriesWriter, NoWrite, entries_encoder};
 use super::{Cursor, DataType, VectorAction, Writer};
 use crate::{Malformed, Refused};
 
-/// Set in a vector's first byte: set definitions, a summary, a count hint.
+/// Flags in a vector's first byte: set definitions, a summary, a count hint.
 const SHARED: SharedBits = SharedBits { set_definitions: 1, summary: 2, count_hint: 8 };
-/// Entries may carry permission data; without it an entry's own flag does not count.
+/// Flag: entries may have permission data. Without the flag, that of an entry is ignored.
 const HAS_PERMISSION_DATA: u8 = 4;
-/// Entries may be inserted and deleted.
+/// Flag: entries may be inserted and deleted.
 const SUPPORTS_SORTING: u8 = 16;
-/// Set in an entry's first byte, above the action: permission data follows.
+/// Flag in an entry's first byte, above the action: permission data follows.
 const ENTRY_HAS_PERMISSION_DATA: u8 = 1;
 
-/// What a vector says before its entries.
+/// Head of a vector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VectorHead<'a> {
     /// Type of the summary and of every entry's data.
     pub container: DataType,
-    /// Set definitions as they are on the wire, at most 32,767 bytes; [`Vector::sets`](Entries::sets) takes them apart.
+    /// Set definitions in wire form, at most 32,767 bytes; [`Vector::sets`](Entries::sets) parses them.
     pub set_definitions: Option<&'a [u8]>,
-    /// What all entries share, at most 32,767 bytes.
+    /// Data that all entries share, at most 32,767 bytes.
     pub summary: Option<&'a [u8]>,
-    /// Entries of all parts of the image together, at most 1,073,741,823: a hint for a reader that makes room.
+    /// Number of entries in all parts of the image together, at most 1,073,741,823: a hint for a reader that allocates
+    /// memory.
     pub count_hint: Option<u32>,
-    /// Whether entries may carry permission data.
+    /// `true` if entries may have permission data.
     pub permission_data: bool,
-    /// Whether entries may be inserted between others, and deleted, which moves those behind.
+    /// `true` if entries may be inserted between others, and deleted, which moves the entries after them.
     pub sorting: bool,
 }
 
 impl<'a> VectorHead<'a> {
-    /// A vector without any optional part.
+    /// Returns the head of a vector without any optional part.
     #[must_use]
     pub const fn new(container: DataType) -> Self {
         Self {
@@ -45,7 +46,7 @@ impl<'a> VectorHead<'a> {
         }
     }
 
-    /// Whether an entry of this action has data.
+    /// Returns `true` if an entry with this action has data.
     pub(super) fn has_data(&self, action: VectorAction) -> bool {
         !matches!(action, VectorAction::CLEAR | VectorAction::DELETE) && self.container != DataType::NO_DATA
     }
@@ -58,17 +59,17 @@ impl<'a> VectorHead<'a> {
 /// One entry of a vector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VectorEntry<'a> {
-    /// What is done with it.
+    /// Action on the entry.
     pub action: VectorAction,
-    /// Which one it is, at most 1,073,741,823.
+    /// Index of the entry, at most 1,073,741,823.
     pub index: u32,
-    /// Permission data of this entry alone, at most 32,767 bytes; only in a vector whose head allows it.
+    /// Permission data of this entry only, at most 32,767 bytes; only in a vector whose head allows it.
     pub permission_data: Option<&'a [u8]>,
-    /// The container's bytes, at most 65,535. There are none in a CLEAR or DELETE, nor in a vector of NO_DATA.
+    /// Bytes of the container, at most 65,535; none for a CLEAR or DELETE, or in a vector of NO_DATA.
     pub data: &'a [u8],
 }
 
-/// A vector, borrowed from the message that it came in.
+/// View of a vector, borrowed from its message.
 ///
 /// ```
 /// use tapeline_omm::rwf::{DataType, ElementListEncoder, Vector, VectorAction, VectorEncoder, VectorHead};
@@ -89,15 +90,15 @@ pub struct VectorEntry<'a> {
 /// ```
 pub type Vector<'a> = Entries<'a, VectorHead<'a>>;
 
-/// The entries of a [`Vector`] in order. After a fault there are no more.
+/// Iterator over the entries of a [`Vector`] in order. It ends after a fault.
 pub type VectorEntries<'a> = EntryIter<'a, VectorHead<'a>>;
 
 impl<'a> Vector<'a> {
-    /// Reads the head of a vector that takes up all of `bytes`.
+    /// Reads the head of a vector that occupies all of `bytes`.
     ///
     /// # Errors
     ///
-    /// A head that is cut off.
+    /// Fails if the head is truncated.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let mut cursor = Cursor::new(bytes);
         let flags = cursor.u8("vector flags")?;
@@ -143,14 +144,14 @@ impl<'a> Head<'a> for VectorHead<'a> {
     }
 }
 
-/// Writes a vector in one pass into the caller's buffer.
+/// Encoder that writes a vector in one pass into the caller's buffer.
 ///
-/// Each method appends one entry or, refused, leaves everything as it was; [`finish`](VectorEncoder::finish) makes a
-/// well-formed vector of the entries that went in.
+/// Each method appends one entry, or refuses it and leaves the vector unchanged; [`finish`](VectorEncoder::finish)
+/// makes a well-formed vector of the appended entries.
 #[derive(Debug)]
 pub struct VectorEncoder<'a> {
     entries: EntriesWriter<'a>,
-    /// The head without its parts of variable size: what the entries depend on.
+    /// Head without its parts of variable size: the entries depend on it.
     head: VectorHead<'static>,
 }
 
@@ -172,23 +173,23 @@ impl<'a> VectorEncoder<'a> {
         Ok(Self { entries: EntriesWriter::begin(writer)?, head })
     }
 
-    /// Appends an entry. Data that has no place (of a CLEAR or DELETE, or in a vector of NO_DATA) is not written.
+    /// Appends an entry. Data of a CLEAR or DELETE, or in a vector of NO_DATA, is not written.
     ///
     /// # Errors
     ///
-    /// [`Refused::Full`], also after 65,535 entries; [`Refused::TooLong`] for a part that its length cannot express;
-    /// [`Refused::Misplaced`] for permission data where the head allows none.
+    /// [`Refused::Full`], also after 65,535 entries; [`Refused::TooLong`] for a part that its length field cannot
+    /// express; [`Refused::Misplaced`] for permission data if the head does not allow it.
     pub fn entry(&mut self, entry: &VectorEntry<'_>) -> Result<(), Refused> {
         let data = Data::<NoWrite>::Bytes(entry.data);
         self.append(entry.action, entry.index, entry.permission_data, data)
     }
 
-    /// Appends an entry whose data `write` puts into the room that is left, returning its length. The length takes the
-    /// three-byte form, as its room is reserved. For an entry that has no data, `write` is not called.
+    /// Appends an entry whose data `write` writes into the free space; `write` returns its length. The length has the
+    /// three-byte form, because its space is reserved. `write` is not called for an entry without data.
     ///
     /// # Errors
     ///
-    /// As [`VectorEncoder::entry`], and what `write` comes back with.
+    /// As [`VectorEncoder::entry`], and what `write` returns.
     pub fn entry_in_place(
         &mut self,
         action: VectorAction,
@@ -245,7 +246,7 @@ mod tests {
         VectorEntry { action: VectorAction::UPDATE, index: (1 << 30) - 1, permission_data: None, data: &[] },
     ];
 
-    /// Tries every size of buffer: what went in is there, and nothing else.
+    /// Tries every size of buffer: the vector contains the accepted entries, and nothing else.
     #[test]
     fn a_full_buffer_holds_a_well_formed_prefix() {
         let mut seen = [false; ENTRIES.len() + 1];

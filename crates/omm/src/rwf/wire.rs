@@ -1,23 +1,23 @@
-//! Cursors over wire bytes: the lengths and numbers of variable size of RWF chapter 1, read and written.
+//! Cursors over wire bytes: reading and writing of the lengths and numbers of variable size of RWF chapter 1.
 //!
 //! | name | form |
 //! |---|---|
 //! | u15 | one byte below 0x80, else two with the top bit set |
 //! | u16ob | one byte below 0xFE, else 0xFE and two bytes |
-//! | u30 | the top two bits of the first byte tell the size: 00 one, 10 two, 01 three, 11 four bytes |
+//! | u30 | the top two bits of the first byte state the size: 00 one, 10 two, 01 three, 11 four bytes |
 //! | b8, b15, b16 | bytes with a u8, u15, u16ob length in front |
 
 use crate::{Full, Malformed, Refused};
 
-/// The longest u15.
+/// Maximum u15.
 const U15_MAX: usize = 0x7FFF;
-/// The longest u30.
+/// Maximum u30.
 const U30_MAX: u32 = 0x3FFF_FFFF;
 
-/// Reads numbers and byte strings off the front of a slice.
+/// Reader of numbers and byte strings from the start of a slice.
 ///
-/// Every read either moves past what it read or fails and leaves the place where it is. Reading costs no
-/// allocation; a length is believed only when that many bytes are there.
+/// Every read either moves past the bytes that it read, or fails and does not move. Reading does not allocate; a length
+/// is trusted only if that many bytes exist.
 #[derive(Debug, Clone, Copy)]
 pub struct Cursor<'a> {
     bytes: &'a [u8],
@@ -25,35 +25,35 @@ pub struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// A cursor at the start of `bytes`.
+    /// Creates a cursor at the start of `bytes`.
     #[inline]
     #[must_use]
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, at: 0 }
     }
 
-    /// Bytes read so far.
+    /// Returns the number of bytes read so far.
     #[inline]
     #[must_use]
     pub const fn offset(&self) -> usize {
         self.at
     }
 
-    /// What has not been read yet.
+    /// Returns the unread bytes.
     #[inline]
     #[must_use]
     pub fn rest(&self) -> &'a [u8] {
         self.bytes.get(self.at..).unwrap_or_default()
     }
 
-    /// Whether everything has been read.
+    /// Returns `true` if everything has been read.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.at >= self.bytes.len()
     }
 
-    /// The next `N` bytes.
+    /// Reads the next `N` bytes.
     #[inline]
     fn chunk<const N: usize>(&mut self, what: &'static str) -> Result<[u8; N], Malformed> {
         let chunk = self.rest().first_chunk::<N>().ok_or(Malformed::new(self.at, what))?;
@@ -61,7 +61,7 @@ impl<'a> Cursor<'a> {
         Ok(*chunk)
     }
 
-    /// The next `len` bytes.
+    /// Reads the next `len` bytes.
     #[inline]
     pub fn take(&mut self, len: usize, what: &'static str) -> Result<&'a [u8], Malformed> {
         let taken = self.rest().get(..len).ok_or(Malformed::new(self.at, what))?;
@@ -69,37 +69,37 @@ impl<'a> Cursor<'a> {
         Ok(taken)
     }
 
-    /// A byte.
+    /// Reads a byte.
     #[inline]
     pub fn u8(&mut self, what: &'static str) -> Result<u8, Malformed> {
         self.chunk::<1>(what).map(|[byte]| byte)
     }
 
-    /// Two bytes.
+    /// Reads two bytes.
     #[inline]
     pub fn u16(&mut self, what: &'static str) -> Result<u16, Malformed> {
         self.chunk(what).map(u16::from_be_bytes)
     }
 
-    /// Two bytes, signed.
+    /// Reads two bytes, signed.
     #[inline]
     pub fn i16(&mut self, what: &'static str) -> Result<i16, Malformed> {
         self.chunk(what).map(i16::from_be_bytes)
     }
 
-    /// Four bytes.
+    /// Reads four bytes.
     #[inline]
     pub fn u32(&mut self, what: &'static str) -> Result<u32, Malformed> {
         self.chunk(what).map(u32::from_be_bytes)
     }
 
-    /// Four bytes, signed.
+    /// Reads four bytes, signed.
     #[inline]
     pub fn i32(&mut self, what: &'static str) -> Result<i32, Malformed> {
         self.chunk(what).map(i32::from_be_bytes)
     }
 
-    /// A u15: up to 32,767 in one or two bytes.
+    /// Reads a u15: up to 32,767 in one or two bytes.
     #[inline]
     pub fn u15(&mut self, what: &'static str) -> Result<u16, Malformed> {
         let start = self.at;
@@ -111,7 +111,7 @@ impl<'a> Cursor<'a> {
         Ok(u16::from_be_bytes([first & 0x7F, second]))
     }
 
-    /// A u16ob: up to 65,535 in one or three bytes. 0xFF is no first byte of one.
+    /// Reads a u16ob: up to 65,535 in one or three bytes. 0xFF is not a valid first byte.
     #[inline]
     pub fn u16ob(&mut self, what: &'static str) -> Result<u16, Malformed> {
         let start = self.at;
@@ -122,7 +122,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A u30: up to 1,073,741,823 in one to four bytes.
+    /// Reads a u30: up to 1,073,741,823 in one to four bytes.
     #[inline]
     pub fn u30(&mut self, what: &'static str) -> Result<u32, Malformed> {
         let start = self.at;
@@ -137,7 +137,7 @@ impl<'a> Cursor<'a> {
         Ok(tail.iter().fold(u32::from(first & 0x3F), |value, byte| value << 8 | u32::from(*byte)))
     }
 
-    /// Bytes with a u8 length.
+    /// Reads bytes with a u8 length.
     #[inline]
     pub fn b8(&mut self, what: &'static str) -> Result<&'a [u8], Malformed> {
         let start = self.at;
@@ -145,7 +145,7 @@ impl<'a> Cursor<'a> {
         self.take(usize::from(len), what).map_err(|_| self.back_to(start, what))
     }
 
-    /// Bytes with a u15 length.
+    /// Reads bytes with a u15 length.
     #[inline]
     pub fn b15(&mut self, what: &'static str) -> Result<&'a [u8], Malformed> {
         let start = self.at;
@@ -153,7 +153,7 @@ impl<'a> Cursor<'a> {
         self.take(usize::from(len), what).map_err(|_| self.back_to(start, what))
     }
 
-    /// Bytes with a u16ob length.
+    /// Reads bytes with a u16ob length.
     #[inline]
     pub fn b16(&mut self, what: &'static str) -> Result<&'a [u8], Malformed> {
         let start = self.at;
@@ -161,7 +161,7 @@ impl<'a> Cursor<'a> {
         self.take(usize::from(len), what).map_err(|_| self.back_to(start, what))
     }
 
-    /// Undoes a read that came to nothing, so that the fault points at its first byte.
+    /// Undoes a failed read, so that the fault points at its first byte.
     #[cold]
     fn back_to(&mut self, start: usize, what: &'static str) -> Malformed {
         self.at = start;
@@ -169,9 +169,9 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Writes numbers and byte strings to the front of the caller's slice.
+/// Writer of numbers and byte strings to the start of the caller's slice.
 ///
-/// A write either goes in whole or is refused and leaves the place where it is.
+/// Every write is either complete, or is refused and does not move.
 #[derive(Debug)]
 pub struct Writer<'a> {
     out: &'a mut [u8],
@@ -179,28 +179,28 @@ pub struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    /// A writer at the start of `out`.
+    /// Creates a writer at the start of `out`.
     #[inline]
     #[must_use]
     pub const fn new(out: &'a mut [u8]) -> Self {
         Self { out, at: 0 }
     }
 
-    /// Bytes written so far.
+    /// Returns the number of bytes written so far.
     #[inline]
     #[must_use]
     pub const fn len(&self) -> usize {
         self.at
     }
 
-    /// Whether nothing has been written yet.
+    /// Returns `true` if nothing has been written yet.
     #[inline]
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.at == 0
     }
 
-    /// The bytes as they are.
+    /// Writes bytes unchanged.
     #[inline]
     pub fn bytes(&mut self, bytes: &[u8]) -> Result<(), Full> {
         let room = self.out.get_mut(self.at..).ok_or(Full)?.get_mut(..bytes.len()).ok_or(Full)?;
@@ -209,31 +209,31 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// A byte.
+    /// Writes a byte.
     #[inline]
     pub fn u8(&mut self, value: u8) -> Result<(), Full> {
         self.bytes(&[value])
     }
 
-    /// Two bytes.
+    /// Writes two bytes.
     #[inline]
     pub fn u16(&mut self, value: u16) -> Result<(), Full> {
         self.bytes(&value.to_be_bytes())
     }
 
-    /// Four bytes.
+    /// Writes four bytes.
     #[inline]
     pub fn u32(&mut self, value: u32) -> Result<(), Full> {
         self.bytes(&value.to_be_bytes())
     }
 
-    /// Four bytes, signed.
+    /// Writes four bytes, signed.
     #[inline]
     pub fn i32(&mut self, value: i32) -> Result<(), Full> {
         self.bytes(&value.to_be_bytes())
     }
 
-    /// A u15 in its shortest form; `what` names the member in the refusal of a larger value.
+    /// Writes a u15 in its shortest form; `what` names the member if the value is too large.
     #[inline]
     pub fn u15(&mut self, value: usize, what: &'static str) -> Result<(), Refused> {
         match value {
@@ -244,7 +244,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// A u16ob in its shortest form; `what` names the member in the refusal of a larger value.
+    /// Writes a u16ob in its shortest form; `what` names the member if the value is too large.
     #[inline]
     pub fn u16ob(&mut self, value: usize, what: &'static str) -> Result<(), Refused> {
         match value {
@@ -258,7 +258,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// A u30 in its shortest form; `what` names the member in the refusal of a larger value.
+    /// Writes a u30 in its shortest form; `what` names the member if the value is too large.
     #[inline]
     pub fn u30(&mut self, value: u32, what: &'static str) -> Result<(), Refused> {
         let [a, b, c, d] = value.to_be_bytes();
@@ -272,7 +272,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Bytes with a u8 length.
+    /// Writes bytes with a u8 length.
     #[inline]
     pub fn b8(&mut self, bytes: &[u8], what: &'static str) -> Result<(), Refused> {
         let len = u8::try_from(bytes.len()).map_err(|_| Refused::TooLong { what, limit: 0xFF })?;
@@ -282,7 +282,7 @@ impl<'a> Writer<'a> {
         })
     }
 
-    /// Bytes with a u15 length.
+    /// Writes bytes with a u15 length.
     #[inline]
     pub fn b15(&mut self, bytes: &[u8], what: &'static str) -> Result<(), Refused> {
         self.whole(|w| {
@@ -291,7 +291,7 @@ impl<'a> Writer<'a> {
         })
     }
 
-    /// Bytes with a u16ob length.
+    /// Writes bytes with a u16ob length.
     #[inline]
     pub fn b16(&mut self, bytes: &[u8], what: &'static str) -> Result<(), Refused> {
         self.whole(|w| {
@@ -300,14 +300,14 @@ impl<'a> Writer<'a> {
         })
     }
 
-    /// Keeps all of what `write` writes, or nothing.
+    /// Keeps everything that `write` writes, or nothing if `write` fails.
     #[inline]
     pub fn whole<E>(&mut self, write: impl FnOnce(&mut Self) -> Result<(), E>) -> Result<(), E> {
         let start = self.at;
         write(self).inspect_err(|_| self.at = start)
     }
 
-    /// What is written is not yet known in length: leaves two bytes for a u16 or a long u15, to be filled later.
+    /// Reserves two bytes for a u16 or a long u15, to be filled in later.
     #[inline]
     pub(crate) fn reserve_u16(&mut self) -> Result<usize, Full> {
         let place = self.at;
@@ -315,7 +315,7 @@ impl<'a> Writer<'a> {
         Ok(place)
     }
 
-    /// Lets `write` fill the room that is left; it returns the length of what it wrote, which this gives back.
+    /// Lets `write` fill the free space; returns the length that `write` returns.
     #[inline]
     pub(crate) fn in_place(
         &mut self,
@@ -330,8 +330,8 @@ impl<'a> Writer<'a> {
         Ok(len)
     }
 
-    /// Bytes with a u16ob length that `write` puts into the room that is left. The length takes the three-byte form, as
-    /// its room is reserved.
+    /// Writes bytes with a u16ob length; `write` writes the bytes into the free space. The length has the three-byte
+    /// form, because its space is reserved.
     #[inline]
     pub(crate) fn b16_in_place(
         &mut self,
@@ -349,8 +349,8 @@ impl<'a> Writer<'a> {
         })
     }
 
-    /// Bytes with a u15 length that `write` puts into the room that is left. The length takes the two-byte form, as its
-    /// room is reserved.
+    /// Writes bytes with a u15 length; `write` writes the bytes into the free space. The length has the two-byte form,
+    /// because its space is reserved.
     #[inline]
     pub(crate) fn b15_in_place(
         &mut self,
@@ -375,7 +375,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Fills what [`Self::reserve_u16`] left.
+    /// Fills in the value that [`Self::reserve_u16`] reserved.
     #[inline]
     pub(crate) fn fill_u16(&mut self, place: usize, value: u16) {
         if let Some(room) = self.out.get_mut(place..).and_then(|out| out.first_chunk_mut()) {

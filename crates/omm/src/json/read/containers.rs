@@ -15,11 +15,11 @@ use crate::rwf::{
 };
 use crate::{Fid, Refused};
 
-/// The largest count hint or index.
+/// Maximum count hint or index.
 const MOST_U30: u32 = 0x3FFF_FFFF;
 
 impl Reading<'_> {
-    /// A container into the front of `room`; its length comes back.
+    /// Writes a container to the start of `room`; returns its length.
     pub(super) fn container(
         &mut self,
         data_type: DataType,
@@ -92,7 +92,7 @@ impl Reading<'_> {
         Ok(list.finish())
     }
 
-    /// Elements behind those that a list has already.
+    /// Appends elements to a list.
     pub(super) fn each_element(
         &mut self,
         raw: Raw<'_>,
@@ -117,7 +117,7 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// An element that says its type.
+    /// Appends an element that states its type.
     fn typed(
         &mut self,
         name: &str,
@@ -128,7 +128,7 @@ impl Reading<'_> {
         let members = TypedMembers::of(self, name, raw)?;
         let data_type = members.r#type.ok_or_else(|| self.missing("Type", raw))?;
         let data_type = DataType(self.code("Type", data_type, names::TYPES)?);
-        // `null` is gathered as if it were not there.
+        // A member that is `null` is gathered as absent.
         let Some(data) = members.data else {
             if data_type != DataType::NO_DATA && raw.member("Data").is_none() {
                 return Err(self.missing("Data", raw));
@@ -178,7 +178,7 @@ impl Reading<'_> {
             let entry = EntryMembers::of(self, "Entries", raw)?;
             let action = entry.action.ok_or_else(|| self.missing("Action", raw))?;
             let action = MapAction(self.action(action, names::MAP_ACTIONS)?);
-            // `null`, a blank key, is gathered as if it were not there.
+            // A member that is `null` (here a blank key) is gathered as absent.
             let key = entry.key.or_else(|| raw.member("Key")).ok_or_else(|| self.missing("Key", raw))?;
             let permission_data = self.optional_bytes("PermData", entry.perm_data)?;
             let mut key_room = Room::default();
@@ -247,7 +247,7 @@ impl Reading<'_> {
             let action = members.action.ok_or_else(|| self.missing("Action", raw))?;
             let action = FilterAction(self.action(action, names::FILTER_ACTIONS)?);
             let permission_data = self.optional_bytes("PermData", members.perm_data)?;
-            // Each entry has its own type; that of the list is the first one's.
+            // Each entry has its own type; the type of the list is that of the first entry.
             let data_type = members.payload.map_or(DataType::NO_DATA, |(data_type, _)| data_type);
             let is_other = data_type != all.container && action != FilterAction::CLEAR;
             let mut entry = FilterEntry::new(action, self.integer("ID", id)?, &[]);
@@ -258,7 +258,7 @@ impl Reading<'_> {
         Ok(list.finish())
     }
 
-    /// What entries have in common, seen in a pass before they are written.
+    /// Gathers the common properties of entries, in a pass before they are written.
     fn entries<'t>(&mut self, members: &EntriesMembers<'t>) -> Result<AllEntries<'t>, Refused> {
         let mut all = AllEntries {
             container: DataType::NO_DATA,
@@ -289,7 +289,7 @@ impl Reading<'_> {
         Ok(all)
     }
 
-    /// The data of an entry or a summary, which must be of the type that the others have.
+    /// Writes the data of an entry or a summary; its type must be that of the other entries.
     fn entry_data(
         &mut self,
         container: DataType,
@@ -308,7 +308,7 @@ impl Reading<'_> {
         }
     }
 
-    /// What is done with an entry, in four bits.
+    /// Returns the action of an entry, in four bits.
     fn action(&mut self, raw: Raw<'_>, names: Names) -> Result<u8, Refused> {
         let action = self.code("Action", raw, names)?;
         if action > 0x0F {
@@ -327,9 +327,9 @@ impl Reading<'_> {
     }
 }
 
-/// What is known of the entries of a container before they are written.
+/// Properties of the entries of a container, gathered before they are written.
 struct AllEntries<'t> {
-    /// The type that all of them have.
+    /// Type of all entries.
     container: DataType,
     summary: Option<(DataType, Raw<'t>)>,
     has_permission_data: bool,

@@ -1,19 +1,19 @@
-//! REAL from the digits of a text, without a detour over a binary fraction.
+//! REAL from the digits of a text, without conversion to a binary fraction.
 
 use crate::rwf::{Hint, Real};
 
-/// The most decimals that a REAL has.
+/// Maximum number of decimals of a REAL.
 const MOST_PLACES: i64 = 14;
-/// The largest power of ten that a REAL has.
+/// Maximum power of ten of a REAL.
 const MOST_TENS: i64 = 7;
 
-/// A number as JSON writes it, digits and places kept; `None` if no REAL has that value.
+/// Returns a JSON number with its digits and places; `None` if no REAL has that value.
 #[inline]
 pub(super) fn real(text: &str) -> Option<Real> {
     short(text).or_else(|| any(text))
 }
 
-/// What nearly every number is: no more digits than an i64 has for sure, no exponent.
+/// Handles nearly every number: no exponent, and so few digits that an i64 certainly holds them.
 #[inline]
 fn short(text: &str) -> Option<Real> {
     const MOST_BYTES: usize = 18;
@@ -39,14 +39,14 @@ fn short(text: &str) -> Option<Real> {
 fn any(text: &str) -> Option<Real> {
     let (is_negative, text) = text.strip_prefix('-').map_or((false, text), |text| (true, text));
     let (digits, exponent) = match text.split_once(['e', 'E']) {
-        // What does not fit 64 bits is far beyond any REAL, unless it is zero.
+        // An exponent that does not fit 64 bits is far beyond any REAL, unless the number is zero.
         Some((digits, exponent)) => (digits, exponent.parse::<i64>().unwrap_or(i64::MAX / 2)),
         None => (text, 0),
     };
     let (whole, places) = digits.split_once('.').unwrap_or((digits, ""));
     let mut exponent = exponent.checked_sub(i64::try_from(places.len()).ok()?)?;
     let mut mantissa = 0_i128;
-    // Digits beyond what a mantissa holds must be zeros.
+    // Digits beyond the capacity of the mantissa must be zeros.
     let mut dropped = 0;
     for digit in whole.bytes().chain(places.bytes()) {
         let digit = i128::from(digit.checked_sub(b'0').filter(|digit| *digit < 10)?);
@@ -66,7 +66,7 @@ fn any(text: &str) -> Option<Real> {
     if is_negative {
         mantissa = -mantissa;
     }
-    // Tens into the mantissa while it has room, then trailing zeros out of it while the exponent needs them.
+    // Move tens into the mantissa while they fit, then remove trailing zeros while the exponent requires it.
     while exponent > 0 && i64::try_from(mantissa * 10).is_ok() {
         mantissa *= 10;
         exponent -= 1;

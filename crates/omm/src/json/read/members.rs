@@ -1,4 +1,4 @@
-//! The members of each kind of object, gathered in one pass whatever their order.
+//! Members of each kind of object, gathered in one pass in any order.
 
 use super::super::fault::Problem;
 use super::super::names;
@@ -13,13 +13,13 @@ macro_rules! members {
         #[derive(Default)]
         pub(super) struct $name<'t> {
             $(pub(super) $field: Option<Raw<'t>>,)*
-            /// The one container that it may hold.
+            /// The only container that the object may hold.
             pub(super) payload: Option<(DataType, Raw<'t>)>,
         }
 
         impl<'t> $name<'t> {
-            /// Of an object, which a member `key` is. Of two members of one name the last counts; `null` is none, except
-            /// as a container, where it is an empty one.
+            /// Gathers the members of an object, which is the value of the member `key`. Of duplicate members the last
+            /// one counts. `null` counts as absent, except for a container, where it is an empty one.
             pub(super) fn of(reading: &mut Reading<'_>, key: &str, raw: Raw<'t>) -> Result<Self, Refused> {
                 if raw.token() != Token::Object {
                     return Err(reading.stop(Problem::kind(key, "OBJECT", raw), raw));
@@ -44,7 +44,7 @@ macro_rules! members {
 }
 
 members! {
-    /// Of a message of any class.
+    /// Members of a message of any class.
     MessageMembers {
         id = "ID",
         r#type = "Type",
@@ -85,11 +85,11 @@ members! {
         nak_code = "NakCode",
         text = "Text",
         provider_driven = "ProviderDriven",
-        // As examples of the specification have it.
+        // Spelling in examples of the specification.
         upper_qos = "QOS",
     }
 
-    /// Of a key, whose attributes are its container.
+    /// Members of a key, whose attributes are its container.
     KeyMembers {
         service = "Service",
         name = "Name",
@@ -118,14 +118,14 @@ members! {
         user_id = "UserID",
     }
 
-    /// Of an element that is no bare value, and of an array.
+    /// Members of an element that is not a bare value, and of an array.
     TypedMembers {
         r#type = "Type",
         length = "Length",
         data = "Data",
     }
 
-    /// Of a map, a vector, a series and a filter list.
+    /// Members of a map, a vector, a series and a filter list.
     EntriesMembers {
         key_type = "KeyType",
         key_fid = "KeyFieldID",
@@ -135,14 +135,14 @@ members! {
         entries = "Entries",
     }
 
-    /// Of an entry of one of these, and of a summary.
+    /// Members of an entry of these containers, and of a summary.
     EntryMembers {
         action = "Action",
         key = "Key",
         index = "Index",
         id = "ID",
         perm_data = "PermData",
-        // LSEG's converter takes it in a filter list's entry, and goes by the container.
+        // LSEG's converter accepts it in a filter list's entry, and uses the type of the container.
         data_type = "Type",
     }
 }

@@ -15,12 +15,12 @@ use crate::rwf::{
     StreamState, Timeliness,
 };
 
-/// A key whose parts are owned where they had to be made.
+/// Key that owns those of its parts that had to be created.
 #[derive(Default)]
 pub(super) struct OwnedKey<'t> {
     service_id: Option<u16>,
     name: Option<Cow<'t, str>>,
-    /// The names of a batch, in place of one.
+    /// Names of a batch, in place of one name.
     pub(super) names: Option<Raw<'t>>,
     name_type: Option<NameType>,
     filter: Option<u32>,
@@ -43,7 +43,7 @@ impl OwnedKey<'_> {
         }
     }
 
-    /// The same at a service, if it names none and its domain has services.
+    /// Returns the key at `service`, if it names no service and its domain has services.
     pub(super) fn at_service(mut self, service: Option<u16>, domain: Domain) -> Self {
         if !matches!(domain, Domain::LOGIN | Domain::SOURCE) {
             self.service_id = self.service_id.or(service);
@@ -52,7 +52,7 @@ impl OwnedKey<'_> {
     }
 }
 
-/// A state whose text is owned where it had to be made.
+/// State that owns its text if the text had to be created.
 pub(super) struct OwnedState<'t> {
     state: State<'static>,
     text: Cow<'t, str>,
@@ -60,7 +60,7 @@ pub(super) struct OwnedState<'t> {
 
 impl OwnedState<'_> {
     pub(super) fn view(&self) -> State<'_> {
-        // Some texts of servers end in zero characters.
+        // Some servers end texts with zero characters.
         State { text: self.text.trim_end_matches('\0').as_bytes(), ..self.state }
     }
 
@@ -107,7 +107,7 @@ impl Reading<'_> {
             None => key.name.is_some().then_some(NameType::RIC),
         };
         if domain == Domain::LOGIN && key.name_type == Some(AUTHN_TOKEN) && key.name.is_none() {
-            // A type is written only with a name; this is the one that such logins have in RWF.
+            // A name type is written only with a name; such logins have this name in RWF.
             key.name = Some(Cow::Borrowed("\0"));
         }
         if let Some((container, raw)) = members.payload {

@@ -1,4 +1,4 @@
-//! Members that are one number, word or text.
+//! Members that are a single number, word or text.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ use crate::Refused;
 use crate::dictionary::FieldDefinition;
 
 impl Reading<'_> {
-    /// A whole number in the range of its type.
+    /// Returns a whole number in the range of its type.
     pub(super) fn integer<T: TryFrom<i128>>(&mut self, key: &str, raw: Raw<'_>) -> Result<T, Refused> {
         if raw.token() != Token::Primitive || matches!(raw.text(), "true" | "false") {
             return Err(self.stop(Problem::kind(key, "PRIMITIVE", raw), raw));
@@ -30,7 +30,7 @@ impl Reading<'_> {
         raw.map(|raw| self.integer(key, raw)).transpose()
     }
 
-    /// A number of at most 15 bits.
+    /// Returns a number of at most 15 bits.
     pub(super) fn part(&mut self, raw: Option<Raw<'_>>) -> Result<Option<u16>, Refused> {
         let Some(raw) = raw else { return Ok(None) };
         let part: u16 = self.integer("PartNumber", raw)?;
@@ -40,7 +40,7 @@ impl Reading<'_> {
         Ok(Some(part))
     }
 
-    /// `true`, `"true"` and 1 are true, any other scalar is false: clients send all of these.
+    /// Returns a boolean: `true`, `"true"` and 1 are true, any other scalar is false. Clients send all of these.
     pub(super) fn boolean(
         &mut self,
         key: &str,
@@ -60,7 +60,7 @@ impl Reading<'_> {
         raw.string().ok_or_else(|| self.stop(Problem::kind(key, "STRING", raw), raw))
     }
 
-    /// A word of the protocol or its number.
+    /// Returns the number of a protocol word, or the number itself.
     pub(super) fn code(&mut self, key: &str, raw: Raw<'_>, names: Names) -> Result<u8, Refused> {
         let Some(word) = raw.string() else { return self.integer(key, raw) };
         names::number(names, &word).ok_or_else(|| self.stop(Problem::value(key, raw), raw))
@@ -89,7 +89,7 @@ impl Reading<'_> {
         raw.map(|raw| self.bytes(key, raw)).transpose()
     }
 
-    /// Two numbers of an object, both needed.
+    /// Returns two numbers of an object; both are required.
     pub(super) fn pair<A: TryFrom<i128>, B: TryFrom<i128>>(
         &mut self,
         key: &str,
@@ -105,7 +105,7 @@ impl Reading<'_> {
         Ok((self.integer(first, a)?, self.integer(second, b)?))
     }
 
-    /// A field by its name, or by its number as text.
+    /// Returns the field with this name, or with this number as text.
     pub(super) fn field(&self, name: &str) -> Option<&FieldDefinition> {
         let dictionary = self.converter.dictionary;
         dictionary.field_named(name).or_else(|| dictionary.field(Fid(name.parse().ok()?)))

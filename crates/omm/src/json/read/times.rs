@@ -1,11 +1,11 @@
-//! Dates and times in every form that is about.
+//! Dates and times in all known forms.
 
 use crate::rwf::{Date, DateTime, Time};
 
 const MONTHS: [&str; 12] =
     ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];
 
-/// A number of so many digits at least and at most.
+/// Returns a number of `least` to `most` digits.
 fn number(text: &str, least: usize, most: usize) -> Option<u16> {
     let fits = (least..=most).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
     if fits { text.parse().ok() } else { None }
@@ -15,7 +15,7 @@ fn small(text: &str, least: usize, most: u8) -> Option<u8> {
     number(text, least, 2).and_then(|value| u8::try_from(value).ok()).filter(|value| *value <= most)
 }
 
-/// `2024-02-29`, `2024-02`, `2024`, `29 FEB 2024`, `02/29/2024`; nothing at all is blank.
+/// Returns a date: `2024-02-29`, `2024-02`, `2024`, `29 FEB 2024`, `02/29/2024`; an empty text is blank.
 pub(super) fn date(text: &str) -> Option<Date> {
     if text.is_empty() {
         return Some(Date::BLANK);
@@ -34,7 +34,8 @@ pub(super) fn date(text: &str) -> Option<Date> {
     Some(Date { day, month, year: number(year, 4, 5)? })
 }
 
-/// `hh:mm`, `hh:mm:ss` and a fraction of up to nine digits, or groups of three behind colons; one digit will do for two.
+/// Returns a time: `hh:mm`, `hh:mm:ss`, and a fraction of up to nine digits, or groups of three after colons; one digit
+/// may stand for two.
 pub(super) fn time(text: &str) -> Option<Time> {
     let mut parts = text.splitn(4, ':');
     let mut time =
@@ -67,10 +68,10 @@ pub(super) fn time(text: &str) -> Option<Time> {
     Some(time)
 }
 
-/// A date, a `T` or a blank, a time, and perhaps a `Z`; either part may be missing.
+/// Returns a date and a time, separated by `T` or a blank, with an optional `Z`; either part may be missing.
 pub(super) fn date_time(text: &str) -> Option<DateTime> {
     let text = text.strip_suffix('Z').unwrap_or(text);
-    // The blank of "29 FEB 2024" is none before a time.
+    // The blanks of "29 FEB 2024" do not precede a time.
     let split = text.split_once('T').or_else(|| text.rsplit_once(' ').filter(|(_, time)| time.contains(':')));
     match split {
         // AUGUST and OCTOBER have a T, but not their three letters in a date that is followed by another.

@@ -9,7 +9,7 @@ use crate::dictionary::EnumerationTable;
 use crate::rwf::{ArrayEncoder, DataType, Real, Value, encode_rmtes};
 use crate::{Fid, Refused};
 
-/// What a value is made from when the text does not have it as it is.
+/// Buffer for a value that the text does not contain in its final form.
 #[derive(Default)]
 pub(super) struct Room {
     bytes: Vec<u8>,
@@ -17,7 +17,8 @@ pub(super) struct Room {
 }
 
 impl Reading<'_> {
-    /// A value of a primitive type other than ARRAY; `null` is blank. `fid`: the field whose display texts it may be.
+    /// Returns a value of a primitive type other than ARRAY; `null` is blank. `fid` is the field whose display texts
+    /// are accepted.
     pub(super) fn value<'v>(
         &mut self,
         key: &str,
@@ -90,13 +91,13 @@ impl Reading<'_> {
         })
     }
 
-    /// Each character as its byte, as ASCII has them and Latin-1 above.
+    /// Returns each character as one byte: ASCII, and Latin-1 above it.
     pub(super) fn latin1(&mut self, key: &str, text: &str, raw: Raw<'_>) -> Result<Vec<u8>, Refused> {
         let bytes: Result<Vec<u8>, _> = text.chars().map(u8::try_from).collect();
         bytes.map_err(|_| self.stop(Problem::value(key, raw), raw))
     }
 
-    /// An array; `null` is blank, which has no bytes.
+    /// Writes an array; `null` is blank, which has no bytes.
     pub(super) fn array(
         &mut self,
         key: &str,
@@ -123,7 +124,7 @@ impl Reading<'_> {
         for item in data.items() {
             if !item.is_null() {
                 let first = *first.get_or_insert(item);
-                // Numbers that JSON has not may stand quoted between others.
+                // Numbers that JSON lacks may be quoted among other numbers.
                 let is_word = matches!(item.text(), "\"Inf\"" | "\"-Inf\"" | "\"NaN\"")
                     || matches!(first.text(), "\"Inf\"" | "\"-Inf\"" | "\"NaN\"");
                 if item.token() != first.token() && !is_word && data_type != DataType::ENUM {
@@ -182,7 +183,7 @@ impl Reading<'_> {
         parse(&text).ok_or_else(|| self.stop(Problem::value(key, raw), raw))
     }
 
-    /// A number, or a display text of the field; blanks at its end do not count.
+    /// Returns the value for a number, or for a display text of the field; trailing blanks are ignored.
     fn enumerated(&mut self, key: &str, fid: Option<Fid>, raw: Raw<'_>) -> Result<u16, Refused> {
         let Some(text) = raw.string() else { return self.integer(key, raw) };
         let table = fid.and_then(|fid| self.converter.dictionary.enumeration(fid));

@@ -11,14 +11,15 @@ use crate::rwf::{
 };
 
 impl Writing<'_, '_> {
-    /// A container as a member of what holds it: a message, an entry, a key. An empty one of type `data_type` is there too.
+    /// Writes a container as a member of its parent: a message, an entry or a key. An empty container of type
+    /// `data_type` is written too.
     pub(super) fn payload(
         &mut self,
         container: &Container<'_>,
         data_type: DataType,
         depth: usize,
     ) -> Result<(), WriteError> {
-        // A container that has to have a head and has no bytes is none.
+        // A container that requires a head and has no bytes counts as absent.
         if matches!(container, Container::NoData) {
             return Ok(());
         }
@@ -27,7 +28,7 @@ impl Writing<'_, '_> {
         self.container(container, depth)
     }
 
-    /// A container as a value.
+    /// Writes a container as a value.
     pub(super) fn container(&mut self, container: &Container<'_>, depth: usize) -> Result<(), WriteError> {
         if depth >= DEPTH_LIMIT {
             return Err(WriteError::TooDeep(DEPTH_LIMIT));
@@ -56,7 +57,7 @@ impl Writing<'_, '_> {
         match data_type {
             DataType::XML => self.out.utf8(bytes),
             DataType::ANSI_PAGE => self.out.latin1(bytes),
-            // What is no JSON must not get into it as if it were.
+            // Bytes that are not JSON must not be embedded as JSON.
             DataType::JSON if scan::is_json(bytes) => self.out.raw(bytes.trim_ascii()),
             DataType::JSON => self.out.utf8(bytes),
             _ => self.out.base64(bytes),
@@ -94,7 +95,7 @@ impl Writing<'_, '_> {
         self.each_element(&mut list.iter(), depth)
     }
 
-    /// Elements as an object.
+    /// Writes elements as an object.
     pub(super) fn each_element<'a>(
         &mut self,
         elements: &mut dyn Iterator<Item = Result<Element<'a>, Malformed>>,
@@ -201,7 +202,7 @@ impl Writing<'_, '_> {
         Ok(())
     }
 
-    /// The container of an entry; entries without bytes have none.
+    /// Writes the container of an entry; an entry without bytes has none.
     fn entry_data<'a, H: Head<'a>>(
         &mut self,
         entries: &Entries<'a, H>,
@@ -215,7 +216,7 @@ impl Writing<'_, '_> {
         self.payload(&entries.open(data, sets)?, entries.head().container(), depth)
     }
 
-    /// `Entries`, each an object whose members `write` writes.
+    /// Writes `Entries`, each an object whose members `write` writes.
     fn entries<'a, H: Head<'a>>(
         &mut self,
         entries: &Entries<'a, H>,

@@ -6,7 +6,7 @@ use super::Writing;
 use crate::rwf::{Array, Value};
 
 impl Writing<'_, '_> {
-    /// A value of any type; blank is `null`.
+    /// Writes a value of any type; blank is `null`.
     pub(super) fn value(&mut self, value: &Value<'_>, depth: usize) -> Result<(), WriteError> {
         let out = &mut *self.out;
         match *value {
@@ -43,7 +43,7 @@ impl Writing<'_, '_> {
         for value in array.values() {
             let value = value?;
             self.out.separate();
-            // An array in an array, which the format does not have, would be followed without end.
+            // An array in an array, which the format does not have, would be followed without limit.
             match value {
                 Value::Array(_) | Value::Container(..) => self.out.null(),
                 value => self.value(&value, depth)?,

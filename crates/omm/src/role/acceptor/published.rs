@@ -1,4 +1,4 @@
-//! What an NI provider publishes: its directory, and its items.
+//! Directory and items that an NI provider publishes.
 
 use std::sync::Arc;
 
@@ -7,25 +7,25 @@ use crate::domain::directory;
 use crate::role::peer::is_final;
 use crate::rwf::{Domain, Header, MessageView, StateCode, StreamState, flags};
 
-/// An item that is published.
+/// A published item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Item<'a> {
-    /// Its stream, below zero.
+    /// Stream id, negative.
     pub stream_id: i32,
-    /// What kind of item.
+    /// Domain of the item.
     pub domain: Domain,
-    /// Its service: one of [`Acceptor::directory`], unless the provider is at fault.
+    /// Service id: one of [`Acceptor::directory`], unless the provider is at fault.
     pub service_id: Option<u16>,
-    /// What it is called.
+    /// Name of the item.
     pub name: &'a [u8],
 }
 
-/// As it is kept.
+/// Stored form of an item.
 #[derive(Debug, Clone)]
 pub(super) struct Published {
     domain: Domain,
     service_id: Option<u16>,
-    /// Shared, so that it is there while the application looks at it.
+    /// Shared, so that it stays valid while the application uses it.
     name: Arc<[u8]>,
 }
 
@@ -36,7 +36,7 @@ impl Published {
 }
 
 impl Acceptor {
-    /// A directory refresh or update.
+    /// Processes a directory refresh or update.
     pub(super) fn source(
         &mut self,
         message: &MessageView<'_>,
@@ -45,7 +45,7 @@ impl Acceptor {
         application: &mut dyn Application,
     ) {
         if let Header::Refresh(refresh) = header {
-            // A refresh says all there is; one in several parts says it together.
+            // A refresh replaces the whole directory; so do several parts together.
             let is_first = !self.is_directory_open || refresh.flags.has(flags::refresh::CLEAR_CACHE);
             self.is_directory_open = !refresh.flags.has(flags::refresh::REFRESH_COMPLETE);
             if is_first && self.directory.services().len() > 0 {
@@ -68,7 +68,7 @@ impl Acceptor {
         }
     }
 
-    /// A message of an item.
+    /// Processes a message of an item.
     pub(super) fn published(
         &mut self,
         message: &MessageView<'_>,
@@ -78,7 +78,7 @@ impl Acceptor {
     ) {
         let id = message.stream_id();
         if id >= 0 {
-            // Ids above zero are those of requests, and nothing was requested.
+            // Ids from 0 up belong to requests, and nothing was requested.
             self.peer.counters.ignored += 1;
             return;
         }

@@ -1,4 +1,4 @@
-//! Closes and reissues of many streams in one message, for providers that take them.
+//! Closes and reissues of many streams in one message, for providers that accept them.
 
 use super::Consumer;
 use super::losses::Timer;
@@ -9,8 +9,8 @@ use crate::role::{Outbox, Sent};
 use crate::rwf::CloseHeader;
 
 impl Consumer {
-    /// Closes a stream that nobody wants any more together with those behind it in line. `None`: it is alone, or the provider
-    /// takes no such batch.
+    /// Closes an unused stream together with the streams queued behind it. `None`: there is only one, or the provider
+    /// does not accept such batches.
     pub(super) fn close_batch(&mut self, first: u32, out: &mut dyn Outbox) -> Option<Done> {
         let domain = self.list.stream(first)?.key.domain;
         if !self.connection.features.batch_closes {
@@ -36,8 +36,8 @@ impl Consumer {
         Some(Done::Yes)
     }
 
-    /// Tells the provider of a stream what has changed, and of those behind it in line that have changed alike. `None`: as
-    /// above.
+    /// Sends a change of a stream, together with equal changes of the streams queued behind it. `None`: as for
+    /// [`Self::close_batch`].
     pub(super) fn reissue_batch(
         &mut self,
         first: u32,
@@ -74,7 +74,7 @@ impl Consumer {
         Some(Done::Yes)
     }
 
-    /// The stream, and those behind it in line that fit, as many as a batch has. They have left the line.
+    /// Returns the stream and the streams queued behind it that fit, up to the size of a batch. They leave the queue.
     fn those_behind(&mut self, first: u32, fits: impl Fn(&Self, u32) -> bool) -> Vec<u32> {
         let mut places = vec![first];
         while places.len() < self.settings.most_in_batch.max(1)
@@ -89,7 +89,8 @@ impl Consumer {
         places
     }
 
-    /// The id of a batch, and those of its streams. `None`: it is not worth one.
+    /// Returns the id of a batch and the ids of its streams. `None`: a batch would have fewer than two streams, or no
+    /// id is free.
     fn batch(&mut self, places: &[u32]) -> Option<(i32, Vec<i32>)> {
         if places.len() < 2 {
             return None;
@@ -102,14 +103,14 @@ impl Consumer {
         Some((id, ids.collect()))
     }
 
-    /// The provider's answer to the batch itself comes on an id of its own, which is of no further use then.
+    /// Reserves the id on which the provider answers the batch itself; the id has no further use.
     fn begin_batch(&mut self, id: i32) {
         self.list.ids.take_in_row(id, Owner::Batch(0));
         let due = self.after(self.settings.request_timeout);
         self.set_timer(due, Timer::Batch(id));
     }
 
-    /// All but the first are in line again, as they were.
+    /// Returns all streams but the first to the front of the queue, in the same order.
     fn put_back_behind(&mut self, places: &[u32]) {
         for place in places.iter().skip(1).rev() {
             self.list.put_back(*place);

@@ -1,4 +1,4 @@
-//! From no connection to one on which items are asked for: login, directory, dictionary.
+//! Steps from no connection to item requests: login, directory, dictionary.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -21,27 +21,27 @@ use crate::rwf::{
 };
 use crate::{Dictionary, State};
 
-/// How far the connection is.
+/// Progress of the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(super) enum Link {
-    /// There is none.
+    /// There is no connection.
     #[default]
     Down,
-    /// One was asked for.
+    /// A connection was requested.
     Connecting,
-    /// The login was sent, or is to be.
+    /// The login was sent, or is to be sent.
     Login,
-    /// The directory was asked for.
+    /// The directory was requested.
     Directory,
-    /// The dictionaries were asked for, or are to be when a service has them.
+    /// The dictionaries were requested, or will be when a service has them.
     Dictionary,
-    /// Items are asked for.
+    /// Items are requested.
     Ready,
-    /// Nothing happens any more.
+    /// The consumer has ended.
     Ended,
 }
 
-/// What the provider can do, as its login refresh has it.
+/// Features of the provider, from its login refresh.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Features {
     pub(super) posts: bool,
@@ -50,28 +50,28 @@ pub(super) struct Features {
     pub(super) batches: bool,
     pub(super) batch_reissues: bool,
     pub(super) batch_closes: bool,
-    /// Bits of what it can be in a warm standby.
+    /// Bits of the supported standby modes.
     pub(super) standby: u64,
 }
 
-/// One connection after the other.
+/// State of the current connection and of the attempts to connect.
 #[derive(Debug, Default)]
 pub(super) struct Connection {
     pub(super) link: Link,
-    /// Connections since the last that was logged in.
+    /// Connections since the last completed login.
     attempts: u32,
-    /// When to do again what `link` waits for.
+    /// Time to repeat what `link` waits for.
     again: Option<Nanos>,
-    /// When to give it up.
+    /// Time to give up what `link` waits for.
     give_up: Option<Nanos>,
-    /// When to ask for a directory again that was closed.
+    /// Time to request the directory again after it was closed.
     directory_again: Option<Nanos>,
     token_due: Option<Nanos>,
     pub(super) owes_login: bool,
     pub(super) features: Features,
     loading: Option<Box<Loading>>,
     pub(super) dictionary: Option<Arc<Dictionary>>,
-    /// The services named so far by a directory that is being given anew, in one part or several.
+    /// Services named so far by a new directory refresh, in one part or several.
     renewing: Option<HashSet<u16>>,
 }
 
@@ -82,12 +82,12 @@ impl Connection {
 }
 
 impl Consumer {
-    /// So long from now.
+    /// Returns the time `wait` from now.
     pub(super) fn after(&self, wait: Duration) -> Nanos {
         Nanos(self.now.0.saturating_add(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX)))
     }
 
-    /// The connection is there: messages can go both ways. Logs in.
+    /// Reports that the connection is established. Logs in.
     pub fn connected(&mut self, now: Nanos, out: &mut dyn Outbox) {
         self.now = now;
         if self.connection.link == Link::Ended {
@@ -100,7 +100,8 @@ impl Consumer {
         self.send_login(out);
     }
 
-    /// The connection is lost, or could not be had. Items become suspect, and another connection is wanted after a while.
+    /// Reports that the connection is lost or failed. Items become suspect, and another connection is requested after a
+    /// wait.
     pub fn disconnected(&mut self, now: Nanos, application: &mut dyn Application) {
         self.now = now;
         if matches!(self.connection.link, Link::Down | Link::Ended) {
@@ -121,7 +122,7 @@ impl Consumer {
         self.owed = Queue::new(super::MOST_OWED);
         self.directory.clear();
         self.services.forget();
-        // Nothing goes out on a connection that is not there.
+        // Nothing is sent without a connection.
         let nowhere = &mut Queue::new(0);
         self.lose_items(nowhere, app);
         if self.settings.reconnect_attempts.is_some_and(|most| failures >= most) {
@@ -129,13 +130,13 @@ impl Consumer {
         }
     }
 
-    /// The connection is to be closed, and another one made.
+    /// Requests the end of the connection, and another connection.
     fn drop_connection(&mut self, out: &mut dyn Outbox, app: &mut dyn Application) {
         app.event(self, out, Event::Disconnect);
         self.lose(app);
     }
 
-    /// It is over for good.
+    /// Ends the consumer.
     pub(super) fn end(&mut self, state: &State<'_>, out: &mut dyn Outbox, app: &mut dyn Application) {
         let dictionary = self.connection.dictionary.take();
         self.connection = Connection { link: Link::Ended, dictionary, ..Connection::default() };
@@ -144,7 +145,7 @@ impl Consumer {
         app.event(self, out, Event::Ended { state: *state });
     }
 
-    /// Does what is due.
+    /// Does the work that is due.
     pub(super) fn connection_due(&mut self, out: &mut dyn Outbox, app: &mut dyn Application) {
         let now = self.now;
         let is_due = |time: &mut Option<Nanos>| time.take_if(|time| *time <= now).is_some();
@@ -191,14 +192,14 @@ impl Consumer {
         }
     }
 
-    /// Sends the login if it is owed and there is room.
+    /// Sends the login if it is pending and there is space.
     pub(super) fn send_login(&mut self, out: &mut dyn Outbox) {
         if self.connection.owes_login && out.send(&self.login) != Sent::Full {
             self.connection.owes_login = false;
         }
     }
 
-    /// A message on the login stream.
+    /// Processes a message on the login stream.
     pub(super) fn login_message(
         &mut self,
         message: &MessageView<'_>,
@@ -210,7 +211,7 @@ impl Consumer {
         if let Header::Generic(_) = header {
             return match RoundTrip::read(message) {
                 Ok(Some(trip)) if self.answers_round_trips => {
-                    // The same bytes, at once: whatever waits to be sent has waited for its own reasons.
+                    // The same bytes, at once: other output that is queued waits for other reasons.
                     self.owe(bytes, out);
                     app.event(self, out, Event::RoundTrip(trip));
                 }
@@ -229,7 +230,7 @@ impl Consumer {
                 self.connection.again = Some(self.after(self.settings.login_again));
                 return;
             }
-            // The streams that the login carried are gone with it.
+            // The streams of the login are lost with it.
             StreamState::CLOSED_RECOVER => return self.drop_connection(out, app),
             _ => {}
         }
@@ -277,7 +278,7 @@ impl Consumer {
             ..RequestHeader::new(Domain::SOURCE, DIRECTORY_STREAM, key)
         };
         let is_sent = matches!(out.encode(&mut |room| header.encode(room)), Ok(Sent::Queued));
-        // Where there is no room, the next tick comes when there is.
+        // Without space, the next tick comes when there is space.
         let again = if is_sent { self.after(self.settings.request_timeout) } else { self.now };
         match self.connection.link {
             Link::Directory => self.connection.again = Some(again),
@@ -286,7 +287,7 @@ impl Consumer {
         }
     }
 
-    /// A message on the directory's stream.
+    /// Processes a message on the directory stream.
     pub(super) fn directory_message(
         &mut self,
         message: &MessageView<'_>,
@@ -329,8 +330,8 @@ impl Consumer {
         self.ask_for_dictionaries(out);
     }
 
-    /// A directory that is given anew: services that none of its parts names are gone with the last part. One that cannot be
-    /// read whole takes nothing away.
+    /// Removes the services that no part of a new directory names, after its last part. A directory that cannot be read
+    /// completely removes nothing.
     fn forget_services(
         &mut self,
         message: &MessageView<'_>,
@@ -406,7 +407,7 @@ impl Consumer {
         app.event(self, out, Event::Ready);
     }
 
-    /// Asks the first service that has both dictionaries.
+    /// Requests both dictionaries from the first service that has them.
     fn ask_for_dictionaries(&mut self, out: &mut dyn Outbox) {
         if self.connection.link != Link::Dictionary {
             return;
@@ -419,12 +420,12 @@ impl Consumer {
         let service = service.map(|service| service.id);
         if let (Some(service), Some(loading)) = (service, self.connection.loading.as_mut()) {
             let is_asked = loading.ask(DICTIONARY_STREAMS, service, out);
-            // Where there is no room, the next tick comes when there is.
+            // Without space, the next tick comes when there is space.
             self.connection.again = (!is_asked).then_some(self.now);
         }
     }
 
-    /// A message on one of the dictionaries' streams.
+    /// Processes a message on a dictionary stream.
     pub(super) fn dictionary_message(
         &mut self,
         message: &MessageView<'_>,
@@ -432,7 +433,7 @@ impl Consumer {
         out: &mut dyn Outbox,
         app: &mut dyn Application,
     ) {
-        // A dictionary that is there, and goes on being offered, is taken anew on the next connection.
+        // A complete dictionary that is still offered is downloaded again on the next connection.
         let Some(loading) = self.connection.loading.as_mut() else { return };
         match loading.message(message, header) {
             Ok(Loaded::More) => {}
@@ -470,7 +471,7 @@ impl Consumer {
     }
 }
 
-/// The streams that are not items'.
+/// Streams that belong to no item.
 const _: () = assert!(LOGIN_STREAM < DIRECTORY_STREAM && DIRECTORY_STREAM < DICTIONARY_STREAMS[0]);
-/// What items are told while there is no connection.
+/// State that items receive while there is no connection.
 pub(super) const NO_CONNECTION: State<'static> = State { text: b"The connection is lost.", ..SUSPECT };

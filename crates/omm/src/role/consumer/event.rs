@@ -1,4 +1,4 @@
-//! What a consumer tells its application.
+//! Events of a consumer for its application.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::role::{DownloadFailed, Outbox};
 use crate::rwf::{AckHeader, MessageView};
 use crate::{Dictionary, Malformed, State};
 
-/// What took too long.
+/// Step that took too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
     /// The login was not accepted.
@@ -19,83 +19,85 @@ pub enum Wait {
     Dictionary,
 }
 
-/// What happened. Borrowed from the message that it came in.
+/// Event of a consumer. It borrows from the message that caused it.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
-    /// A connection is wanted. Say [`Consumer::connected`] when it is there, [`Consumer::disconnected`] when it fails.
+    /// A connection is wanted. Call [`Consumer::connected`] when it is established, [`Consumer::disconnected`] when it
+    /// fails.
     Connect {
-        /// How many failed since the last that was logged in: of several hosts, take another each time.
+        /// Failed attempts since the last completed login. With several hosts, select another host each time.
         attempt: u32,
     },
-    /// The connection is to be closed once what was sent is gone. It is over for the consumer: do not say
-    /// [`Consumer::disconnected`] of it.
+    /// Close the connection after its output is sent. The connection is over for the consumer: do not call
+    /// [`Consumer::disconnected`] for it.
     Disconnect,
-    /// Something took too long. The connection is given up; [`Event::Disconnect`] follows.
+    /// A step took too long. The connection is given up; [`Event::Disconnect`] follows.
     TimedOut(Wait),
-    /// The login stream's state: of a refresh or status as it came.
+    /// State of the login stream, as received in a refresh or status.
     Login {
         /// The message.
         message: &'a MessageView<'a>,
         /// Its state.
         state: State<'a>,
     },
-    /// It is over for good: the login was refused or closed, or no connection could be had as often as was to be tried. Every
-    /// item has been told that it is closed.
+    /// The consumer has ended: the login was refused or closed, or the maximum number of connection attempts failed.
+    /// Every item was reported as closed.
     Ended {
-        /// Why.
+        /// Final state, with the reason.
         state: State<'a>,
     },
-    /// The time to renew the token ([`Consumer::renew_login`]). Only where times are those of the day.
+    /// Renew the token now ([`Consumer::renew_login`]). Sent only if times are wall-clock times.
     TokenDue,
-    /// A directory message; the consumer has taken it in.
+    /// A directory message, which the consumer has processed.
     Directory(&'a MessageView<'a>),
     /// The dictionaries were downloaded.
     Dictionary(&'a Arc<Dictionary>),
-    /// The dictionaries were not. Items are opened without.
+    /// The download of the dictionaries failed. Items are opened without them.
     DictionaryFailed(&'a DownloadFailed<'a>),
-    /// Items are asked for from now on.
+    /// Items are requested from now on.
     Ready,
     /// A message on the stream of an item: a refresh, an update, a status, a generic message.
     Message {
-        /// Whose.
+        /// The item.
         item: Handle,
-        /// The application's number for it.
+        /// The application's number for the item.
         closure: u64,
         /// The message.
         message: &'a MessageView<'a>,
-        /// The item is closed: the handle is nobody's.
+        /// `true` if the item is closed; the handle is no longer valid.
         is_final: bool,
     },
     /// The state of an item changed for a reason other than a message on its stream.
     State {
-        /// Whose.
+        /// The item.
         item: Handle,
-        /// The application's number for it.
+        /// The application's number for the item.
         closure: u64,
         /// The new state.
         state: State<'a>,
-        /// The item is closed: the handle is nobody's.
+        /// `true` if the item is closed; the handle is no longer valid.
         is_final: bool,
     },
-    /// The receipt of a post, or word that there is none: a nak of NO_RESPONSE.
+    /// The acknowledgement of a post, or a nak of NO_RESPONSE if there is none.
     Ack {
-        /// The item on whose stream it was posted; `None` off-stream.
+        /// Item on whose stream the post was sent; `None` off-stream.
         item: Option<Handle>,
-        /// The receipt.
+        /// The acknowledgement.
         ack: AckHeader<'a>,
     },
-    /// A generic message on the login stream, round trips aside.
+    /// A generic message on the login stream, except round trips.
     LoginGeneric(&'a MessageView<'a>),
     /// A round trip was answered.
     RoundTrip(RoundTrip),
-    /// A message that is no message; it was passed over.
+    /// A malformed message; it was skipped.
     Malformed(Malformed),
 }
 
-/// Who is told.
+/// Receiver of the events.
 pub trait Application {
-    /// Something happened. What `consumer` sends goes to `out`; it may be sent, opened and closed here as well as later.
+    /// Handles an event. Output of `consumer` goes to `out`; sending, opening and closing are allowed here as well as
+    /// later.
     fn event(&mut self, consumer: &mut Consumer, out: &mut dyn Outbox, event: Event<'_>);
 }
 

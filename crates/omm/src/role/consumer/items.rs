@@ -1,4 +1,4 @@
-//! What providers say of items, and what applications are told.
+//! Messages of providers about items, and the resulting events.
 
 use super::{Application, Consumer, Event, Handle};
 use crate::State;
@@ -7,7 +7,7 @@ use crate::role::watchlist::{Image, Interest, Owner, Phase};
 use crate::rwf::{DataState, Header, MessageView, RefreshHeader, StateCode, StreamState, flags};
 
 impl Consumer {
-    /// Tells items of a stream, those that `picks` names.
+    /// Sends an event to those items of a stream that `picks` selects.
     fn tell<'e>(
         &mut self,
         place: u32,
@@ -34,7 +34,7 @@ impl Consumer {
         app: &mut dyn Application,
     ) {
         for (handle, closure) in told.drain(..) {
-            // The application may have closed it at the word before.
+            // The application may have closed the item in the previous event.
             if self.list.interest(handle).is_some() {
                 app.event(self, out, event(handle, closure));
             }
@@ -42,7 +42,8 @@ impl Consumer {
         self.told = told;
     }
 
-    /// Takes a stream away, and then tells its items, which are nobody's any more: each can be opened anew at once.
+    /// Removes a stream, then sends an event to its items. Their handles are then invalid: each item can be opened
+    /// again at once.
     fn finish<'e>(
         &mut self,
         place: u32,
@@ -78,12 +79,12 @@ impl Consumer {
         self.tell(place, |_| true, event, out, app);
     }
 
-    /// Whether a stream in this state is not to be had at all.
+    /// Returns `true` if a stream in this state is not acceptable at all.
     fn is_unwanted(&self, state: &State<'_>) -> bool {
         !self.takes_suspect && state.stream == StreamState::OPEN && state.data == DataState::SUSPECT
     }
 
-    /// Items that would be suspect are closed for the application; the provider hears of it when there is room.
+    /// Closes items that would be suspect, for the application. The close is sent to the provider when there is space.
     fn close_suspect(
         &mut self,
         place: u32,
@@ -122,7 +123,7 @@ impl Consumer {
         self.list.ids.find(id)
     }
 
-    /// An update: the common case, which touches the stream's entry and its items' and nothing else.
+    /// Processes an update: the common case, which touches only the entries of the stream and its items.
     pub(super) fn update(
         &mut self,
         message: &MessageView<'_>,
@@ -141,7 +142,7 @@ impl Consumer {
                     return;
                 };
                 if is_only {
-                    // Nearly always; and nobody can have closed it meanwhile.
+                    // Nearly always; and no event in between can have closed the item.
                     return app.event(self, out, Event::Message { item, closure, message, is_final: false });
                 }
                 let event = |item, closure| Event::Message { item, closure, message, is_final: false };
@@ -152,7 +153,7 @@ impl Consumer {
         }
     }
 
-    /// A refresh, status or generic message on a stream that is not an administrative one.
+    /// Processes a refresh, status or generic message on a stream that is not an administrative one.
     pub(super) fn item_message(
         &mut self,
         message: &MessageView<'_>,
@@ -210,7 +211,7 @@ impl Consumer {
             StreamState::CLOSED_RECOVER => return self.recover(place, &refresh.state, out, app),
             StreamState::CLOSED | StreamState::REDIRECTED => true,
             StreamState::NON_STREAMING => is_complete,
-            // A snapshot that its provider takes for a stream.
+            // A snapshot that its provider treats as a stream.
             _ if is_complete && self.list.stream(place).is_some_and(|stream| !stream.key.is_streaming) => {
                 self.close_stream(message.domain(), message.stream_id(), out);
                 true
@@ -223,7 +224,7 @@ impl Consumer {
         }
         self.answered(place);
         let Some(stream) = self.list.stream_mut(place) else { return };
-        // Where one asks, and learns that the data of all is good again, all learn it.
+        // If one item's request shows that the data of all items is good again, all items are informed.
         let is_news = stream.note(refresh.state.data);
         stream.image_is_for_all |= !is_solicited || is_news;
         let is_everybodys = stream.image_is_for_all;
@@ -232,7 +233,7 @@ impl Consumer {
             (stream.phase, stream.opened, stream.due) = (Phase::Open, self.now, None);
             stream.image_is_for_all = false;
         }
-        // Who waits for an image gets it, and nobody else, unless it is everybody's or nobody waits.
+        // The image goes only to the items that wait for one, unless it is for all items or no item waits.
         let mut is_awaited = false;
         self.list.change_items(place, |_, item| {
             if item.image == Image::Asked {
@@ -245,14 +246,14 @@ impl Consumer {
             if item.image == Image::Coming || item.image == Image::There && (is_everybodys || !is_awaited) {
                 told.push((handle, item.closure));
             }
-            // Before they are told: an item can be posted to as soon as its image is there.
+            // Before the events: posts to an item are allowed as soon as its image has arrived.
             if item.image == Image::Coming && is_complete {
                 item.image = Image::There;
             }
         });
         if is_complete {
             self.settle_timers();
-            // What came up meanwhile is said now: more items, other fields, a pause.
+            // Changes that were made in between are sent now: more items, other fields, a pause.
             self.list.queue(place);
         } else {
             let due = self.after(self.settings.request_timeout);
@@ -283,7 +284,7 @@ impl Consumer {
         if is_final {
             return self.finish(place, event, out, app);
         }
-        // The provider has heard, and will answer when it can: asking again would change nothing.
+        // The provider has received the request, and will answer when it can: another request would change nothing.
         if let Some(stream) = self.list.stream_mut(place) {
             stream.note(state.data);
             if !stream.is_in_parts {
@@ -293,7 +294,8 @@ impl Consumer {
         self.tell(place, |_| true, event, out, app);
     }
 
-    /// The stream of a batch request itself: its items are on the streams behind it, and it is of no further use.
+    /// Processes a message on the stream of a batch request itself. Its items are on the streams after it, and it has
+    /// no further use.
     fn batch_message(&mut self, id: i32, count: u32, header: &Header<'_>) {
         let Some(state) = header.state() else { return };
         if !matches!(
@@ -309,7 +311,7 @@ impl Consumer {
                 | StateCode::NO_BATCH_VIEW_SUPPORT_IN_REQ
                 | StateCode::USAGE_ERROR
         ) {
-            // Not taken after all: its items are asked for one by one.
+            // The batch was not accepted: its items are requested one by one.
             self.connection.features.batches = false;
             for item in (id.saturating_add(1)..).take(count as usize) {
                 if let Some(Owner::Stream(place)) = self.owner(item)

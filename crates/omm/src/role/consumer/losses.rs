@@ -1,4 +1,4 @@
-//! Time-outs, refusals and losses, and asking again.
+//! Time-outs, refusals, losses and recovery.
 
 use tapeline_nanos::Nanos;
 
@@ -8,23 +8,23 @@ use crate::role::Outbox;
 use crate::role::watchlist::{Image, Owner, Phase, Stream, Watchlist};
 use crate::rwf::{DataState, StateCode, StreamState};
 
-/// Something that a time was set for.
+/// Subject of a timer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Timer {
-    /// A stream's answer is late, or it is to be asked for again: its place, and the place's turn.
+    /// The answer of a stream is late, or the stream is to be requested again: its place, and the place's turn.
     Stream(u32, u32),
-    /// A batch's own stream is of no use any more.
+    /// The stream of a batch has no further use.
     Batch(i32),
 }
 
-/// What an item is told that is to recover.
+/// State of an item that will recover.
 pub(super) const SUSPECT: State<'static> =
     State { stream: StreamState::OPEN, data: DataState::SUSPECT, code: StateCode::NONE, text: b"" };
-/// What an item is told that is over.
+/// State of an item that is closed.
 pub(super) const CLOSED: State<'static> = State { stream: StreamState::CLOSED, ..SUSPECT };
 
 impl Consumer {
-    /// Sets the stream's time, at which it is late or to be asked for again.
+    /// Sets the time at which the stream is late, or is to be requested again.
     pub(super) fn set_due(&mut self, place: u32, due: Nanos) {
         let Some(stream) = self.list.stream_mut(place) else { return };
         stream.due = Some(due);
@@ -36,20 +36,20 @@ impl Consumer {
         self.timers.set(due, timer, |due, timer| is_meant(list, due, timer));
     }
 
-    /// A time that was set means nothing any more: an answer has come.
+    /// Removes timers that became obsolete because an answer has arrived.
     pub(super) fn settle_timers(&mut self) {
         let list = &self.list;
         self.timers.settle(|due, timer| is_meant(list, due, timer));
     }
 
-    /// Whether a stream that is lost is asked for again. Another private stream would not be the same one, and who said that he
-    /// recovers his items himself is left to.
+    /// Returns `true` if a lost stream is requested again. Another private stream would not be the same one, and an
+    /// application without `SingleOpen` recovers its items itself.
     const fn recovers(&self, stream: &Stream) -> bool {
         self.single_open && !stream.key.is_private
     }
 
-    /// A stream was closed by the provider to be asked for again, or is lost: its items become suspect and it waits its
-    /// time. What is not to be recovered is over.
+    /// Handles a stream that the provider closed with CLOSED_RECOVER, or that is lost: its items become suspect, and it
+    /// waits before the next request. A stream that is not to be recovered ends.
     pub(super) fn recover(
         &mut self,
         place: u32,
@@ -75,7 +75,7 @@ impl Consumer {
         self.tell_state(place, &state, out, app);
     }
 
-    /// The stream is not asked for any more: whatever was, is to be asked for again.
+    /// Marks the stream as not requested: all that was requested must be requested again.
     pub(super) fn unask(&mut self, place: u32) {
         self.answered(place);
         self.list.release_id(place);
@@ -88,7 +88,7 @@ impl Consumer {
         self.counters.recoveries += 1;
     }
 
-    /// A request that counted as unanswered does so no longer.
+    /// Stops counting a request as unanswered.
     pub(super) fn answered(&mut self, place: u32) {
         if let Some(stream) = self.list.stream_mut(place)
             && std::mem::take(&mut stream.is_counted)
@@ -105,7 +105,7 @@ impl Consumer {
         }
     }
 
-    /// Puts a stream that waited for its service into the line. `false`: it is there no more.
+    /// Queues a stream that waited for its service. `false`: the stream no longer exists.
     pub(super) fn release_blocked(&mut self, place: u32, turn: u32) -> bool {
         let is_current = self.list.is_current(place, turn);
         match self.list.stream_mut(place) {
@@ -118,7 +118,7 @@ impl Consumer {
         }
     }
 
-    /// Time-outs, and streams whose time has come.
+    /// Handles time-outs, and streams whose wait is over.
     pub(super) fn items_due(&mut self, out: &mut dyn Outbox, app: &mut dyn Application) {
         while let Some((due, timer)) = self.timers.next(self.now) {
             let place = match timer {
@@ -138,7 +138,7 @@ impl Consumer {
             stream.due = None;
             match stream.phase {
                 Phase::Waiting => self.list.queue(place),
-                // Others have the stream, and go on having it: who waits for an image asks once more.
+                // Other items have the stream and keep it: an item that waits for an image requests it again.
                 Phase::Open => {
                     self.list.change_items(place, |_, item| {
                         if matches!(item.image, Image::Asked | Image::Coming) {
@@ -159,7 +159,7 @@ impl Consumer {
         }
     }
 
-    /// Places of streams that are on the connection with this service, of a group or all.
+    /// Returns the places of the streams on the connection with this service, of one group or of all.
     fn streams_of(&self, service: u16, group: Option<&[u8]>) -> Vec<(u32, u32)> {
         (0..self.list.places())
             .filter(|place| {
@@ -174,7 +174,7 @@ impl Consumer {
             .collect()
     }
 
-    /// The directory says how all items of a service are, or those of a group.
+    /// Processes a state of all items of a service or of a group, from the directory.
     pub(super) fn service_status(
         &mut self,
         service: u16,
@@ -195,7 +195,7 @@ impl Consumer {
         }
     }
 
-    /// The items of one group are of another one from now on.
+    /// Moves the items of one group to another.
     pub(super) fn merge_group(&mut self, service: u16, group: &[u8], into: &[u8]) {
         for (place, _) in self.streams_of(service, Some(group)) {
             if let Some(stream) = self.list.stream_mut(place) {
@@ -204,7 +204,7 @@ impl Consumer {
         }
     }
 
-    /// The service is gone from the directory: its streams with it.
+    /// Handles the loss of a service from the directory, and of its streams.
     pub(super) fn service_lost(&mut self, service: u16, out: &mut dyn Outbox, app: &mut dyn Application) {
         let state = State { text: b"The service is lost.", ..SUSPECT };
         for (place, turn) in self.streams_of(service, None) {
@@ -214,7 +214,7 @@ impl Consumer {
         }
     }
 
-    /// The stream is gone, through no fault of its own: it is asked for again as soon as that is possible.
+    /// Handles the loss of a stream that is not at fault: it is requested again as soon as possible.
     fn lose_stream(
         &mut self,
         place: u32,
@@ -235,7 +235,7 @@ impl Consumer {
         }
     }
 
-    /// The connection is lost, and all streams on it.
+    /// Handles the loss of the connection, and of all streams on it.
     pub(super) fn lose_items(&mut self, out: &mut dyn Outbox, app: &mut dyn Application) {
         self.list.ids.clear();
         for place in 0..self.list.places() {
@@ -246,7 +246,7 @@ impl Consumer {
         self.refuse_posts(Nanos(u64::MAX), b"The connection was lost.", out, app);
     }
 
-    /// Everything is over.
+    /// Closes all items.
     pub(super) fn close_items(&mut self, state: &State<'_>, out: &mut dyn Outbox, app: &mut dyn Application) {
         for place in 0..self.list.places() {
             if self.list.stream(place).is_some() {
@@ -256,7 +256,7 @@ impl Consumer {
         self.refuse_posts(Nanos(u64::MAX), b"The connection is closed.", out, app);
     }
 
-    /// Streams that wait for a service that has changed look once more whether it can serve them.
+    /// Queues the streams that wait for a changed service: they check again whether it can serve them.
     pub(super) fn unblock_changed(&mut self) {
         while let Some(service) = self.services.changed() {
             while let Some((place, turn)) = self.services.unblock(service) {

@@ -1,4 +1,4 @@
-//! Posts whose receipts are awaited.
+//! Posts that wait for their acknowledgements.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -10,10 +10,10 @@ use crate::role::Outbox;
 use crate::role::watchlist::Owner;
 use crate::rwf::{AckHeader, Domain, NakCode};
 
-/// Where a post went, and its id: what its receipt is known by. The login stream is no item's.
+/// Stream and id of a post: they identify its acknowledgement. `None` is the login stream.
 pub(super) type PostKey = (Option<Handle>, u32);
 
-/// What is kept of a post until its receipt comes.
+/// Data of a post until its acknowledgement arrives.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Awaited {
     due: Nanos,
@@ -21,11 +21,11 @@ pub(super) struct Awaited {
     pub(super) domain: Domain,
 }
 
-/// Posts without a receipt, up to a limit. All wait equally long, so the first that was sent is the first that is late.
+/// Unacknowledged posts, up to a limit. All have the same time limit, so the first post sent is the first to be late.
 #[derive(Debug, Default)]
 pub(super) struct Posts {
     awaited: HashMap<PostKey, Awaited>,
-    /// In the order of their times; some may have been answered, or were sent again.
+    /// In order of time; some entries may be acknowledged, or sent again.
     order: VecDeque<(Nanos, PostKey)>,
 }
 
@@ -34,11 +34,11 @@ impl Posts {
         self.awaited.len()
     }
 
-    /// Awaits a receipt until `due`.
+    /// Waits for an acknowledgement until `due`.
     pub(super) fn await_receipt(&mut self, key: PostKey, due: Nanos, sequence: Option<u32>, domain: Domain) {
         self.awaited.insert(key, Awaited { due, sequence, domain });
         self.order.push_back((due, key));
-        // Answered ones go when they are in front; where an old one is never answered, they go in time too.
+        // Acknowledged entries leave at the front. Behind an old one that is never acknowledged they are removed here.
         if self.order.len() > 2 * self.awaited.len() + 64 {
             let awaited = &self.awaited;
             self.order.retain(|(due, key)| awaited.get(key).is_some_and(|post| post.due == *due));
@@ -49,7 +49,7 @@ impl Posts {
         self.awaited.contains_key(&key)
     }
 
-    /// The receipt is there. `None`: nobody waits for it.
+    /// Records an acknowledgement. `None`: no post waits for it.
     pub(super) fn answer(&mut self, key: PostKey) -> Option<Awaited> {
         let post = self.awaited.remove(&key);
         while let Some((due, key)) = self.order.front()
@@ -60,7 +60,7 @@ impl Posts {
         post
     }
 
-    /// A post whose receipt is late at `now`; of any at the end of time.
+    /// Returns a post that is late at `now`; any post at the end of time.
     pub(super) fn late(&mut self, now: Nanos) -> Option<(PostKey, Awaited)> {
         while let Some((due, key)) = self.order.front().copied() {
             if due > now {
@@ -74,14 +74,14 @@ impl Posts {
         None
     }
 
-    /// When the next is late.
+    /// Returns the time at which the next post is late.
     pub(super) fn due(&self) -> Option<Nanos> {
         self.order.front().map(|(due, _)| *due)
     }
 }
 
 impl Consumer {
-    /// The receipt of a post.
+    /// Processes the acknowledgement of a post.
     pub(super) fn ack(&mut self, ack: &AckHeader<'_>, out: &mut dyn Outbox, app: &mut dyn Application) {
         let id = ack.ack_id;
         if ack.stream_id == LOGIN_STREAM {
@@ -104,7 +104,7 @@ impl Consumer {
         self.counters.misplaced += 1;
     }
 
-    /// Posts that were not acknowledged in time.
+    /// Refuses posts that were not acknowledged in time.
     pub(super) fn posts_due(&mut self, out: &mut dyn Outbox, app: &mut dyn Application) {
         self.refuse_posts(self.now, b"No acknowledgement came in time.", out, app);
     }

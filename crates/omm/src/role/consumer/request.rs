@@ -1,4 +1,4 @@
-//! What an application can ask of a consumer.
+//! Requests of an application to a consumer.
 
 use super::{Application, Consumer, Event, Handle, Link, Sent, ServiceName};
 use crate::domain::{LOGIN_STREAM, LoginRequest, View};
@@ -7,46 +7,46 @@ use crate::role::watchlist::{Interest, More, Phase, StreamKey, ViewOf};
 use crate::rwf::{Attributes, CloseHeader, Domain, GenericHeader, NameType, PostHeader, Priority};
 use crate::{Qos, Refused};
 
-/// A request for an item, or for many that differ in their names alone.
+/// Request for an item, or for several that differ only in their names.
 #[derive(Debug, Clone, Copy)]
 pub struct ItemRequest<'a> {
-    /// Whose item.
+    /// Service of the item.
     pub service: ServiceName<'a>,
-    /// What kind of item.
+    /// Domain of the item.
     pub domain: Domain,
-    /// What it is called; at most 255 bytes.
+    /// Name of the item, at most 255 bytes.
     pub name: &'a [u8],
-    /// What kind of name; a RIC if none is given.
+    /// Name type; a RIC if absent.
     pub name_type: Option<NameType>,
-    /// Wanted quality of service.
+    /// Requested quality of service.
     pub qos: Option<Qos>,
-    /// The worst that will do, if `qos` is not to be had.
+    /// Worst acceptable quality of service, if `qos` is not available.
     pub worst_qos: Option<Qos>,
-    /// How urgently. Requests that share a stream count together: the highest class, and the sum of its counts.
+    /// Priority. For requests that share a stream: the highest class, and the sum of its counts.
     pub priority: Priority,
-    /// Fields that are wanted; all if there is none. Where requests share a stream, what comes are the fields of both.
+    /// Requested fields; all if absent. Requests that share a stream receive the fields of all of them.
     pub view: Option<View<'a>>,
-    /// Whether the stream stays open after the image; otherwise it is a snapshot.
+    /// `true` if the stream stays open after the image; `false` for a snapshot.
     pub is_streaming: bool,
-    /// Whether the stream is to be the requester's alone.
+    /// `true` to request a private stream.
     pub is_private: bool,
-    /// Whether updates are to bring the key.
+    /// `true` if updates are to contain the key.
     pub key_in_updates: bool,
-    /// Bits whose meaning the domain gives.
+    /// Filter bits; the domain defines their meaning.
     pub filter: Option<u32>,
-    /// A number whose meaning the domain gives.
+    /// Identifier; the domain defines its meaning.
     pub identifier: Option<i32>,
     /// Further attributes of the key, such as those of [`KeyElements`](crate::rwf::KeyElements).
     pub attributes: Option<Attributes<'a>>,
-    /// Of a symbol list: how its items are wanted, see [`symbol_list`](crate::domain::symbol_list). The provider is told;
-    /// opening them, as the list comes, is the application's to do.
+    /// For a symbol list: the form in which its items are requested, see [`symbol_list`](crate::domain::symbol_list).
+    /// The value is sent to the provider; the application opens the items as the list arrives.
     pub data_streams: Option<u64>,
-    /// A number of the application's own, which comes with each event. Items of a batch count up from it.
+    /// A number of the application's own, which is part of each event. Items of a batch count up from it.
     pub closure: u64,
 }
 
 impl<'a> ItemRequest<'a> {
-    /// A streaming request for prices, real time and tick by tick.
+    /// Returns a streaming request for prices, real time and tick by tick.
     #[must_use]
     pub const fn new(service: ServiceName<'a>, name: &'a [u8]) -> Self {
         Self {
@@ -92,17 +92,18 @@ impl<'a> ItemRequest<'a> {
     }
 }
 
-/// Why an item was not opened: the caller's fault.
+/// Reason why an item was not opened. The caller is at fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotOpened {
-    /// [`Settings::most_items`](super::Settings::most_items) are.
+    /// [`Settings::most_items`](super::Settings::most_items) items are open.
     #[error("{0} items are open, and no more may be")]
     TooMany(usize),
-    /// A name has 255 bytes at most.
+    /// The name is longer than 255 bytes.
     #[error("the name has {0} bytes: no key holds more than 255")]
     LongName(usize),
-    /// Attributes of a key have 32,767 bytes at most, and a request's share a message with the rest.
+    /// The attributes of the key are too long. A key allows 32,767 bytes, but in a request they share a message with
+    /// the rest.
     #[error("the key's attributes have {0} bytes: a request holds no more than 16,384")]
     LongAttributes(usize),
     /// The consumer has [ended](super::Event::Ended).
@@ -110,35 +111,36 @@ pub enum NotOpened {
     Ended,
 }
 
-/// Changes of an open item. Its provider is told at once; what `None` leaves stays.
+/// Changes of an open item. The provider is informed at once; `None` means no change.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Reissue<'a> {
-    /// How urgently.
+    /// Priority.
     pub priority: Option<Priority>,
-    /// Fields that are wanted; `Some(None)` is all.
+    /// Requested fields; `Some(None)` is all fields.
     pub view: Option<Option<View<'a>>>,
-    /// Whether updates are to be held back. Needs a provider that can ([`SupportOptimizedPauseResume`
-    /// ](crate::domain::LoginFeatures::support_optimized_pause_resume)); a shared stream rests when nobody is awake.
+    /// `true` to pause updates. The provider must support it
+    /// ([`SupportOptimizedPauseResume`](crate::domain::LoginFeatures::support_optimized_pause_resume)). A shared stream
+    /// pauses when all of its items are paused.
     pub is_paused: Option<bool>,
-    /// Whether the image is wanted once more.
+    /// `true` to request the image again.
     pub wants_image: bool,
 }
 
-/// Where a post or a generic message goes.
+/// Target of a post or a generic message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
-    /// On the stream of an item that is open.
+    /// The stream of an open item.
     Item(Handle),
-    /// On the login stream: off-stream, the message's key says what it is about.
+    /// The login stream: off-stream, the message's key names the subject.
     Login,
 }
 
-/// Bytes of a request's attributes at most: with a name, views and members it then has room in any message.
+/// Maximum bytes of a request's attributes: with name, views and members, the request then fits in any message.
 const MOST_ATTRIBUTES: usize = 16 << 10;
 
 impl Consumer {
-    /// Opens an item. It is asked for when there is a connection and a service for it, with the next `message` or `tick` at
-    /// the earliest.
+    /// Opens an item. It is requested when there is a connection and a service for it, at the earliest with the next
+    /// `message` or `tick`.
     ///
     /// # Errors
     ///
@@ -148,12 +150,12 @@ impl Consumer {
         Ok(self.open_one(request, 0))
     }
 
-    /// Opens items that differ in their names alone; the handles are in the order of the names. Where the provider takes
-    /// batches ([`BATCH_REQUESTS`](crate::domain::login::BATCH_REQUESTS)) they are asked for together.
+    /// Opens items that differ only in their names; the handles have the order of the names. They are requested
+    /// together if the provider accepts batches ([`BATCH_REQUESTS`](crate::domain::login::BATCH_REQUESTS)).
     ///
     /// # Errors
     ///
-    /// See [`NotOpened`]: then none is opened.
+    /// See [`NotOpened`]: no item is opened.
     pub fn open_batch(
         &mut self,
         request: &ItemRequest<'_>,
@@ -194,12 +196,12 @@ impl Consumer {
         self.list.open(request.key(service), interest, batch)
     }
 
-    /// Closes an item: there are no more events of it. `false`: it was not open.
+    /// Closes an item: it has no further events. Returns `false` if it was not open.
     pub fn close(&mut self, item: Handle) -> bool {
         self.list.close(item)
     }
 
-    /// Changes an open item. `false`: it is not open.
+    /// Changes an open item. Returns `false` if it is not open.
     pub fn reissue(&mut self, item: Handle, reissue: &Reissue<'_>) -> bool {
         let Some(interest) = self.list.interest_mut(item) else { return false };
         interest.priority = reissue.priority.unwrap_or(interest.priority);
@@ -216,13 +218,13 @@ impl Consumer {
         true
     }
 
-    /// Sends a post: on the stream of an item that has its image, or off-stream. Stream id and, on-stream, domain are put in;
-    /// the rest is as given. A post that is complete and wants to be acknowledged will be, by an [`Event::Ack`], in time or
-    /// with a nak of NO_RESPONSE.
+    /// Sends a post: on the stream of an item that has its image, or off-stream. The stream id and, on-stream, the
+    /// domain are filled in; all other members are sent as given. A complete post that requests an acknowledgement
+    /// results in an [`Event::Ack`]: in time, or with a nak of NO_RESPONSE.
     ///
     /// # Errors
     ///
-    /// A member that is too long.
+    /// Fails if a member is too long.
     pub fn post(
         &mut self,
         out: &mut dyn Outbox,
@@ -251,12 +253,12 @@ impl Consumer {
         Ok(sent)
     }
 
-    /// Sends a generic message: on the stream of an item that has its image, or on the login stream. Stream id and, on-stream,
-    /// domain are put in; the rest is as given.
+    /// Sends a generic message: on the stream of an item that has its image, or on the login stream. The stream id and,
+    /// on-stream, the domain are filled in; all other members are sent as given.
     ///
     /// # Errors
     ///
-    /// A member that is too long.
+    /// Fails if a member is too long.
     pub fn generic(
         &mut self,
         out: &mut dyn Outbox,
@@ -269,7 +271,7 @@ impl Consumer {
         self.send_payload(out, payload, |room| header.encode(room))
     }
 
-    /// What is owed goes first, then a header and its payload.
+    /// Sends pending output first, then a header and its payload.
     fn send_payload(
         &mut self,
         out: &mut dyn Outbox,
@@ -297,13 +299,14 @@ impl Consumer {
         }
     }
 
-    /// Gives the login other attributes, a new token say, and sends it if there is a login. NO_REFRESH among its flags if
-    /// nothing has changed but the token; PAUSE to hold back all items, where the provider can
-    /// ([`SupportPauseResume`](crate::domain::LoginFeatures::support_pause_resume)). Later connections log in with it too.
+    /// Replaces the attributes of the login, for example the token, and sends the login if there is one. Set its flag
+    /// NO_REFRESH if only the token has changed; set PAUSE to pause all items, if the provider supports it
+    /// ([`SupportPauseResume`](crate::domain::LoginFeatures::support_pause_resume)). Later connections use the new
+    /// login too.
     ///
     /// # Errors
     ///
-    /// A login that no message can hold: the old one stays.
+    /// Fails if no message can hold the login: the old login stays.
     pub fn renew_login(&mut self, out: &mut dyn Outbox, login: &LoginRequest<'_>) -> Result<(), Refused> {
         self.take_login(login)?;
         if self.connection.link >= Link::Login && self.connection.link != Link::Ended {
@@ -313,8 +316,8 @@ impl Consumer {
         Ok(())
     }
 
-    /// Logs out. The connection is to be closed when that is sent ([`Event::Disconnect`]); all items are closed, and the
-    /// consumer has ended.
+    /// Logs out: all items are closed, and the consumer ends. Close the connection when the output is sent
+    /// ([`Event::Disconnect`]).
     pub fn log_out(&mut self, out: &mut dyn Outbox, application: &mut dyn Application) {
         if self.connection.link >= Link::Login && self.connection.link != Link::Ended {
             let mut close = [0; 16];
@@ -334,7 +337,7 @@ impl Consumer {
         bytes.truncate(len);
         self.login = bytes.into();
         self.single_open = login.attributes.single_open != Some(0);
-        // Who has items recovered learns in between that they are suspect, whatever it says: as in the vendor's library.
+        // A login with item recovery receives suspect states in between, whatever it says, as in the vendor's library.
         self.takes_suspect = self.single_open || login.attributes.allow_suspect_data != Some(0);
         self.answers_round_trips =
             login.attributes.round_trip_latency == Some(crate::domain::login::ROUND_TRIP_WANTED);
@@ -342,7 +345,7 @@ impl Consumer {
     }
 }
 
-/// A view to be kept. One that names nothing is none.
+/// Returns an owned view; `None` for a view that names no field.
 fn owned(view: &View<'_>) -> Option<Box<ViewOf>> {
     if view.is_empty() {
         return None;

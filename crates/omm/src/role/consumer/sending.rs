@@ -1,4 +1,4 @@
-//! What is sent for items: requests, batches, reissues, closes, each when there is room.
+//! Output for items: requests, batches, reissues, closes, each when there is space.
 
 use super::losses::{CLOSED, SUSPECT, Timer};
 use super::services::Readiness;
@@ -9,41 +9,41 @@ use crate::role::{Outbox, Sent};
 use crate::rwf::{Attributes, CloseHeader, Flags, Key, Priority, RequestHeader, StateCode, flags};
 use crate::{Refused, State};
 
-/// What is said to the provider of a stream, of all items on it together.
+/// Request to the provider of a stream, for all items on it together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Asked {
     priority: Priority,
     view: Option<Box<ViewOf>>,
     is_paused: bool,
-    /// Somebody has no image yet.
+    /// `true` if an item has no image yet.
     is_image_wanted: bool,
 }
 
-/// What is new of an open stream.
+/// Change of an open stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Change {
     asked: Asked,
     flags: Flags,
     is_image_wanted: bool,
-    /// The image that comes is for all items on the stream.
+    /// `true` if the next image is for all items on the stream.
     is_for_all: bool,
 }
 
-/// Whether the line can go on.
+/// Result of processing a queued stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Done {
     Yes,
-    /// There is no room: later.
+    /// There is no space: try later.
     Full,
 }
 
 impl Consumer {
-    /// Sends what is owed, then what streams wait to send, as long as there is room.
+    /// Sends pending output, then the output of queued streams, while there is space.
     pub(super) fn send_all(&mut self, out: &mut dyn Outbox, app: &mut dyn Application) {
         if !self.owed.is_empty() && !self.owed.send_on(out) {
             return;
         }
-        // Streams are nobody's business before there is something to ask.
+        // Streams wait until items can be requested.
         while self.connection.link == Link::Ready
             && !self.list.is_idle()
             && let Some(place) = self.list.next_in_line()
@@ -81,7 +81,7 @@ impl Consumer {
             Phase::Waiting => self.request(place, out, app),
             Phase::Open => self.reissue_stream(place, out),
             Phase::Asked => {
-                // Who comes before the answer gets it too. What else has changed is said when it is there.
+                // An item that joins before the answer receives it too. Other changes are sent after the answer.
                 if !stream.is_in_parts {
                     self.list.change_items(place, |_, item| item.image = item.image.max(Image::Asked));
                 }
@@ -90,7 +90,7 @@ impl Consumer {
         }
     }
 
-    /// The request that was sent counts for nothing.
+    /// Discards the request that was sent.
     fn forget_asking(&mut self, place: u32) {
         if let Some(stream) = self.list.stream_mut(place) {
             (stream.phase, stream.due) = (Phase::Waiting, None);
@@ -99,7 +99,7 @@ impl Consumer {
         self.list.change_items(place, |_, item| item.image = Image::Wanted);
     }
 
-    /// Asks for a stream, if its service can serve it and it is not too soon.
+    /// Requests a stream, if its service can serve it and its wait is over.
     fn request(&mut self, place: u32, out: &mut dyn Outbox, app: &mut dyn Application) -> Done {
         let Some(stream) = self.list.stream(place) else { return Done::Yes };
         if stream.due.is_some() {
@@ -134,7 +134,7 @@ impl Consumer {
                 self.list.ids.take_back(stream_id);
                 return Done::Full;
             }
-            // With its view it is longer than any message.
+            // With its view, the request is longer than any message.
             _ => {
                 let text = b"The request is too long to be sent.";
                 let state = State { code: StateCode::USAGE_ERROR, text, ..CLOSED };
@@ -154,7 +154,7 @@ impl Consumer {
         }
     }
 
-    /// The stream was asked for under the id that it has.
+    /// Records that the stream was requested under its id.
     fn is_asked(&mut self, place: u32, service_id: u16, asked: Asked) {
         self.counters.requests += 1;
         let due = self.after(self.settings.request_timeout);
@@ -169,8 +169,8 @@ impl Consumer {
         self.set_due(place, due);
     }
 
-    /// Asks for a stream and those behind it in line that were opened with it, in one message: the batch has one id, and the
-    /// items those that follow it.
+    /// Requests a stream, and the streams queued behind it that were opened with it, in one message. The batch has one
+    /// id, and its items have the ids that follow.
     fn request_batch(&mut self, first: u32, service_id: u16, out: &mut dyn Outbox) -> Done {
         let Some(head) = self.list.stream(first) else { return Done::Yes };
         let (batch, service, domain) = (head.batch, head.key.service, head.key.domain);
@@ -188,7 +188,7 @@ impl Consumer {
                     && self.list.stream(first).is_some_and(|head| head.key.is_like(&stream.key))
                     && self.asked(place) == asked
             });
-            // Those behind count against the service's window before they are asked for.
+            // The streams behind count against the service's window before they are requested.
             let ready = self.services.readiness_of_more(
                 service,
                 domain,
@@ -202,7 +202,7 @@ impl Consumer {
             places.push(place);
         }
         let Some(batch_id) = self.list.ids.row(places.len() + 1) else {
-            // Ids are so scattered that no row of them is free: one by one, then.
+            // The ids in use are so scattered that no row is free: request the items one by one.
             return self.split_batch(&places);
         };
         let sent = self.list.stream(first).map(|head| {
@@ -237,7 +237,7 @@ impl Consumer {
         Done::Yes
     }
 
-    /// Those that were to be a batch are not one.
+    /// Splits a planned batch into single requests.
     fn split_batch(&mut self, places: &[u32]) -> Done {
         for place in places.iter().rev() {
             if let Some(stream) = self.list.stream_mut(*place) {
@@ -248,7 +248,7 @@ impl Consumer {
         Done::Yes
     }
 
-    /// Tells the provider of an open stream what has changed, if anything has.
+    /// Sends the changes of an open stream to the provider, if there are any.
     fn reissue_stream(&mut self, place: u32, out: &mut dyn Outbox) -> Done {
         let Some(change) = self.change(place) else { return Done::Yes };
         if let Some(done) = self.reissue_batch(place, &change, out) {
@@ -264,11 +264,11 @@ impl Consumer {
         Done::Yes
     }
 
-    /// What is new of an open stream, if anything is.
+    /// Returns the changes of an open stream, if there are any.
     pub(super) fn change(&self, place: u32) -> Option<Change> {
         let asked = self.asked(place);
         let stream = self.list.stream(place)?;
-        // An image that is on its way belongs to those who asked for it: who came later asks when it is there.
+        // An image in transit belongs to the items that requested it; later items request theirs after it.
         let is_image_wanted = asked.is_image_wanted && !stream.is_in_parts;
         let is_view_new = asked.view != stream.view;
         let resumes = stream.is_paused && !asked.is_paused;
@@ -285,7 +285,7 @@ impl Consumer {
         Some(Change { asked, flags, is_image_wanted, is_for_all })
     }
 
-    /// The provider was told of a change.
+    /// Records that a change was sent to the provider.
     pub(super) fn has_changed(&mut self, place: u32, change: &Change) {
         let due = self.after(self.settings.request_timeout);
         let asked = &change.asked;
@@ -305,14 +305,14 @@ impl Consumer {
         }
     }
 
-    /// What all items of a stream together want of it, as far as the provider can give it.
+    /// Returns the combined request of all items of a stream, as far as the provider supports it.
     fn asked(&self, place: u32) -> Asked {
         let features = self.connection.features;
         let mut priority = Priority { class: 0, count: 0 };
         let (mut all_paused, mut is_image_wanted) = (true, false);
         let mut views = Vec::new();
         for (_, item) in self.list.items(place) {
-            // The highest class counts, and in it all that are of it.
+            // The highest class counts, with the sum of its counts.
             match item.priority.class.cmp(&priority.class) {
                 std::cmp::Ordering::Greater => priority = item.priority,
                 std::cmp::Ordering::Equal => {
@@ -335,7 +335,7 @@ impl Consumer {
     }
 }
 
-/// All fields of all views; none, that is every field, if one has none or they are of different kinds.
+/// Returns all fields of all views; `None`, which is every field, if one has no view or they are of different kinds.
 fn union(views: &[Option<&ViewOf>]) -> Option<Box<ViewOf>> {
     let (first, others) = views.split_first()?;
     let mut all = (*first)?.clone();
@@ -349,7 +349,7 @@ fn union(views: &[Option<&ViewOf>]) -> Option<Box<ViewOf>> {
     Some(Box::new(all))
 }
 
-/// Those of `more` that are new behind all.
+/// Returns `all`, followed by the new entries of `more`.
 fn joined<T: Clone + Ord>(all: &[T], more: &[T]) -> Box<[T]> {
     let seen: std::collections::BTreeSet<_> = all.iter().collect();
     let new = more.iter().filter(|one| !seen.contains(one));
@@ -384,8 +384,8 @@ fn header<'a>(
             header.flags |= flag;
         }
     }
-    // As the vendor's library does, whose providers know it no otherwise: a private stream shares with nobody, so there is
-    // nobody to go before.
+    // No priority for a private stream, as in the vendor's library and as its providers expect: the stream is not
+    // shared, so there is nothing to precede.
     header.priority = (!key.is_private).then_some(asked.priority);
     (header.qos, header.worst_qos) = (key.qos, key.worst_qos);
     header
@@ -422,7 +422,7 @@ fn send_batch(
     send_with(header, asked, RequestPayload { items, ..RequestPayload::default() }, out)
 }
 
-/// The same for streams that are open: what they have in common, and their ids.
+/// Sends one message for several open streams: their common members, and their ids.
 pub(super) fn send_reissues(
     key: &StreamKey,
     id: i32,

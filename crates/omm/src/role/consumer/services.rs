@@ -1,4 +1,4 @@
-//! The services that an application asks for, as the directory has them.
+//! Services that an application requests, and their state in the directory.
 
 use std::collections::VecDeque;
 
@@ -6,12 +6,12 @@ use crate::domain::Directory;
 use crate::domain::directory::{ServiceEntry, ServiceState};
 use crate::rwf::Domain;
 
-/// How an application names a service.
+/// Reference of an application to a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServiceName<'a> {
-    /// As the directory calls it. Its number may change from connection to connection.
+    /// Name in the directory. The id of the service may change from connection to connection.
     Name(&'a str),
-    /// By its number.
+    /// Service id.
     Id(u16),
 }
 
@@ -21,43 +21,43 @@ enum Wanted {
     Id(u16),
 }
 
-/// Whether a request can go out.
+/// Readiness of a service for a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Readiness {
-    /// To the service of this number.
+    /// Ready, with the service id.
     Ready(u16),
-    /// There is no such service, it is down, or does not serve this; with what to tell the items.
+    /// The service does not exist, is down, or does not serve the domain; with the text for the items.
     NotYet(&'static [u8]),
-    /// It would be, were fewer requests unanswered.
+    /// Too many requests are unanswered.
     WindowFull,
 }
 
-/// A service that was asked for.
+/// A requested service.
 #[derive(Debug)]
 pub(super) struct Service {
     wanted: Wanted,
-    /// Its number, while the directory has it.
+    /// Service id, while the directory has the service.
     id: Option<u16>,
     accepts: bool,
-    /// A bit for each domain that it serves.
+    /// One bit for each domain that the service serves.
     capabilities: [u64; 4],
     window: Option<u64>,
-    /// Requests that are unanswered.
+    /// Number of unanswered requests.
     asked: u64,
-    /// Streams that wait for it, with their turns.
+    /// Streams that wait for the service, with their turns.
     blocked: VecDeque<(u32, u32)>,
-    /// It is not as it was when it was last looked at.
+    /// `true` if the service has changed since the last check.
     has_changed: bool,
 }
 
-/// Services by place: an application names few, so finding one is a walk.
+/// Services by place. An application names few, so a lookup is a linear search.
 #[derive(Debug, Default)]
 pub(super) struct Services {
     list: Vec<Service>,
 }
 
 impl Services {
-    /// The place of a service, which it keeps for good.
+    /// Returns the place of a service, which never changes.
     pub(super) fn place(&mut self, name: ServiceName<'_>, directory: &Directory) -> u32 {
         let place = self.list.iter().position(|service| match (&service.wanted, name) {
             (Wanted::Name(wanted), ServiceName::Name(name)) => **wanted == *name,
@@ -86,15 +86,15 @@ impl Services {
         u32::try_from(place).unwrap_or(u32::MAX)
     }
 
-    /// One that has changed since it was last named here.
+    /// Returns a service that has changed since it was last returned here.
     pub(super) fn changed(&mut self) -> Option<u32> {
         let place = self.list.iter().position(|service| service.has_changed)?;
         self.list.get_mut(place)?.has_changed = false;
         u32::try_from(place).ok()
     }
 
-    /// Reads the directory again, for every service. Puts the numbers of those that are gone, or have another number now,
-    /// into `gone`.
+    /// Reads the directory again for every service. Appends the ids of services that are gone or have another id to
+    /// `gone`.
     pub(super) fn look_up(&mut self, directory: &Directory, gone: &mut Vec<u16>) {
         for service in &mut self.list {
             let before = service.id;
@@ -103,19 +103,19 @@ impl Services {
         }
     }
 
-    /// There is no directory.
+    /// Forgets the directory.
     pub(super) fn forget(&mut self) {
         for service in &mut self.list {
             (service.id, service.accepts, service.asked) = (None, false, 0);
         }
     }
 
-    /// Whether a request of this domain can go out.
+    /// Returns the readiness for a request of this domain.
     pub(super) fn readiness(&self, place: u32, domain: Domain, obeys_window: bool) -> Readiness {
         self.readiness_of_more(place, domain, obeys_window, 0)
     }
 
-    /// Whether one more can, after so many that will.
+    /// Returns the readiness for one more request, after `before` requests that are about to be sent.
     pub(super) fn readiness_of_more(
         &self,
         place: u32,
@@ -141,22 +141,22 @@ impl Services {
         }
     }
 
-    /// A request went out.
+    /// Counts a request that was sent.
     pub(super) fn count_request(&mut self, place: u32) {
         if let Some(service) = self.list.get_mut(place as usize) {
             service.asked += 1;
         }
     }
 
-    /// A request was answered, or is given up.
+    /// Counts a request that was answered or given up.
     pub(super) fn count_answer(&mut self, place: u32) {
         if let Some(service) = self.list.get_mut(place as usize) {
             service.asked = service.asked.saturating_sub(1);
         }
     }
 
-    /// A stream waits for the service. `is_current` tells streams that are there from those that were; `most` is how many
-    /// there are.
+    /// Adds a stream that waits for the service. `is_current` identifies streams that still exist; `most` is the number
+    /// of streams.
     pub(super) fn block(
         &mut self,
         place: u32,
@@ -171,12 +171,12 @@ impl Services {
         service.blocked.push_back(stream);
     }
 
-    /// A stream that waits for the service, and waits no more.
+    /// Removes and returns a stream that waits for the service.
     pub(super) fn unblock(&mut self, place: u32) -> Option<(u32, u32)> {
         self.list.get_mut(place as usize)?.blocked.pop_front()
     }
 
-    /// Whether one request more could go out, and a stream waits for that.
+    /// Returns `true` if one more request is allowed, and a stream waits for it.
     pub(super) fn has_room(&self, place: u32) -> bool {
         self.list.get(place as usize).is_some_and(|service| {
             service.accepts
@@ -186,7 +186,7 @@ impl Services {
     }
 }
 
-/// Streams that may wait twice before the line is swept.
+/// Number of duplicate entries before the queue is swept.
 const SPARE: usize = 64;
 
 impl Service {
@@ -196,7 +196,7 @@ impl Service {
             Wanted::Name(name) => directory.named(name),
             Wanted::Id(id) => directory.service(*id),
         };
-        // A service without a name is not one that can be asked, even by its number.
+        // A service without a name cannot be requested, even by id.
         let entry = entry.filter(|entry| entry.name().is_some());
         self.id = entry.map(|entry| entry.id);
         self.accepts = entry.and_then(ServiceEntry::state).is_some_and(ServiceState::accepts_requests);

@@ -1,20 +1,20 @@
-//! How patient a consumer is, and how much it takes on.
+//! Time limits and other limits of a consumer.
 
 use std::time::Duration;
 
 use crate::domain::directory::filter;
 
-/// How long to wait before each attempt: so long at first, then twice as long each time, up to a most.
+/// Wait before each attempt: it doubles each time, up to a maximum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Backoff {
-    /// Before the second attempt.
+    /// Wait before the second attempt.
     pub first: Duration,
-    /// Before any.
+    /// Maximum wait.
     pub most: Duration,
 }
 
 impl Backoff {
-    /// Before the attempt that follows so many failures.
+    /// Returns the wait before the attempt that follows this number of failures.
     #[must_use]
     pub fn after(&self, failures: u32) -> Duration {
         let doublings = failures.saturating_sub(1).min(31);
@@ -22,44 +22,44 @@ impl Backoff {
     }
 }
 
-/// What a consumer waits for and how long, and its limits. The defaults are those of the vendor's library, where it has the
-/// setting; its name is said then.
+/// Waits, time limits and other limits of a consumer. Defaults are those of the vendor's library if it has the setting;
+/// its name is then stated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// Between connections: `reconnectMinDelay` 1 s, `reconnectMaxDelay` 5 s.
+    /// Wait between connections: `reconnectMinDelay` 1 s, `reconnectMaxDelay` 5 s.
     pub reconnect: Backoff,
-    /// Connections to be tried one after the other without one that is logged in; without end if there is none:
+    /// Maximum number of consecutive connections without a completed login; unlimited if `None`:
     /// `reconnectAttemptLimit`.
     pub reconnect_attempts: Option<u32>,
-    /// Until a login must be accepted: `loginRequestTimeOut` 45 s.
+    /// Time limit for an accepted login: `loginRequestTimeOut` 45 s.
     pub login_timeout: Duration,
-    /// Until the directory must be complete: `directoryRequestTimeOut` 45 s.
+    /// Time limit for a complete directory: `directoryRequestTimeOut` 45 s.
     pub directory_timeout: Duration,
-    /// Until the dictionaries must be complete: `dictionaryRequestTimeOut` 45 s.
+    /// Time limit for complete dictionaries: `dictionaryRequestTimeOut` 45 s.
     pub dictionary_timeout: Duration,
-    /// Until a request must be answered, before it is closed and sent again: `requestTimeout` 15 s.
+    /// Time limit for the answer to a request, which is then closed and sent again: `requestTimeout` 15 s.
     pub request_timeout: Duration,
-    /// Before a login that was closed to recover is tried again on the same connection: 1 s.
+    /// Wait before a login that was closed to recover is tried again on the same connection: 1 s.
     pub login_again: Duration,
-    /// Before an item that was closed to recover is asked for again: 100 ms, at most 10 s. See the
+    /// Wait before an item that was closed to recover is requested again: 100 ms, at most 10 s. See the
     /// [module](super::super::consumer).
     pub recover: Backoff,
-    /// Until a post must be acknowledged: `postAckTimeout` 15 s.
+    /// Time limit for the acknowledgement of a post: `postAckTimeout` 15 s.
     pub post_timeout: Duration,
-    /// Posts that wait to be acknowledged at most: `maxOutstandingPosts` 100,000.
+    /// Maximum number of unacknowledged posts: `maxOutstandingPosts` 100,000.
     pub most_posts: usize,
-    /// Items that are open at most.
+    /// Maximum number of open items.
     pub most_items: usize,
-    /// Whether the dictionaries are asked for, and items only after them; otherwise the application has its own.
+    /// `true` to download the dictionaries, and request items only after them; `false` if the application has its own.
     pub downloads_dictionary: bool,
-    /// What is wanted of the directory: all six filters.
+    /// Filter of the directory request: all six filters.
     pub directory_filter: u32,
-    /// Whether no more requests are left unanswered than a service wishes: `obeyOpenWindow`. A window of 0 is obeyed in any
-    /// case.
+    /// `true` to limit the unanswered requests to the service's window: `obeyOpenWindow`. A window of 0 is always
+    /// obeyed.
     pub obeys_open_window: bool,
-    /// Items in one batch request at most.
+    /// Maximum number of items in one batch request.
     pub most_in_batch: usize,
-    /// The part of a token's life after which it is to be renewed, hundredths: `tokenReissueRatio` 0.8.
+    /// Part of a token's lifetime after which the token is renewed, percent: `tokenReissueRatio` 0.8.
     pub token_percent: u8,
 }
 
@@ -81,7 +81,7 @@ impl Default for Settings {
             downloads_dictionary: false,
             directory_filter: filter::ALL,
             obeys_open_window: true,
-            // Names of ten characters then take 5.5 KB: a frame holds them.
+            // With names of ten characters, a batch takes 5.5 KB: it fits in a frame.
             most_in_batch: 500,
             token_percent: 80,
         }

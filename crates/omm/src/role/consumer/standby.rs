@@ -1,4 +1,4 @@
-//! Warm standby, as one of its connections: the provider is told what it is.
+//! Warm standby, for one of its connections: the consumer tells the provider its role.
 
 use super::connection::Link;
 use super::{Consumer, DIRECTORY_STREAM};
@@ -6,19 +6,19 @@ use crate::domain::LOGIN_STREAM;
 use crate::domain::standby::{BY_LOGIN, BY_SERVICE, ConnectionStatus};
 use crate::role::Outbox;
 
-/// Bytes of the message: more are a list of services that no login offers to take.
+/// Buffer size for the message, bytes. No login offers to accept a longer list of services.
 const MOST_BYTES: usize = 64 << 10;
 
 impl Consumer {
-    /// Bits of what the provider can be in a warm standby, as its login says: [`BY_LOGIN`], [`BY_SERVICE`]; 0 for nothing.
+    /// Returns the bits of the provider's standby modes, as its login states: [`BY_LOGIN`], [`BY_SERVICE`]; 0 for none.
     #[must_use]
     pub const fn standby_modes(&self) -> u64 {
         self.connection.features.standby
     }
 
-    /// Tells the provider what it is, the active server or one that stands by; without room the role owes it. Whether it is told:
-    /// not without a login that offers it. To be told on each connection anew, at [`Event::Ready`](super::Event::Ready) at the
-    /// latest: items are asked for behind it.
+    /// Assigns the provider its role: active or standby. Without space the message is queued. Returns `false` if the
+    /// login does not offer the mode. Call it on each connection, at [`Event::Ready`](super::Event::Ready) at the
+    /// latest: item requests follow the message.
     pub fn tell_standing(&mut self, status: &ConnectionStatus, out: &mut dyn Outbox) -> bool {
         let (mode, stream) = match status {
             ConnectionStatus::Login(_) => (BY_LOGIN, LOGIN_STREAM),

@@ -1,4 +1,4 @@
-//! What an NI provider tells its application.
+//! Events of an NI provider for its application.
 
 use std::sync::Arc;
 
@@ -8,61 +8,62 @@ use crate::role::{DownloadFailed, Outbox};
 use crate::rwf::MessageView;
 use crate::{Dictionary, Malformed, State};
 
-/// What happened. Borrowed from the message that it came in.
+/// Event of an NI provider. It borrows from the message that caused it.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
-    /// A connection is wanted. Say [`NiProvider::connected`] when it is there, [`NiProvider::disconnected`] when it fails.
+    /// A connection is wanted. Call [`NiProvider::connected`] when it is established, [`NiProvider::disconnected`] when
+    /// it fails.
     Connect {
-        /// How many failed since the last that was logged in: of several hosts, take another each time.
+        /// Failed attempts since the last completed login. With several hosts, select another host each time.
         attempt: u32,
     },
-    /// The connection is to be closed once what was sent is gone; it is over for the provider.
+    /// Close the connection after its output is sent; it is over for the provider.
     Disconnect,
     /// The connection is lost: nothing can be published before [`Event::Ready`].
     Lost,
     /// The login was not accepted in time; [`Event::Disconnect`] follows.
     TimedOut,
-    /// The login stream's state: of a refresh or status as it came.
+    /// State of the login stream, as received in a refresh or status.
     Login {
         /// The message.
         message: &'a MessageView<'a>,
         /// Its state.
         state: State<'a>,
     },
-    /// It is over for good: the login was refused or closed, or no connection could be had as often as was to be tried.
+    /// The provider has ended: the login was refused or closed, or the maximum number of connection attempts failed.
     Ended {
-        /// Why.
+        /// Final state, with the reason.
         state: State<'a>,
     },
-    /// The directory is published; images are asked for now.
+    /// The directory is published; images are requested from now on.
     Ready,
-    /// An item is to be published, with [`NiProvider::publish`]: it is new, or the connection is. Asked once; again only where
-    /// there was no room for it. An application that has no image yet publishes it when it has.
+    /// Publish this item with [`NiProvider::publish`]: the item or the connection is new. Sent once, and again only if
+    /// there was no space for the image. An application without an image publishes it when it has one.
     ImageWanted {
-        /// Which.
+        /// The item.
         item: Handle,
-        /// The application's number for it.
+        /// The application's number for the item.
         closure: u64,
     },
-    /// A message of the hub's: a post or a generic message, or a status that refuses an item.
+    /// A message from the hub: a post, a generic message, or a status that refuses an item.
     Message {
-        /// The item on whose stream it came, if it is one's.
+        /// Item of the stream on which the message arrived, if there is one.
         item: Option<Handle>,
         /// The message.
         message: &'a MessageView<'a>,
     },
     /// The hub's dictionary was downloaded.
     Dictionary(&'a Arc<Dictionary>),
-    /// It was not.
+    /// The download of the hub's dictionary failed.
     DictionaryFailed(&'a DownloadFailed<'a>),
-    /// A message that is no message; it was passed over.
+    /// A malformed message; it was skipped.
     Malformed(Malformed),
 }
 
-/// Who is told.
+/// Receiver of the events.
 pub trait Application {
-    /// Something happened. What `provider` sends goes to `out`.
+    /// Handles an event. Output of `provider` goes to `out`.
     fn event(&mut self, provider: &mut NiProvider, out: &mut dyn Outbox, event: Event<'_>);
 }
 

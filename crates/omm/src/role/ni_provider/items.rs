@@ -1,4 +1,4 @@
-//! Items that are published.
+//! Published items.
 
 use super::{Application, Event, Link, NiProvider};
 use crate::Refused;
@@ -17,9 +17,9 @@ pub(super) struct Item {
     service_id: u16,
     name_type: Option<NameType>,
     name: Box<[u8]>,
-    /// Its stream's, which it keeps.
+    /// Id of the item's stream, which never changes.
     id: i32,
-    /// Its image went out on this connection.
+    /// `true` if the image was sent on this connection.
     is_published: bool,
     closure: u64,
 }
@@ -30,33 +30,34 @@ impl Item {
     }
 }
 
-/// Why an item was not added: the caller's fault.
+/// Reason why an item was not added. The caller is at fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotAdded {
-    /// [`Settings::most_items`](super::Settings::most_items) are.
+    /// [`Settings::most_items`](super::Settings::most_items) items exist.
     #[error("{0} items are published, and no more may be")]
     TooMany(usize),
-    /// A name has 255 bytes at most.
+    /// The name is longer than 255 bytes.
     #[error("the name has {0} bytes: no key holds more than 255")]
     LongName(usize),
 }
 
-/// What is published of an item. Stream id, domain and key are put in; the rest is as given.
+/// Message for an item. Stream id, domain and key are filled in; all other members are sent as given.
 #[derive(Debug, Clone, Copy)]
 pub enum Publish<'a> {
-    /// An image. Its flags say whether it is complete; the vendor's library has its quality of service with it.
+    /// An image. Its flags state whether it is complete; the vendor's library includes its quality of service.
     Refresh(RefreshHeader<'a>),
-    /// A change.
+    /// An update.
     Update(UpdateHeader<'a>),
-    /// A state. A stream state of CLOSED withdraws the item: see [`NiProvider::withdraw`] for the short way.
+    /// A status. A stream state of CLOSED withdraws the item: see [`NiProvider::withdraw`] for the short way.
     Status(StatusHeader<'a>),
     /// A generic message.
     Generic(GenericHeader<'a>),
 }
 
 impl NiProvider {
-    /// Adds an item. Its image is asked for when there is a connection, with the next `message` or `tick` at the earliest.
+    /// Adds an item. The application is asked for its image when there is a connection, at the earliest with the next
+    /// `message` or `tick`.
     ///
     /// # Errors
     ///
@@ -97,18 +98,18 @@ impl NiProvider {
         Ok(Handle::of(place, turn))
     }
 
-    /// Whether the item's image went out on this connection.
+    /// Returns `true` if the item's image was sent on this connection.
     #[must_use]
     pub fn is_published(&self, item: Handle) -> bool {
         self.item(item).is_some_and(|item| item.is_published)
     }
 
-    /// Sends something of an item. The image comes first: until it went out on this connection, others are
-    /// [not taken](Sent::NotOpen). A status that closes the stream takes the item away.
+    /// Sends a message for an item. The image comes first: until it is sent on this connection, other messages are [not
+    /// accepted](Sent::NotOpen). A status that closes the stream removes the item.
     ///
     /// # Errors
     ///
-    /// A member that is too long.
+    /// Fails if a member is too long.
     pub fn publish(
         &mut self,
         out: &mut dyn Outbox,
@@ -147,15 +148,15 @@ impl NiProvider {
         Ok(sent)
     }
 
-    /// Sends an update that is written where it is sent from: `write` writes the payload, of type `container`. It has no key:
-    /// the hub knows the stream by its image. Nothing is copied, and nothing allocated. `write` may be called again with more
-    /// room.
+    /// Sends an update that is written in place: `write` writes the payload, of type `container`. The update has no
+    /// key: the hub knows the stream by its image. Nothing is copied, and nothing allocated. `write` may be called
+    /// again with a larger buffer.
     ///
     /// [`Sent::NotOpen`] as [`NiProvider::publish`].
     ///
     /// # Errors
     ///
-    /// What `write` refuses, room aside.
+    /// Returns what `write` refuses, except for lack of space.
     #[inline]
     pub fn write_update(
         &self,
@@ -172,12 +173,12 @@ impl NiProvider {
         })
     }
 
-    /// Takes an item away, with a status of CLOSED and SUSPECT and this text if it is published. [`Sent::Full`]: it is there
-    /// still.
+    /// Removes an item; if it is published, a status of CLOSED and SUSPECT with this text is sent. [`Sent::Full`]: the
+    /// item still exists.
     ///
     /// # Errors
     ///
-    /// A text that is too long.
+    /// Fails if the text is too long.
     pub fn withdraw(&mut self, out: &mut dyn Outbox, item: Handle, text: &[u8]) -> Result<Sent, Refused> {
         if self.link == Link::Ready && self.is_published(item) {
             let state = crate::State {
@@ -193,11 +194,11 @@ impl NiProvider {
         Ok(Sent::NotOpen)
     }
 
-    /// Acknowledges a post of the hub's: see [`post::ack`](crate::domain::post::ack).
+    /// Acknowledges a post of the hub: see [`post::ack`](crate::domain::post::ack).
     ///
     /// # Errors
     ///
-    /// A member that is too long.
+    /// Fails if a member is too long.
     pub fn ack(&mut self, out: &mut dyn Outbox, ack: &AckHeader<'_>) -> Result<Sent, Refused> {
         if self.link != Link::Ready {
             return Ok(Sent::NotOpen);
@@ -205,11 +206,11 @@ impl NiProvider {
         out.encode(&mut |room| ack.encode(room))
     }
 
-    /// Sends a generic message on the login stream; the stream id is put in.
+    /// Sends a generic message on the login stream; the stream id is filled in.
     ///
     /// # Errors
     ///
-    /// A member that is too long.
+    /// Fails if a member is too long.
     pub fn login_generic(
         &mut self,
         out: &mut dyn Outbox,
@@ -243,7 +244,7 @@ impl NiProvider {
         }
     }
 
-    /// The item whose stream it is.
+    /// Returns the item of this stream.
     pub(super) fn item_of(&self, id: i32) -> Option<Handle> {
         match self.ids.find(id.checked_neg().filter(|id| *id > 0)?)? {
             Owner::Stream(place) => Some(Handle::of(place, self.items.turn(place))),
@@ -251,7 +252,7 @@ impl NiProvider {
         }
     }
 
-    /// Nothing is published: there is no connection. All images are wanted on the next.
+    /// Marks all items as unpublished: there is no connection. The next one needs all images.
     pub(super) fn unpublish(&mut self) {
         self.unpublished.clear();
         for place in 0..self.items.places() {
@@ -262,7 +263,7 @@ impl NiProvider {
         }
     }
 
-    /// Asks for the images that are not out, one after the other, until one has no room.
+    /// Asks the application for the images that were not sent, one after the other, until there is no space for one.
     pub(super) fn ask_for_images(&mut self, out: &mut dyn Outbox, app: &mut dyn Application) {
         while let Some((place, turn)) = self.unpublished.pop_front() {
             let handle = Handle::of(place, turn);

@@ -1,4 +1,4 @@
-//! What the application sends: answers, updates, changes.
+//! Output of the application: answers, updates, changes.
 
 use tapeline_nanos::Nanos;
 
@@ -16,7 +16,7 @@ use crate::rwf::{
 };
 use crate::{Refused, State};
 
-/// What a receipt for a post needs, taken from it: a post may be answered long after its bytes are gone.
+/// Data for the acknowledgement of a post. It is a copy: a post may be answered long after its bytes are gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Receipt {
     domain: Domain,
@@ -26,7 +26,7 @@ pub struct Receipt {
 }
 
 impl Receipt {
-    /// `None` where none is wanted.
+    /// Returns the data from a post; `None` if no acknowledgement is wanted.
     pub(super) fn of(post: &PostHeader<'_>) -> Option<Self> {
         let post_id = post.post_id.filter(|_| post::wants_ack(post))?;
         let PostHeader { domain, stream_id, sequence, .. } = *post;
@@ -39,13 +39,13 @@ fn with(flags: Flags, flag: Flags, is_set: bool) -> Flags {
 }
 
 impl Stream {
-    /// The flags of a status that the stream gives.
+    /// Returns the flags of a status that depend on the stream.
     pub(super) fn status_flags(&self) -> Flags {
         let flags = with(Flags::NONE, flags::status::PRIVATE_STREAM, self.is_private);
         with(flags, flags::status::QUALIFIED_STREAM, self.is_qualified)
     }
 
-    /// A refresh of this stream: what belongs to the stream is filled in.
+    /// Returns a refresh of this stream: the members of the stream are filled in.
     fn refresh<'a>(&'a self, header: &RefreshHeader<'a>) -> RefreshHeader<'a> {
         use flags::refresh as flag;
         let mut flags = with(header.flags, flag::SOLICITED, self.is_awaited);
@@ -61,11 +61,11 @@ impl Stream {
 }
 
 impl Provider {
-    /// Lets the consumer in: the answer to its login, or to a renewed one.
+    /// Accepts the consumer's login, or a renewed one.
     ///
     /// # Errors
     ///
-    /// Attributes that no message can hold.
+    /// Fails if no message can hold the attributes.
     pub fn accept_login(
         &mut self,
         now: Nanos,
@@ -76,12 +76,12 @@ impl Provider {
         self.refresh_login(now, out, &LoginRefresh::accepting(request, features))
     }
 
-    /// As [`Provider::accept_login`], with a refresh of the application's own: another text, or a change that nobody asked
-    /// for. One whose state is not open lets nobody in.
+    /// As [`Provider::accept_login`], with a refresh from the application: another text, or an unsolicited change. A
+    /// refresh whose state is not open does not accept the login.
     ///
     /// # Errors
     ///
-    /// Attributes that no message can hold.
+    /// Fails if no message can hold the attributes.
     pub fn refresh_login(
         &mut self,
         now: Nanos,
@@ -101,17 +101,17 @@ impl Provider {
         Ok(sent)
     }
 
-    /// Keeps the consumer out, or throws it out, with a state that is final: the connection is over then, as the next message
-    /// or tick says. Any other state is a change of the login that is not the end.
+    /// Changes the state of the login. A final state refuses the login, or ends it: the connection is then over, as the
+    /// next message or tick reports.
     pub fn login_status(&mut self, out: &mut dyn Outbox, state: State<'_>) -> Sent {
         self.peer.login_status(out, state)
     }
 
-    /// Answers a request for the directory with the services and filters that it asks for.
+    /// Answers a directory request with the services and filters that it requests.
     ///
     /// # Errors
     ///
-    /// A service that no message can hold.
+    /// Fails if no message can hold the service.
     pub fn directory(
         &mut self,
         out: &mut dyn Outbox,
@@ -149,13 +149,13 @@ impl Provider {
         Ok(sent)
     }
 
-    /// Tells the consumer of a change of the directory, in so far as it asked for it. Items whose service is deleted, or
-    /// gets a state that is final, by itself or by its group, are closed without another word: so the consumer takes it.
-    /// Items of a group that is merged are of the other group from now on.
+    /// Sends a change of the directory to the consumer, as far as the consumer requested it. Items whose service is
+    /// deleted or receives a final state, itself or by group, are closed without a further message, as the consumer
+    /// expects. Items of a merged group belong to the other group from now on.
     ///
     /// # Errors
     ///
-    /// A service that no message can hold.
+    /// Fails if no message can hold the service.
     pub fn directory_changed(
         &mut self,
         out: &mut dyn Outbox,
@@ -187,7 +187,7 @@ impl Provider {
         Ok(worst)
     }
 
-    /// What a change of the directory means for the items.
+    /// Applies a change of the directory to the items.
     fn apply(&mut self, change: &ServiceEntry) {
         let is_over = change.action == MapAction::DELETE
             || change
@@ -206,7 +206,7 @@ impl Provider {
             if stream.kind != Kind::Item || stream.service_id != Some(change.id) || stream.refusal.is_some() {
                 return true;
             }
-            // An item is of a group from its first image or status on: a consumer knows of none before.
+            // An item belongs to a group from its first image or status on: before that, a consumer knows of no group.
             let is_grouped = stream.has_image || stream.is_grouped();
             for group in &groups {
                 if !is_grouped || group.group.as_deref() != Some(stream.group()) {
@@ -223,16 +223,16 @@ impl Provider {
         });
     }
 
-    /// Sends an image of an item, or a part of one; `write` writes the payload, whose type the header gives.
+    /// Sends an image of an item, or a part of an image; `write` writes the payload, whose type is in the header.
     ///
-    /// Of the header, domain, stream, key (unless one is given) and the flags SOLICITED, PRIVATE_STREAM and QUALIFIED_STREAM
-    /// are the role's. Of an item that [stands by](Provider::stands_by) the image is sent without data, once for each request:
-    /// one that nobody asked for is passed over. A complete image ends a snapshot: its state becomes NON_STREAMING, and the handle is worth nothing
-    /// afterwards, as after a state that is final.
+    /// The role sets domain, stream, key (unless the header has one) and the flags SOLICITED, PRIVATE_STREAM and
+    /// QUALIFIED_STREAM. For an item on [standby](Provider::stands_by), the image is sent without data, once for each
+    /// request; an unsolicited one is skipped. A complete image ends a snapshot: its state becomes NON_STREAMING. The
+    /// handle is no longer valid after that, or after a final state.
     ///
     /// # Errors
     ///
-    /// What `write` refuses, and members that are too long.
+    /// Fails if `write` refuses, or a member is too long.
     pub fn refresh(
         &mut self,
         out: &mut dyn Outbox,
@@ -268,7 +268,8 @@ impl Provider {
         Ok(sent)
     }
 
-    /// The image of an item that stands by: all of it, whatever part was to be sent, and no image that updates could follow.
+    /// Sends the image of an item on standby: complete, whatever part was to be sent, and not one that updates can
+    /// follow.
     fn blank_image(
         &mut self,
         out: &mut dyn Outbox,
@@ -289,14 +290,14 @@ impl Provider {
         Ok(sent)
     }
 
-    /// Changes the state of a stream. Of the header, domain and stream and the flags PRIVATE_STREAM and QUALIFIED_STREAM are
-    /// the role's. The handle is worth nothing after a state that is final.
+    /// Changes the state of a stream. The role sets domain, stream and the flags PRIVATE_STREAM and QUALIFIED_STREAM.
+    /// The handle is no longer valid after a final state.
     ///
-    /// A CLOSED_RECOVER may go out a while later: [`Settings::refusal_pause_ms`](super::Settings).
+    /// A CLOSED_RECOVER may be sent with a delay: [`Settings::refusal_pause_ms`](super::Settings).
     ///
     /// # Errors
     ///
-    /// Members that are too long.
+    /// Fails if a member is too long.
     pub fn status(
         &mut self,
         now: Nanos,
@@ -331,9 +332,10 @@ impl Provider {
         Ok(sent)
     }
 
-    /// Sends an update that is encoded already, under the stream's id; with the key in it if the consumer asked for that.
+    /// Sends an encoded update under the stream's id, with the key if the consumer requested that.
     ///
-    /// [`Sent::NotOpen`] also for a paused stream, and for one that has had no image: a consumer would drop it.
+    /// Returns [`Sent::NotOpen`] also for a paused stream, and for one without an image: a consumer would drop the
+    /// update.
     #[inline]
     pub fn update(&mut self, out: &mut dyn Outbox, stream: StreamHandle, message: &[u8]) -> Sent {
         let Some(open) = self.streams.get(stream) else { return Sent::NotOpen };
@@ -350,14 +352,14 @@ impl Provider {
         send_as(out, open.id, message)
     }
 
-    /// Sends an update that is written where it is sent from: `write` writes the payload, of type `container`. Nothing is
-    /// copied, and nothing allocated. `write` may be called again with more room.
+    /// Sends an update that is written in place: `write` writes the payload, of type `container`. Nothing is copied,
+    /// and nothing allocated. `write` may be called again with a larger buffer.
     ///
-    /// [`Sent::NotOpen`] as [`Provider::update`].
+    /// Returns [`Sent::NotOpen`] as [`Provider::update`] does.
     ///
     /// # Errors
     ///
-    /// What `write` refuses, room aside.
+    /// Returns what `write` refuses, except for lack of space.
     #[inline]
     pub fn write_update(
         &mut self,
@@ -387,19 +389,21 @@ impl Provider {
         })
     }
 
-    /// Sends one update, encoded once, to several streams of an item, one after the other: how many are done with. If they
-    /// are not all, there is no room: go on with the rest when there is. Streams that take no update now are passed over.
+    /// Sends one encoded update to several streams of an item, one after the other. Returns the number of streams that
+    /// are done. If it is less than all, there is no space: continue with the rest later. Streams that accept no update
+    /// now are skipped.
     pub fn publish(&mut self, out: &mut dyn Outbox, streams: &[StreamHandle], message: &[u8]) -> usize {
         let is_full = |stream: &StreamHandle| self.update(out, *stream, message) == Sent::Full;
         streams.iter().position(is_full).unwrap_or(streams.len())
     }
 
-    /// Sends a generic message on a stream, or on that of the login. Domain (but of the login's stream) and stream are the
-    /// role's. Without room the role owes it; with more than [`Settings::owed_bytes`](super::Settings) the connection is over.
+    /// Sends a generic message on a stream, or on the login stream. The role sets the stream, and the domain except on
+    /// the login stream. Without space the message is queued; above [`Settings::owed_bytes`](super::Settings) the
+    /// connection is over.
     ///
     /// # Errors
     ///
-    /// What `write` refuses, and members that are too long.
+    /// Fails if `write` refuses, or a member is too long.
     pub fn generic(
         &mut self,
         out: &mut dyn Outbox,
@@ -419,8 +423,9 @@ impl Provider {
         self.peer.owe(out, &mut |room| header.encode_with(room, &mut *write))
     }
 
-    /// Answers a post: taken, or refused. Without room the role owes the receipt: what was done to a post is done, and its
-    /// sender hears of it. [`Sent::Full`] only where too much is owed already, with which the connection is over.
+    /// Acknowledges a post: accepted, or refused. Without space the acknowledgement is queued: the post has had its
+    /// effect, and its sender must be informed. Returns [`Sent::Full`] only if the queue is full, which ends the
+    /// connection.
     pub fn ack(&mut self, out: &mut dyn Outbox, receipt: Receipt, nak: Option<Nak<'_>>) -> Sent {
         let handle = self.streams.find(receipt.stream_id);
         let is_private =
@@ -435,7 +440,7 @@ impl Provider {
         self.peer.owe(out, &mut |room| ack.encode(room)).unwrap_or(Sent::TooLong)
     }
 
-    /// Refuses a post that the application never sees.
+    /// Refuses a post that the application does not receive.
     pub(super) fn refuse_post(
         &mut self,
         receipt: Option<Receipt>,
@@ -454,7 +459,7 @@ impl Provider {
         self.peer.owe_ack(out, &ack);
     }
 
-    /// Sends the provider's clock on its way to the consumer and back, if the consumer takes part: an
+    /// Sends the provider's clock on a round trip to the consumer, if the consumer takes part: an
     /// [`Event::RoundTrip`](super::Event::RoundTrip) follows.
     pub fn round_trip(&mut self, now: Nanos, out: &mut dyn Outbox) -> Sent {
         let interval = self.settings.round_trip_interval_ms;
@@ -491,7 +496,7 @@ fn send_as(out: &mut dyn Outbox, id: i32, message: &[u8]) -> Sent {
     Sent::Queued
 }
 
-/// Encodes an update's header again with the key in it.
+/// Sends an update with its header encoded again, with the key.
 #[cold]
 fn send_with_key(out: &mut dyn Outbox, stream: &Stream, message: &[u8]) -> Sent {
     let Ok(view) = MessageView::parse(message) else { return Sent::NotOpen };

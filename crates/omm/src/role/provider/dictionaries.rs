@@ -11,9 +11,9 @@ use crate::role::downloads::Progress;
 use crate::rwf::{Flags, StateCode, StreamState, flags};
 
 impl Provider {
-    /// Answers a request for a dictionary. What has no room goes out with later ticks.
+    /// Answers a dictionary request. Parts without space are sent by later ticks.
     ///
-    /// A name that is neither of the two is refused as not found.
+    /// A name other than those of the two dictionaries is refused as not found.
     pub fn dictionary(
         &mut self,
         out: &mut dyn Outbox,
@@ -47,7 +47,7 @@ impl Provider {
         Sent::Queued
     }
 
-    /// Sends parts as long as there is room for them.
+    /// Sends parts while there is space.
     pub(super) fn go_on_with_downloads(&mut self, out: &mut dyn Outbox) {
         while self.peer.settle(out) {
             match self.downloads.go_on(self.settings.dictionary_part_bytes, out) {

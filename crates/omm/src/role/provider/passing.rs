@@ -1,4 +1,4 @@
-//! Messages that somebody else has encoded, passed on.
+//! Forwarding of messages that another party has encoded.
 
 use tapeline_nanos::Nanos;
 
@@ -8,10 +8,11 @@ use crate::role::Sent;
 use crate::rwf::{AckHeader, Flags, Header, MessageView, flags};
 
 impl Provider {
-    /// Sends a message of the provider behind this one on a stream: a refresh, an update, a status, a generic message or the
-    /// receipt of a post. What belongs to the stream is filled in, as by the methods for each of them.
+    /// Forwards a message from the provider behind this one on a stream: a refresh, an update, a status, a generic
+    /// message or the acknowledgement of a post. The members of the stream are filled in, as in the methods for each
+    /// class.
     ///
-    /// [`Sent::NotOpen`] also for what no provider sends, and for what cannot be read.
+    /// Returns [`Sent::NotOpen`] also for a class that no provider sends, and for a malformed message.
     pub fn pass_on(
         &mut self,
         now: Nanos,
@@ -42,7 +43,7 @@ impl Provider {
             },
             Header::Request(_) | Header::Close(_) | Header::Post(_) => Ok(Sent::NotOpen),
         };
-        // Members that are too long: what was read here fits.
+        // For a member that is too long. This does not happen: the member was read from a message.
         sent.unwrap_or(Sent::TooLong)
     }
 }

@@ -1,4 +1,4 @@
-//! What a consumer asks, and what it no longer wants.
+//! Requests and closes of a consumer.
 
 use std::collections::VecDeque;
 
@@ -90,7 +90,7 @@ impl Provider {
         application.event(self, out, Event::Dictionary { stream, request });
     }
 
-    /// The stream of a request for the directory or a dictionary, opened or open.
+    /// Returns the stream of a request for the directory or a dictionary; opens it if it is not open.
     fn admin_stream(
         &mut self,
         request: &RequestHeader<'_>,
@@ -111,7 +111,7 @@ impl Provider {
         }
     }
 
-    /// Opens a stream, or refuses it where there are too many.
+    /// Opens a stream, or refuses it if there are too many.
     fn open(
         &mut self,
         id: i32,
@@ -188,7 +188,7 @@ impl Provider {
         }
     }
 
-    /// Opens the streams behind `id`, one for each name, or reissues those that are named.
+    /// Opens the streams after `id`, one for each name, or reissues the listed streams.
     fn batch(
         &mut self,
         id: i32,
@@ -239,13 +239,13 @@ impl Provider {
         }
     }
 
-    /// The answer to a batch itself: its stream is done.
+    /// Answers the batch request itself: its stream is done.
     fn end_batch(&mut self, domain: Domain, id: i32, text: &str, out: &mut dyn Outbox) {
         let state = State { stream: StreamState::CLOSED, text: text.as_bytes(), ..State::OPEN_OK };
         self.peer.say(out, domain, id, state);
     }
 
-    /// A request on an open stream. `has_key`: it names the item, which must be that of the stream.
+    /// Processes a request on an open stream. `has_key`: the request names the item, which must be that of the stream.
     fn reissue(
         &mut self,
         handle: StreamHandle,
@@ -262,7 +262,7 @@ impl Provider {
                 || request.key.name.is_none_or(|name| name == stream.name())
                     && request.key.service_id.is_none_or(|id| Some(id) == stream.service_id));
         if stream.refusal.is_some() {
-            // It is closed already, and about to hear so.
+            // The stream is closed already, and its refusal will be sent.
             return false;
         }
         if !is_same {
@@ -280,7 +280,7 @@ impl Provider {
         if has_key {
             application.event(self, out, Event::Reissue { stream: handle, request: *request });
         } else {
-            // The names of a batch are known to the application by their handles.
+            // The application knows the items of a batch by their handles.
             let request = ItemRequest { key, ..*request };
             application.event(self, out, Event::Reissue { stream: handle, request });
         }
@@ -308,7 +308,7 @@ impl Provider {
             let text = format!("Processed {total} total stream ids from Batch Close Request. {ok} Ok.");
             self.end_batch(close.domain, id, &text, out);
         } else if !self.close_one(id, out, application) {
-            // The peer's close and ours may have met on the way.
+            // The peer's close may have crossed ours.
             self.peer.counters.ignored += 1;
         }
         self.peer.acknowledge(out, close);
@@ -324,7 +324,7 @@ impl Provider {
         true
     }
 
-    /// Puts a refusal off where there was one a short while ago; whether it was.
+    /// Delays a refusal if there was one recently. Returns `true` if it is delayed.
     pub(super) fn put_off(&mut self, now: Nanos, handle: StreamHandle, state: State<'_>) -> bool {
         let pause = self.settings.refusal_pause_ms;
         let is_early = self.last_refusal.is_some_and(|last| now < after(last, pause));
@@ -339,7 +339,7 @@ impl Provider {
         true
     }
 
-    /// Sends the refusals that were put off until now, as far as there is room.
+    /// Sends the delayed refusals that are due, as far as there is space.
     pub(super) fn refuse_what_is_due(&mut self, now: Nanos, out: &mut dyn Outbox) {
         while let Some((due, handle)) = self.refusals.front().copied() {
             if due > now || !self.peer.settle(out) {

@@ -1,29 +1,29 @@
-//! What the provider is to a consumer with several servers: the active one, or one that stands by.
+//! Role of the provider for a consumer with several servers: active or standby.
 
 use super::{Application, Event, Kind, Outbox, Provider, StreamHandle};
 use crate::domain::standby::{self, ConnectionStatus, ServerType};
 
-/// Services of a connection that stand by at most; others are active. Who has a standby has a handful.
+/// Maximum number of services on standby; further services are active. A real standby has a handful.
 const MOST_SERVICES: usize = 1024;
 
-/// What stands by, as the consumer has it.
+/// Standby state, as the consumer has set it.
 #[derive(Debug, Default)]
 pub(super) struct Standing {
-    /// Bits of what the login offers.
+    /// Bits of the modes that the login offers.
     pub(super) offered: u64,
-    /// All items of the connection.
+    /// `true` if all items of the connection are on standby.
     is_login: bool,
-    /// Those of these services, in order.
+    /// Services on standby, in ascending order.
     services: Vec<u16>,
 }
 
 impl Standing {
-    /// Whether items of this service wait.
+    /// Returns `true` if items of this service are on standby.
     pub(super) fn waits(&self, service_id: Option<u16>) -> bool {
         self.is_login || service_id.is_some_and(|id| self.services.binary_search(&id).is_ok())
     }
 
-    /// Whether it is another than before.
+    /// Sets the role. Returns `true` if it has changed.
     fn set(&mut self, service_id: Option<u16>, server: ServerType) -> bool {
         let waits = server == ServerType::Standby;
         let Some(id) = service_id else { return std::mem::replace(&mut self.is_login, waits) != waits };
@@ -36,7 +36,7 @@ impl Standing {
     }
 }
 
-/// What became of a message of the consumer's.
+/// Effect of a message of the consumer.
 #[derive(Debug, Default)]
 struct Changes {
     stands_by: bool,
@@ -53,14 +53,14 @@ impl Changes {
 }
 
 impl Provider {
-    /// Whether a stream gets no data for now, as its consumer has the provider stand by: its image would go out without any, and
-    /// it takes no updates.
+    /// Returns `true` if a stream has no data for now, because its consumer has put the provider on standby: its image
+    /// is sent without data, and it accepts no updates.
     #[must_use]
     pub fn stands_by(&self, stream: StreamHandle) -> bool {
         self.streams.get(stream).is_some_and(|open| open.is_held_by(&self.standing))
     }
 
-    /// The consumer says what the provider is to it. Whatever it says of how many services, streams are looked at once.
+    /// Applies the roles that the consumer assigns. The streams are visited once, whatever the number of services.
     pub(super) fn set_standing(
         &mut self,
         status: &ConnectionStatus,
@@ -85,19 +85,20 @@ impl Provider {
         }
         let standing = &self.standing;
         self.streams.for_each(|stream| {
-            // What follows would be updates of an image that the consumer will not have: another one comes first.
+            // Updates would refer to an image that the consumer does not have: another image must come first.
             stream.has_image &= !stream.is_held_by(standing);
         });
         application.event(self, out, Event::Standing { takes_over });
     }
 
-    /// Whether a stream has had an image that updates can follow: not one that stands by, nor one that did until its next image.
+    /// Returns `true` if a stream has had an image that updates can follow. A stream on standby has none, until its
+    /// next image after it.
     #[must_use]
     pub fn has_image(&self, stream: StreamHandle) -> bool {
         self.streams.get(stream).is_some_and(|open| open.has_image)
     }
 
-    /// Whether a message says so, of something that the login offers.
+    /// Returns `true` if the login offers the mode of a message.
     pub(super) fn is_offered(&self, status: &ConnectionStatus) -> bool {
         let mode = match status {
             ConnectionStatus::Login(_) => standby::BY_LOGIN,
@@ -108,7 +109,8 @@ impl Provider {
 }
 
 impl super::Stream {
-    /// Whether it gets no data for now. A private stream is between its two ends, whatever else there is.
+    /// Returns `true` if the stream has no data for now. A private stream is never on standby: it belongs to its two
+    /// ends.
     pub(super) fn is_held_by(&self, standing: &Standing) -> bool {
         self.kind == Kind::Item && self.is_streaming && !self.is_private && standing.waits(self.service_id)
     }

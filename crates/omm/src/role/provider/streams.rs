@@ -6,8 +6,8 @@ use hashbrown::HashMap;
 use crate::domain::OwnedState;
 use crate::rwf::{Domain, Key};
 
-/// An open stream of a provider's connection. It is worth nothing once the stream is closed, also when the peer uses
-/// the same id again.
+/// Handle of an open stream of a provider's connection. It is no longer valid once the stream is closed, even if the
+/// peer uses the same id again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamHandle {
     place: u32,
@@ -15,7 +15,8 @@ pub struct StreamHandle {
 }
 
 impl StreamHandle {
-    /// Counted from 0, with few gaps, and used again: good as an index among the streams of one connection.
+    /// Returns an index, counted from 0 with few gaps, and reused: suitable as an index among the streams of one
+    /// connection.
     #[inline]
     #[must_use]
     pub const fn index(self) -> usize {
@@ -23,7 +24,7 @@ impl StreamHandle {
     }
 }
 
-/// What is known of a stream.
+/// State of a stream.
 #[derive(Debug)]
 pub(super) struct Stream {
     pub(super) id: i32,
@@ -31,29 +32,29 @@ pub(super) struct Stream {
     pub(super) domain: Domain,
     pub(super) service_id: Option<u16>,
     pub(super) filter: Option<u32>,
-    /// Stays open behind its image.
+    /// The stream stays open after its image.
     pub(super) is_streaming: bool,
     pub(super) is_private: bool,
     pub(super) is_qualified: bool,
-    /// Updates are to have the key.
+    /// Updates must contain the key.
     pub(super) wants_key: bool,
     pub(super) is_paused: bool,
     /// A request waits for its image.
     pub(super) is_awaited: bool,
-    /// The peer has had some of an image.
+    /// The peer has received a part of an image.
     pub(super) has_image: bool,
     pub(super) texts: Texts,
-    /// Closed for the application already; the peer hears of it later.
+    /// Refusal that the peer will receive later; the stream is closed for the application already.
     pub(super) refusal: Option<Box<OwnedState>>,
 }
 
-/// The name of a stream's item, and behind it the group: one piece of memory, as there may be a hundred thousand of them.
+/// Name of a stream's item, followed by its group: one allocation, because there may be a hundred thousand streams.
 #[derive(Debug)]
 pub(super) struct Texts {
     bytes: Box<[u8]>,
-    /// Bytes of the name.
+    /// Length of the name, bytes.
     name: u16,
-    /// The item is in another group than the usual one of two zero bytes.
+    /// The item is in another group than the default one of two zero bytes.
     is_grouped: bool,
 }
 
@@ -64,11 +65,11 @@ pub(super) enum Kind {
     Item,
 }
 
-/// The group of items that nobody has put into another.
+/// Group of items that were not put into another.
 pub(super) const DEFAULT_GROUP: &[u8] = &[0, 0];
 
 impl Texts {
-    /// A name, which a message key cut to 255 bytes.
+    /// Creates the texts of a name, which a message key limits to 255 bytes.
     pub(super) fn new(name: &[u8]) -> Self {
         Self { bytes: name.into(), name: name.len() as u16, is_grouped: false }
     }
@@ -96,7 +97,7 @@ impl Stream {
         if self.texts.is_grouped { self.texts.split().1 } else { DEFAULT_GROUP }
     }
 
-    /// Whether somebody has put it into another group than the usual one.
+    /// Returns `true` if the item was put into another group than the default one.
     pub(super) const fn is_grouped(&self) -> bool {
         self.texts.is_grouped
     }
@@ -111,11 +112,11 @@ impl Stream {
     }
 }
 
-/// The most memory that an open stream takes, bytes: lists and tables grown to twice what they hold, the name as long as the
-/// wire has them, a text of a few words while its refusal waits.
+/// Returns the maximum memory of an open stream, bytes: lists and tables grown to twice their content, the longest name
+/// on the wire, a text of a few words while its refusal waits.
 #[must_use]
 pub const fn stream_bytes() -> usize {
-    // In memory of their own: name with group, state with text. Ids are in a table, free places and refusals in lists.
+    // Separate allocations: name with group, state with text. Ids are in a table, free places and refusals in lists.
     let apart = (255 + 255 + 32) + size_of::<OwnedState>() + 32 + 160;
     SPARE * (size_of::<Place>() + 8 + 8) + apart + 64
 }
@@ -124,16 +125,16 @@ pub const fn stream_bytes() -> usize {
 #[derive(Debug, Default)]
 pub(super) struct Streams {
     places: Vec<Place>,
-    /// Places without a stream; also some that are not there any more, or are taken again.
+    /// Places without a stream. An entry may be obsolete: the place no longer exists, or is in use again.
     free: Vec<u32>,
     by_id: HashMap<i32, u32, RandomState>,
-    /// Of the stream that was opened last.
+    /// Serial number of the stream that was opened last.
     serial: u32,
 }
 
 #[derive(Debug)]
 struct Place {
-    /// Of the stream in it: no two that a handle may be kept of have the same.
+    /// Serial number of the stream in this place: unique among all handles that may still be in use.
     serial: u32,
     stream: Option<Stream>,
 }
@@ -143,7 +144,7 @@ impl Streams {
         self.by_id.len()
     }
 
-    /// Places, with a stream or without.
+    /// Returns the number of places, with a stream or without.
     pub(super) fn places(&self) -> usize {
         self.places.len()
     }
@@ -201,12 +202,12 @@ impl Streams {
         })
     }
 
-    /// Changes every stream.
+    /// Applies `change` to every stream.
     pub(super) fn for_each(&mut self, change: impl FnMut(&mut Stream)) {
         self.places.iter_mut().filter_map(|place| place.stream.as_mut()).for_each(change);
     }
 
-    /// Looks at every stream; those for which `keep` says no are closed.
+    /// Visits every stream, and closes those for which `keep` returns `false`.
     pub(super) fn retain(&mut self, mut keep: impl FnMut(&mut Stream) -> bool) {
         for (place, slot) in self.places.iter_mut().enumerate() {
             let Some(stream) = &mut slot.stream else { continue };
@@ -219,13 +220,13 @@ impl Streams {
         self.give_back();
     }
 
-    /// Gives the memory of streams back that are closed, as far as no open one is behind them: a peer may have had many once.
+    /// Frees the memory of closed streams that have no open one behind them: a peer may have had many at one time.
     fn give_back(&mut self) {
         while self.places.pop_if(|place| place.stream.is_none()).is_some() {}
         let most = KEPT.max(SPARE * self.places.len());
         if self.places.capacity() > most {
             self.places.shrink_to(most / 2);
-            // What it has is no more than there were places.
+            // Its remaining entries are no more than there were places.
             self.free.retain(|place| (*place as usize) < self.places.len());
             self.free.shrink_to(most / 2);
         }
@@ -235,6 +236,6 @@ impl Streams {
     }
 }
 
-/// Places that are kept for the next streams, and how many times as many as there are.
+/// Places that are kept for new streams, and the maximum capacity as a multiple of the streams.
 const KEPT: usize = 256;
 const SPARE: usize = 4;

@@ -1,9 +1,9 @@
-//! What makes two requests the same stream.
+//! Identity of a stream: requests with the same key share it.
 
 use crate::Qos;
 use crate::rwf::{DataType, Domain, NameType};
 
-/// The identity of a stream: requests that are equal in all of this are served by one.
+/// Identity of a stream: one stream serves all requests that are equal in these members.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct StreamKey {
     /// Place in the table of services.
@@ -16,7 +16,7 @@ pub(crate) struct StreamKey {
     pub(crate) qos: Option<Qos>,
     pub(crate) worst_qos: Option<Qos>,
     pub(crate) name: Box<[u8]>,
-    /// What few requests have.
+    /// Members that few requests have.
     pub(crate) more: Option<Box<More>>,
 }
 
@@ -26,22 +26,22 @@ pub(crate) struct More {
     pub(crate) filter: Option<u32>,
     pub(crate) identifier: Option<i32>,
     pub(crate) attributes: Option<(DataType, Box<[u8]>)>,
-    /// In the payload, but no less a part of what is asked.
+    /// Part of the payload, but also of the identity.
     pub(crate) data_streams: Option<u64>,
 }
 
 impl StreamKey {
-    /// Whether others may join the stream.
+    /// Returns `true` if other items may join the stream.
     pub(crate) const fn is_shareable(&self) -> bool {
         self.is_streaming && !self.is_private
     }
 
-    /// Whether it has more than a batch can say.
+    /// Returns `true` if the key has more than a batch can express.
     pub(crate) const fn is_special(&self) -> bool {
         self.is_private || self.more.is_some()
     }
 
-    /// Whether a request of `other` differs from one of this in the name alone.
+    /// Returns `true` if a request of `other` differs from a request of this only in the name.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         let of = |key: &Self| {
             (

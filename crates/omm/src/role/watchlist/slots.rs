@@ -1,14 +1,14 @@
-//! A table whose entries keep their place, and know how often the place was given out.
+//! Table whose entries keep their places, with a count of how often each place was reused.
 
 /// No place: the end of a list.
 pub(crate) const NOWHERE: u32 = u32::MAX;
 
-/// Entries at places that stay theirs until they are removed. A place that is given out again has another turn, so that
-/// who kept an old one is not mistaken for the new owner.
+/// Entries whose places stay the same until they are removed. A reused place has another turn, so that an old reference
+/// is not mistaken for the new entry.
 #[derive(Debug)]
 pub(crate) struct Slots<T> {
     slots: Vec<Slot<T>>,
-    /// The first free place, or [`NOWHERE`].
+    /// First free place, or [`NOWHERE`].
     free: u32,
     len: usize,
 }
@@ -22,7 +22,7 @@ struct Slot<T> {
 #[derive(Debug)]
 enum Content<T> {
     Full(T),
-    /// With the next free place.
+    /// A free place, with the next free place.
     Free(u32),
 }
 
@@ -33,15 +33,15 @@ impl<T> Default for Slots<T> {
 }
 
 impl<T> Slots<T> {
-    /// Bytes of one place.
+    /// Size of one place, bytes.
     pub(crate) const BYTES: usize = size_of::<Slot<T>>();
 
-    /// Entries that are there.
+    /// Returns the number of entries.
     pub(crate) const fn len(&self) -> usize {
         self.len
     }
 
-    /// Puts `value` at a free place. Where four thousand million are taken, there is none: callers have limits below.
+    /// Stores `value` at a free place. With four thousand million entries there is none: callers have lower limits.
     pub(crate) fn insert(&mut self, value: T) -> u32 {
         self.len += 1;
         if let Some(slot) = self.slots.get_mut(self.free as usize)
@@ -57,7 +57,7 @@ impl<T> Slots<T> {
         u32::try_from(self.slots.len() - 1).unwrap_or(NOWHERE)
     }
 
-    /// Takes the entry away; its place is free.
+    /// Removes the entry; its place is free.
     pub(crate) fn remove(&mut self, place: u32) -> Option<T> {
         let slot = self.slots.get_mut(place as usize)?;
         if matches!(slot.content, Content::Free(_)) {
@@ -88,19 +88,19 @@ impl<T> Slots<T> {
         }
     }
 
-    /// How often the place was given out again.
+    /// Returns how often the place was reused.
     pub(crate) fn turn(&self, place: u32) -> u32 {
         self.slots.get(place as usize).map_or(0, |slot| slot.turn)
     }
 
-    /// Whether the place is still that turn's.
+    /// Returns `true` if the place still has this turn.
     pub(crate) fn is_current(&self, place: u32, turn: u32) -> bool {
         self.slots
             .get(place as usize)
             .is_some_and(|slot| slot.turn == turn && matches!(slot.content, Content::Full(_)))
     }
 
-    /// Places there are, free ones too: go through them by number.
+    /// Returns the number of places, including free ones, for iteration by number.
     pub(crate) fn places(&self) -> u32 {
         u32::try_from(self.slots.len()).unwrap_or(NOWHERE)
     }

@@ -6,66 +6,66 @@ use super::StreamKey;
 use super::slots::NOWHERE;
 use crate::rwf::{DataState, Priority};
 
-/// How far a stream is.
+/// Progress of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// Not asked for, or not any more: there is no connection, no service that can serve it, or it is too soon.
+    /// Not requested, or no longer: there is no connection, no service that can serve it, or the wait is not over.
     Waiting,
-    /// Asked for; the time-out is [`Stream::due`].
+    /// Requested; the time-out is [`Stream::due`].
     Asked,
     /// Answered by a complete image.
     Open,
 }
 
-/// A view: the fields that are wanted.
+/// View: the requested fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ViewOf {
-    /// Sorted, each once.
+    /// Sorted, without duplicates.
     Fids(Box<[i16]>),
     Names(Box<[Box<[u8]>]>),
 }
 
-/// A stream: asked for, open, or wanted.
+/// A stream: requested, open, or wanted.
 #[derive(Debug)]
 pub(crate) struct Stream {
     pub(crate) key: StreamKey,
-    /// The newest item on it.
+    /// Newest item on the stream.
     pub(super) first: u32,
-    /// Its number on the connection; 0 if it has none.
+    /// Id on the connection; 0 if there is none.
     pub(crate) id: i32,
-    /// When an answer is late, or when to ask again.
+    /// Time at which an answer is late, or at which to request again.
     pub(crate) due: Option<Nanos>,
-    /// When it was last opened.
+    /// Time at which the stream was last opened.
     pub(crate) opened: Nanos,
-    /// Requests of one batch have the same number; 0 is none.
+    /// Number of the batch, equal for all requests of one batch; 0 is none.
     pub(crate) batch: u32,
-    /// How often it was refused since it was last open.
+    /// Number of refusals since the stream was last open.
     pub(crate) failures: u8,
     pub(crate) phase: Phase,
-    /// A part of an image came, and the last did not.
+    /// A part of an image has arrived, but not the last part.
     pub(crate) is_in_parts: bool,
-    /// The provider was asked to hold updates back.
+    /// The provider was asked to pause updates.
     pub(crate) is_paused: bool,
     pub(super) is_queued: bool,
-    /// It waits for its service, in that one's line.
+    /// The stream waits in the queue of its service.
     pub(crate) is_blocked: bool,
-    /// It is to be closed before it is asked for again.
+    /// The stream must be closed before it is requested again.
     pub(crate) is_late: bool,
-    /// Its request counts as unanswered.
+    /// The request counts as unanswered.
     pub(crate) is_counted: bool,
-    /// The application changed it.
+    /// The application changed the request.
     pub(crate) is_reissued: bool,
-    /// All items on it want the image once more.
+    /// All items on the stream want the image again.
     pub(crate) wants_image: bool,
-    /// The next solicited image is for all items on it.
+    /// The next solicited image is for all items on the stream.
     pub(crate) image_is_for_all: bool,
-    /// Its items were told last that their data is suspect.
+    /// The items were last informed that their data is suspect.
     pub(crate) is_suspect: bool,
-    /// The service's number under which it was asked for.
+    /// Id of the service at the time of the request.
     pub(crate) service_id: u16,
-    /// As it was last sent.
+    /// Priority as last sent.
     pub(crate) priority: Priority,
-    /// The view that the provider was sent; none is all fields.
+    /// View as last sent to the provider; `None` is all fields.
     pub(crate) view: Option<Box<ViewOf>>,
     pub(crate) group: Box<[u8]>,
 }
@@ -98,7 +98,7 @@ impl Stream {
         }
     }
 
-    /// Takes note of a state that its items are told. Whether their data can be trusted again, or no longer.
+    /// Records a data state that the items receive. Returns `true` if the data became good or suspect.
     pub(crate) fn note(&mut self, data: DataState) -> bool {
         let is_suspect = match data {
             DataState::OK => false,
@@ -108,26 +108,26 @@ impl Stream {
         std::mem::replace(&mut self.is_suspect, is_suspect) != is_suspect
     }
 
-    /// Whether nobody wants it any more.
+    /// Returns `true` if no item uses the stream.
     pub(crate) const fn is_forsaken(&self) -> bool {
         self.first == NOWHERE
     }
 }
 
-/// How an item stands with its image.
+/// Progress of an item's image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Image {
-    /// To be asked for.
+    /// To be requested.
     Wanted,
-    /// Asked for.
+    /// Requested.
     Asked,
-    /// Its first part is there.
+    /// The first part has arrived.
     Coming,
-    /// It is there.
+    /// The image has arrived.
     There,
 }
 
-/// An item of the application's.
+/// An item of the application.
 #[derive(Debug)]
 pub(crate) struct Interest {
     pub(super) stream: u32,
@@ -137,7 +137,7 @@ pub(crate) struct Interest {
     pub(crate) is_paused: bool,
     pub(crate) priority: Priority,
     pub(crate) view: Option<Box<ViewOf>>,
-    /// The application's own number for it.
+    /// The application's number for the item.
     pub(crate) closure: u64,
 }
 

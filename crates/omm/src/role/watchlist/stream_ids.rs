@@ -1,29 +1,29 @@
-//! Stream ids of one connection: handed out upwards, found by index.
+//! Stream ids of one connection: assigned in ascending order, found by index.
 
-/// Whose a stream id is.
+/// Owner of a stream id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Owner {
     /// The stream at this place.
     Stream(u32),
-    /// A batch request of so many items, which are on the ids that follow.
+    /// A batch request of this number of items, which have the ids that follow.
     Batch(u32),
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Entry {
-    /// 0 is nobody's: items never have it.
+    /// 0 is free: items never have it.
     id: i32,
     owner: Owner,
 }
 
 const FREE: Entry = Entry { id: 0, owner: Owner::Batch(0) };
 
-/// The ids that are open, at the place that their low bits give. The table is at least twice as long as there are ids, and
-/// an id whose place is taken is skipped; so finding one is one comparison, and none is handed out again before all of
-/// 2,147,483,647 went by. 12 bytes for each place.
+/// Open ids, at the places that their low bits give. The table is at least twice as long as there are ids, and an id
+/// whose place is taken is skipped. A lookup is therefore one comparison, and no id is reused before all of
+/// 2,147,483,647 were used. 12 bytes for each place.
 #[derive(Debug)]
 pub(crate) struct StreamIds {
-    /// A power of two long.
+    /// The length is a power of two.
     entries: Vec<Entry>,
     used: usize,
     first: i32,
@@ -31,15 +31,15 @@ pub(crate) struct StreamIds {
 }
 
 impl StreamIds {
-    /// Bytes of one place.
+    /// Size of one place, bytes.
     pub(crate) const BYTES: usize = size_of::<Entry>();
 
-    /// Ids from `first` up; it must be positive.
+    /// Creates a table of ids from `first` up, which must be positive.
     pub(crate) fn new(first: i32) -> Self {
         Self { entries: vec![FREE; 64], used: 0, first, next: first }
     }
 
-    /// Whether `id` was handed out at some time, on this connection or one before.
+    /// Returns `true` if `id` was assigned at some time, on this connection or an earlier one.
     pub(crate) const fn was_open(&self, id: i32) -> bool {
         id >= self.first && id < self.next
     }
@@ -48,14 +48,14 @@ impl StreamIds {
         id as u32 as usize & (self.entries.len() - 1)
     }
 
-    /// Whose `id` is.
+    /// Returns the owner of `id`.
     #[inline]
     pub(crate) fn find(&self, id: i32) -> Option<Owner> {
         let entry = self.entries.get(self.place(id))?;
         (entry.id == id && id != 0).then_some(entry.owner)
     }
 
-    /// The next free id.
+    /// Assigns the next free id.
     pub(crate) fn take(&mut self, owner: Owner) -> i32 {
         self.make_room(1);
         loop {
@@ -67,11 +67,11 @@ impl StreamIds {
         }
     }
 
-    /// The first of `count` ids in a row that are all free, which stay so; `None` where holes are all smaller.
+    /// Returns the first of `count` consecutive free ids, which stay free; `None` if all gaps are smaller.
     pub(crate) fn row(&mut self, count: usize) -> Option<i32> {
         self.make_room(count);
         let (mut first, mut len) = (self.next, 0);
-        // Once round the table sees every hole; more, and one that begins where the search began.
+        // One pass over the table sees every gap; the additional steps are for one that begins where the search began.
         for _ in 0..self.entries.len() + count {
             let last = first.checked_add(i32::try_from(len).ok()?);
             let Some(last) = last.filter(|last| *last < i32::MAX) else {
@@ -90,14 +90,14 @@ impl StreamIds {
         None
     }
 
-    /// Takes an id of a [`StreamIds::row`]. The next id is behind it.
+    /// Assigns an id of a [`StreamIds::row`]. The next id follows it.
     pub(crate) fn take_in_row(&mut self, id: i32, owner: Owner) {
         if self.set(id, owner) {
             self.next = id.saturating_add(1).max(self.first);
         }
     }
 
-    /// Gives `id` back.
+    /// Frees `id`.
     pub(crate) fn free(&mut self, id: i32) {
         let place = self.place(id);
         if let Some(entry) = self.entries.get_mut(place)
@@ -109,14 +109,14 @@ impl StreamIds {
         }
     }
 
-    /// The last id that was taken, and was given back as it was not used, is the next again.
+    /// Makes the last assigned id, which was freed unused, the next id again.
     pub(crate) fn take_back(&mut self, id: i32) {
         if self.next.checked_sub(1) == Some(id) && self.find(id).is_none() {
             self.next = id;
         }
     }
 
-    /// Gives all ids back. The next id is still a new one.
+    /// Frees all ids. The next id is still a new one.
     pub(crate) fn clear(&mut self) {
         self.entries.fill(FREE);
         self.used = 0;
@@ -134,7 +134,8 @@ impl StreamIds {
         }
     }
 
-    /// Doubles the table until it is twice as long as what will be in it. Ids that had places of their own still have.
+    /// Doubles the table until it is twice as long as its future content. Ids with places of their own still have such
+    /// places.
     fn make_room(&mut self, count: usize) {
         while (self.used + count) * 2 > self.entries.len() {
             let longer = vec![FREE; self.entries.len() * 2];
@@ -177,7 +178,7 @@ mod tests {
             ids.take_in_row(id, Owner::Stream(1));
         }
         ids.next = 3;
-        // Holes of two, then what is behind the last.
+        // Gaps of two, then the ids after the last one.
         assert_eq!((ids.row(2), ids.row(3)), (Some(4), Some(61)));
         ids.next = i32::MAX - 1;
         assert_eq!(ids.row(3), Some(61), "a row does not go round");

@@ -1,24 +1,23 @@
-//! What is due when.
+//! Timers.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use tapeline_nanos::Nanos;
 
-/// Times at which something is to be done, soonest first. Most are set in the order in which they are due, as requests all
-/// wait equally long for their answer: those stand in line, and leave it from the front as soon as they mean nothing any
-/// more. The others are on a heap. Nothing else is taken out before its time: who sets a timer keeps what it was set for,
-/// and one that has been overtaken finds that it is not meant. So that those do not pile up, they are swept when there are
-/// many more timers than things to time.
+/// Timers, soonest first. Most are set in the order in which they are due, because all requests have the same time
+/// limit: those are in a queue, and leave it at the front as soon as they are obsolete. The others are in a heap.
+/// Nothing else is removed before its time: the owner of a timer stores its subject, and detects an obsolete timer when
+/// it is due. Timers are swept when they far outnumber their subjects, so that obsolete timers do not accumulate.
 #[derive(Debug)]
 pub(crate) struct Timers<T> {
     line: VecDeque<(Nanos, T)>,
     heap: BinaryHeap<Reverse<(Nanos, T)>>,
-    /// How many there may be before they are swept.
+    /// Number of timers that causes a sweep.
     sweep_at: usize,
 }
 
-/// Timers that are left alone.
+/// Number of timers that never causes a sweep.
 const FEW: usize = 256;
 
 impl<T: Ord> Default for Timers<T> {
@@ -28,7 +27,7 @@ impl<T: Ord> Default for Timers<T> {
 }
 
 impl<T: Ord + Copy> Timers<T> {
-    /// Something is due at `due`. `is_meant` says which timers still mean something.
+    /// Sets a timer at `due`. `is_meant` identifies the timers that are still valid.
     pub(crate) fn set(&mut self, due: Nanos, timer: T, is_meant: impl Fn(Nanos, T) -> bool) {
         match self.line.back() {
             Some((last, _)) if *last > due => self.heap.push(Reverse((due, timer))),
@@ -41,14 +40,14 @@ impl<T: Ord + Copy> Timers<T> {
         }
     }
 
-    /// Those in front of the line that mean nothing any more leave it.
+    /// Removes the obsolete timers at the front of the queue.
     pub(crate) fn settle(&mut self, is_meant: impl Fn(Nanos, T) -> bool) {
         while self.line.front().is_some_and(|(due, timer)| !is_meant(*due, *timer)) {
             self.line.pop_front();
         }
     }
 
-    /// One that is due by `now`.
+    /// Returns a timer that is due by `now`.
     pub(crate) fn next(&mut self, now: Nanos) -> Option<(Nanos, T)> {
         if self.due()? > now {
             return None;
@@ -60,7 +59,7 @@ impl<T: Ord + Copy> Timers<T> {
         }
     }
 
-    /// When the next is due; it may turn out not to be meant any more.
+    /// Returns the time of the next timer, which may be obsolete.
     pub(crate) fn due(&self) -> Option<Nanos> {
         let first = self.line.front().map(|(due, _)| *due);
         first.into_iter().chain(self.heap.peek().map(|Reverse((due, _))| *due)).min()
@@ -104,7 +103,7 @@ mod tests {
                         timers.set(at, number, is_meant);
                         model.push((at, number));
                     }
-                    // One that is overtaken.
+                    // A timer becomes obsolete.
                     1 => {
                         model.retain(|(due, _)| *due != at);
                         timers.settle(|due, timer| model.contains(&(due, timer)));

@@ -1,10 +1,10 @@
-//! Members that several classes have, whatever the class at hand.
+//! Members that several classes have, for a header of any class.
 
 use super::super::{Flags, Key, Qos, State};
 use super::{Header, PostUserInfo};
 
 impl<'a> Header<'a> {
-    /// Flags; their meaning depends on the class.
+    /// Returns the flags; their meaning depends on the class.
     #[must_use]
     pub const fn flags(&self) -> Flags {
         match self {
@@ -19,7 +19,7 @@ impl<'a> Header<'a> {
         }
     }
 
-    /// What the message is about, if it says so.
+    /// Returns the key, if the message has one.
     #[must_use]
     pub const fn key(&self) -> Option<&Key<'a>> {
         match self {
@@ -34,7 +34,7 @@ impl<'a> Header<'a> {
         }
     }
 
-    /// State of stream and data: of a refresh, and of a status that has one.
+    /// Returns the state of stream and data: of a refresh, and of a status that has one.
     #[must_use]
     pub const fn state(&self) -> Option<State<'a>> {
         match self {
@@ -44,7 +44,7 @@ impl<'a> Header<'a> {
         }
     }
 
-    /// Item group: of a refresh, and of a status that has one.
+    /// Returns the item group: of a refresh, and of a status that has one.
     #[must_use]
     pub const fn group_id(&self) -> Option<&'a [u8]> {
         match self {
@@ -54,7 +54,7 @@ impl<'a> Header<'a> {
         }
     }
 
-    /// Quality of service, wanted or given.
+    /// Returns the quality of service, requested or given.
     #[must_use]
     pub const fn qos(&self) -> Option<Qos> {
         match self {
@@ -64,7 +64,7 @@ impl<'a> Header<'a> {
         }
     }
 
-    /// Sequence number.
+    /// Returns the sequence number.
     #[must_use]
     pub const fn sequence(&self) -> Option<u32> {
         match self {
@@ -77,7 +77,7 @@ impl<'a> Header<'a> {
         }
     }
 
-    /// Which part of the whole, from 0.
+    /// Returns the part number, from 0.
     #[must_use]
     pub const fn part(&self) -> Option<u16> {
         match self {
@@ -88,7 +88,7 @@ impl<'a> Header<'a> {
         }
     }
 
-    /// Permission data.
+    /// Returns the permission data.
     #[must_use]
     pub const fn permission_data(&self) -> Option<&'a [u8]> {
         match self {
@@ -101,7 +101,7 @@ impl<'a> Header<'a> {
         }
     }
 
-    /// Opaque bytes.
+    /// Returns the extended header: opaque bytes.
     #[must_use]
     pub const fn extended_header(&self) -> Option<&'a [u8]> {
         match self {
@@ -116,7 +116,7 @@ impl<'a> Header<'a> {
         }
     }
 
-    /// Whose post it is, or came from.
+    /// Returns the poster of the message or its data.
     #[must_use]
     pub const fn post_user_info(&self) -> Option<PostUserInfo> {
         match self {

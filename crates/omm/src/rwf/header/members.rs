@@ -1,4 +1,4 @@
-//! The members of each class in their order on the wire (RWF chapter 2, the table of classes).
+//! Members of each class in wire order (RWF chapter 2, the table of classes).
 
 use super::super::{Cursor, DataType, Domain, Flags, Key, NakCode, Qos, State, UpdateType, Writer, flags};
 use super::{
@@ -8,7 +8,7 @@ use super::{
 use crate::{Malformed, Refused};
 
 impl<'a> RequestHeader<'a> {
-    /// A request for `key`, without flags or optional members.
+    /// Returns a request for `key`, without flags or optional members.
     #[must_use]
     pub const fn new(domain: Domain, stream_id: i32, key: Key<'a>) -> Self {
         Self {
@@ -67,7 +67,7 @@ impl<'a> RequestHeader<'a> {
 }
 
 impl<'a> RefreshHeader<'a> {
-    /// An image in `container` in the state `state`, without flags or optional members.
+    /// Returns an image in `container` in the state `state`, without flags or optional members.
     #[must_use]
     pub const fn new(domain: Domain, stream_id: i32, state: State<'a>, container: DataType) -> Self {
         Self {
@@ -143,7 +143,7 @@ impl<'a> RefreshHeader<'a> {
 }
 
 impl<'a> StatusHeader<'a> {
-    /// A status without state, flags or optional members.
+    /// Returns a status without state, flags or optional members.
     #[must_use]
     pub const fn new(domain: Domain, stream_id: i32) -> Self {
         Self {
@@ -209,7 +209,7 @@ impl<'a> StatusHeader<'a> {
 }
 
 impl<'a> UpdateHeader<'a> {
-    /// An update in `container`, without flags or optional members.
+    /// Returns an update in `container`, without flags or optional members.
     #[must_use]
     pub const fn new(domain: Domain, stream_id: i32, update_type: UpdateType, container: DataType) -> Self {
         Self {
@@ -284,7 +284,7 @@ impl<'a> UpdateHeader<'a> {
 }
 
 impl<'a> CloseHeader<'a> {
-    /// A close without flags or optional members.
+    /// Returns a close without flags or optional members.
     #[must_use]
     pub const fn new(domain: Domain, stream_id: i32) -> Self {
         Self { domain, stream_id, flags: Flags::NONE, container: DataType::NO_DATA, extended_header: None }
@@ -312,7 +312,7 @@ impl<'a> CloseHeader<'a> {
 }
 
 impl<'a> AckHeader<'a> {
-    /// A good receipt of `ack_id`, without flags or optional members.
+    /// Returns a positive acknowledgement of `ack_id`, without flags or optional members.
     #[must_use]
     pub const fn new(domain: Domain, stream_id: i32, ack_id: u32) -> Self {
         Self {
@@ -374,7 +374,7 @@ impl<'a> AckHeader<'a> {
 }
 
 impl<'a> GenericHeader<'a> {
-    /// A generic message in `container`, without flags or optional members.
+    /// Returns a generic message in `container`, without flags or optional members.
     #[must_use]
     pub const fn new(domain: Domain, stream_id: i32, container: DataType) -> Self {
         Self {
@@ -436,7 +436,7 @@ impl<'a> GenericHeader<'a> {
 }
 
 impl<'a> PostHeader<'a> {
-    /// A post in `container`, without flags or optional members.
+    /// Returns a post in `container`, without flags or optional members.
     #[must_use]
     pub const fn new(domain: Domain, stream_id: i32, user: PostUserInfo, container: DataType) -> Self {
         Self {
