@@ -1,11 +1,11 @@
-//! Messages behind their lengths, as one datagram of MoldUDP64 or IEX-TP carries them.
+//! Messages with a length before each, as in one datagram of MoldUDP64 or IEX-TP.
 
-/// Why a run of blocks is not whole.
+/// The reason why a run of blocks is incomplete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cut {
     /// The bytes end before or within a block's length.
     MissingLength,
-    /// A block announces more bytes than there are.
+    /// A block announces more bytes than the datagram contains.
     PastEnd,
 }
 
@@ -19,11 +19,11 @@ pub struct Messages<'a> {
 }
 
 impl<'a> Messages<'a> {
-    /// The first `count` blocks of `bytes`, each a length of 16 bits and so many bytes, with the bytes that follow them. The
-    /// first message has the sequence `first`; the caller sees to it that the last one's, plus one, fits in 64 bits.
+    /// Splits `bytes` into the first `count` blocks, each a length of 16 bits and the message, and the bytes after them. The first message has the
+    /// sequence `first`; the caller ensures that the sequence after the last fits in 64 bits.
     ///
     /// # Errors
-    /// [`Cut`]: fewer blocks are there.
+    /// [`Cut`]: there are fewer blocks.
     #[inline]
     pub(crate) fn split(
         bytes: &'a [u8],
@@ -51,18 +51,18 @@ impl<'a> Messages<'a> {
         self.sequence + self.left as u64
     }
 
-    /// How many messages are left.
+    /// Returns the number of remaining messages.
     pub(crate) const fn left(&self) -> u16 {
         self.left
     }
 
-    /// Bytes of the messages that are left, with their lengths.
+    /// Returns the bytes of the remaining messages, with their lengths.
     #[must_use]
     pub(crate) const fn blocks(&self) -> &'a [u8] {
         self.blocks
     }
 
-    /// The same messages, read from a copy of their [`blocks`](Self::blocks).
+    /// Returns the same messages, read from a copy of their [`blocks`](Self::blocks).
     pub(crate) const fn over<'b>(&self, blocks: &'b [u8]) -> Messages<'b> {
         Messages { blocks, sequence: self.sequence, left: self.left, little_endian: self.little_endian }
     }
@@ -95,12 +95,12 @@ impl<'a> Iterator for Messages<'a> {
 
 impl ExactSizeIterator for Messages<'_> {}
 
-/// Takes one block off the front: its data and what follows.
+/// Takes one block from the front: returns its data and the bytes after it.
 #[inline]
 fn block(bytes: &[u8], little_endian: bool) -> Result<(&[u8], &[u8]), Cut> {
     let (length, rest) = bytes.split_first_chunk().ok_or(Cut::MissingLength)?;
     let length = u16::from_be_bytes(*length);
-    // Not a branch: the swap is one instruction, chosen by a conditional move.
+    // Not a branch: the byte swap is one instruction, selected by a conditional move.
     let length = if little_endian { length.swap_bytes() } else { length };
     rest.split_at_checked(usize::from(length)).ok_or(Cut::PastEnd)
 }

@@ -1,10 +1,9 @@
 //! Order by order depth for publication: every order of every instrument with its priority, and the changes by each
 //! message.
 //!
-//! The [books](crate::book) answer the best prices, from 12 bytes an order. Publication of the orders themselves needs more of each order
-//! (its priority, its attribution), all orders of one instrument in turn, and each change by its order. This module stores that data, only for
-//! feeds whose orders are published. Memory: about 90 bytes for each order at the maximum number of live orders so far, 16 for each
-//! instrument.
+//! The [books](crate::book) provide the best prices, from 12 bytes for each order. Publication of single orders needs more data of each order (its
+//! priority, its attribution), all orders of one instrument in turn, and each change by its order. This module stores that data, only for feeds
+//! whose orders are published. Memory: about 90 bytes for each order at the maximum number of live orders so far, 16 for each instrument.
 //!
 //! ```
 //! use tapeline_feed::depth::{Action, Attribution, Depth, Order};
@@ -61,7 +60,7 @@ impl Attribution {
     #[must_use]
     pub fn as_str(&self) -> &str {
         let len = self.0.iter().position(|byte| *byte == 0).unwrap_or(self.0.len());
-        // ASCII is UTF-8, so this does not fail.
+        // ASCII is valid UTF-8, so this does not fail.
         std::str::from_utf8(&self.0[..len]).unwrap_or_default()
     }
 }
@@ -86,9 +85,9 @@ pub struct Order {
 /// The kind of change to an order or a level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// It is new.
+    /// The order or level is new.
     Add,
-    /// It has another size.
+    /// Its size changed.
     Update,
     /// It is gone.
     Delete,
@@ -116,10 +115,10 @@ pub struct Counters {
     pub duplicate: u64,
 }
 
-/// The end of a list.
+/// The end mark of a list.
 const NONE: u32 = u32::MAX;
 
-/// An order in its instrument's list, which is in order of arrival: at one price that is the order of priority.
+/// An order in its instrument's list. The list is in order of arrival, which at one price is the order of priority.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     order: Order,
@@ -138,7 +137,7 @@ struct List {
 
 const EMPTY: List = List { first: NONE, last: NONE, count: 0 };
 
-/// The most instruments: their numbers are dense, and no exchange has so many.
+/// Maximum number of instruments: their numbers are dense, and no exchange has as many.
 const MAX_INSTRUMENTS: usize = 1 << 20;
 
 /// The orders of all instruments.
@@ -146,11 +145,11 @@ const MAX_INSTRUMENTS: usize = 1 << 20;
 pub struct Depth {
     places: HashMap<u64, u32, RandomState>,
     entries: Vec<Entry>,
-    /// Places in `entries` that are free again.
+    /// Free places in `entries`.
     free: Vec<u32>,
     lists: Vec<List>,
     max_orders: usize,
-    /// Two for a replacement, one for anything else.
+    /// Two changes for a replacement, one for any other message.
     changed: Vec<OrderChange>,
     instrument: Option<Instrument>,
     counters: Counters,
@@ -215,7 +214,7 @@ impl Depth {
                 place
             }
             None => {
-                // Cannot cut: there are fewer than `max_orders`.
+                // Lossless: there are fewer than `max_orders`.
                 let place = self.entries.len() as u32;
                 self.entries.push(entry);
                 place

@@ -1,6 +1,6 @@
-//! Numbers in decimal digits, for ids that are published as text.
+//! Decimal numbers, for ids that are published as text.
 
-/// A number in decimal digits, without allocating.
+/// A number in decimal digits, without allocation.
 pub(crate) struct Digits {
     text: [u8; 20],
     from: usize,
@@ -9,7 +9,7 @@ pub(crate) struct Digits {
 impl Digits {
     pub(crate) fn of(mut number: u64) -> Self {
         let mut digits = Self { text: [b'0'; 20], from: 20 };
-        // At most 20 digits: 2^64 has as many.
+        // At most 20 digits, those of 2^64.
         for digit in digits.text.iter_mut().rev() {
             *digit = b'0' + (number % 10) as u8;
             digits.from -= 1;

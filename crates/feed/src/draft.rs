@@ -126,7 +126,7 @@ impl Conditions {
     }
 }
 
-/// The text before the first zero; nothing where it is no ASCII.
+/// Returns the text before the first zero; empty if it is not ASCII.
 fn ascii(bytes: &[u8]) -> &str {
     let length = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
     std::str::from_utf8(&bytes[..length]).unwrap_or_default()
@@ -224,7 +224,7 @@ impl Draft {
     /// [`Full`]: the buffer is too short.
     pub fn encode(&self, detail: Option<&Detail>, fields: &mut FieldListEncoder<'_>) -> Result<(), Full> {
         let Self { changed, .. } = self;
-        // An update has a detail or fields that last, seldom both.
+        // An update has a detail or lasting fields, rarely both.
         let part = |part, fields: &mut FieldListEncoder<'_>| match detail {
             Some(detail) => detail.encode(part, fields),
             None => Ok(()),

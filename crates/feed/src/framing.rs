@@ -104,7 +104,7 @@ pub enum Kind<'a> {
 }
 
 impl<'a> Kind<'a> {
-    /// The same without the messages' bytes, and these: to be kept apart.
+    /// Returns this value without the messages' bytes, and those bytes: for separate storage.
     pub(crate) const fn apart(&self) -> (Kind<'static>, &'a [u8]) {
         match *self {
             Self::Data { first, messages } => {
@@ -115,7 +115,7 @@ impl<'a> Kind<'a> {
         }
     }
 
-    /// What was taken [`apart`](Self::apart), with its bytes or a copy of them.
+    /// Joins a value from [`apart`](Self::apart) with its bytes or a copy of them.
     pub(crate) const fn over<'b>(&self, blocks: &'b [u8]) -> Kind<'b> {
         match *self {
             Self::Data { first, messages } => Kind::Data { first, messages: messages.over(blocks) },
@@ -124,7 +124,7 @@ impl<'a> Kind<'a> {
         }
     }
 
-    /// Returns the sequences of the messages, from the first to before the second; both are the next sequence for a heartbeat and an end.
+    /// Returns the sequences of the messages: the first, and one more than the last. Both are the next sequence for a heartbeat or an end.
     #[inline]
     #[must_use]
     pub const fn sequences(&self) -> (u64, u64) {

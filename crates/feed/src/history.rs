@@ -25,8 +25,8 @@ impl Default for Limits {
 
 /// The latest messages of one session, each whole and contiguous after its length.
 ///
-/// The messages lie in a ring; a message that does not fit at its end goes to its front. Nothing is allocated
-/// after the start. As a [`Sink`] a history takes an arbiter's output; missing messages leave holes.
+/// The messages are in a ring buffer; a message that does not fit at its end goes to its front. Nothing is allocated after creation. As a [`Sink`]
+/// a history takes an arbiter's output; missing messages leave holes.
 ///
 /// ```
 /// use tapeline_feed::history::{History, Limits};
@@ -43,11 +43,11 @@ impl Default for Limits {
 pub struct History {
     session: Option<Session>,
     bytes: Box<[u8]>,
-    /// Where the next message is written.
+    /// Position of the next message.
     head: usize,
     /// Sequence of the first place; 0 before the first message.
     first: u64,
-    /// Where each message begins with its length, or [`HOLE`].
+    /// Position of each message with its length, or [`HOLE`].
     places: VecDeque<usize>,
     limit: usize,
     ended: bool,
@@ -55,7 +55,7 @@ pub struct History {
     over: Option<(Session, u64)>,
 }
 
-/// The place of a message that never came.
+/// The position of a missing message.
 const HOLE: usize = usize::MAX;
 
 impl History {
@@ -90,7 +90,7 @@ impl History {
         if sequence == 0 || sequence == u64::MAX || (self.first > 0 && sequence < self.next()) {
             return false;
         }
-        // Whoever said that it was over was wrong.
+        // The announced end was wrong.
         self.ended = false;
         self.skip_to(sequence);
         let length = u16::try_from(message.len()).ok().filter(|_| 2 + message.len() <= self.bytes.len());
@@ -99,7 +99,7 @@ impl History {
             return false;
         };
         let room = self.room_for(2 + message.len());
-        // Making room may have taken everything that was there.
+        // All earlier messages may have been dropped for this one.
         if self.places.is_empty() {
             self.first = sequence;
         }
@@ -162,7 +162,7 @@ impl History {
         self.forgotten
     }
 
-    /// Leaves holes up to before `sequence`; those that would push everything out are not written one by one.
+    /// Adds holes up to before `sequence`; if they would displace all messages, they are not written one by one.
     fn skip_to(&mut self, sequence: u64) {
         if self.first == 0 {
             self.first = sequence;
@@ -194,11 +194,11 @@ impl History {
         }
     }
 
-    /// Room in one piece, at most the whole ring. The oldest message is always the next one ahead of the head, around
-    /// the ring, so what is in the way goes oldest first.
+    /// Frees contiguous bytes, at most the whole ring, and returns their range. The oldest message is always the next one after the head, around
+    /// the ring, so messages are dropped oldest first.
     fn room_for(&mut self, length: usize) -> Range<usize> {
         if self.head + length > self.bytes.len() {
-            // What lies between the head and the end is older than what lies at the front.
+            // Messages between the head and the end are older than those at the front.
             while self.oldest().is_some_and(|at| at >= self.head) {
                 self.forget();
             }
@@ -211,7 +211,7 @@ impl History {
         room
     }
 
-    /// Where the oldest message is; holes before it are of no use to anybody.
+    /// Returns the position of the oldest message; drops holes before it.
     fn oldest(&mut self) -> Option<usize> {
         while self.places.front() == Some(&HOLE) {
             self.forget();
@@ -226,7 +226,7 @@ impl Sink for History {
     }
 
     fn gap(&mut self, _: u64, last: u64) {
-        // Before the first message there is nothing to leave a hole in.
+        // Before the first message no hole is needed.
         if self.first > 0 && last < u64::MAX && last >= self.next() {
             self.skip_to(last + 1);
         }
@@ -246,7 +246,7 @@ mod tests {
     use super::*;
     use crate::moldudp64;
 
-    /// Against a map that forgets by the same rule: what is kept is right, and it is the newest.
+    /// Compares with a map that drops by the same rule: the stored messages are right, and the newest ones.
     #[test]
     fn what_is_kept_is_what_was_pushed_and_the_bounds_hold() {
         let mut random = 7_u64;
@@ -272,8 +272,8 @@ mod tests {
                 assert!(kept.iter().map(|(sequence, message)| (sequence, message)).eq(newest));
                 assert!(kept.iter().map(|(_, message)| 2 + message.len()).sum::<usize>() <= limits.bytes);
                 assert!(history.places.len() <= limits.messages);
-                // The longest message and its length take 62 bytes, so so much can be unused at the ring's end, and
-                // as much may have had to go for the newest one.
+                // The longest message and its length take 62 bytes, so up to 62 bytes can be unused at the ring's end, and as many may have been
+                // dropped for the newest message.
                 let used: usize = kept.iter().map(|(_, message)| 2 + message.len()).sum();
                 assert!(
                     kept.len() == pushed.len()
@@ -285,7 +285,7 @@ mod tests {
                 );
                 sequence += if draw(10) == 0 { 1 + draw(8) } else { 1 };
                 if draw(2_000) == 0 {
-                    // Further than what can be kept.
+                    // A jump beyond the capacity.
                     sequence += 2_000;
                     pushed.clear();
                 }

@@ -1,5 +1,4 @@
-//! Price levels for sources that keep the best ten of each side themselves: all levels, and the changes by each
-//! message.
+//! Price levels of sources that maintain the best ten of each side: all levels, and the changes by each message.
 //!
 //! Memory: about 1 KiB for each instrument that has levels.
 //!
@@ -30,7 +29,7 @@ pub use encode::head;
 
 /// The maximum number of levels of one side.
 pub const MOST_LEVELS: usize = 10;
-/// And of both.
+/// The maximum number of levels of both sides.
 const MOST: usize = 2 * MOST_LEVELS;
 
 /// A price level.
@@ -47,7 +46,7 @@ pub struct Level {
 }
 
 impl Level {
-    /// Side and price are what tells levels apart.
+    /// Returns `true` if side and price are equal: they identify a level.
     fn is(&self, other: &Self) -> bool {
         self.side == other.side && self.price == other.price
     }
@@ -67,7 +66,7 @@ pub struct LevelChange {
 /// The latest price levels of all instruments.
 #[derive(Debug, Default)]
 pub struct Levels {
-    /// By the instrument's number; `None` where no level was ever shown.
+    /// By the instrument's number; `None` if no levels were ever set.
     shown: Vec<Option<Shown>>,
     next: Vec<Level>,
     changed: Vec<LevelChange>,
@@ -170,7 +169,7 @@ mod tests {
     fn what_changes_is_told_level_by_level_and_makes_what_is_shown() {
         let mut levels = Levels::default();
         let mut copy: Vec<Level> = Vec::new();
-        // Prices that come, go, change size and cross over; twice the same one, and more than ten.
+        // Prices that appear, disappear, change size and cross over; duplicate prices, and more than ten.
         for step in 0..200_u64 {
             let of = |side, best: i64, worse: i64| {
                 (0..12_i64).filter_map(move |k| {

@@ -1,11 +1,10 @@
 //! Exchange feeds: datagrams and files in, drafts of market-data updates out.
 //!
-//! This crate does no I/O of its own and reads no clock. Two small files contain `unsafe` code (byte permutations and prefetching, and pieces
-//! of huge pages, see `scripts/unsafe-files`). Bytes come in as borrowed slices with their receive time; the results go out through values
-//! and small traits.
+//! This crate does no I/O of its own and reads no clock. Two small files contain `unsafe` code (byte permutations and prefetching, and pieces of
+//! huge pages, see `scripts/unsafe-files`). Input is borrowed slices with their receive time; output is values and small traits.
 //!
-//! * [`moldudp64`]: the datagrams of NASDAQ's feeds, read and written,
-//!   with both ends of retransmission ([`moldudp64::recover`], [`moldudp64::retransmit`], [`history`]);
+//! * [`moldudp64`]: the datagrams of NASDAQ's feeds, parsed and built, with both ends of retransmission ([`moldudp64::recover`],
+//!   [`moldudp64::retransmit`], [`history`]);
 //! * [`framing`]: the contents of one datagram in any transport;
 //! * [`soupbintcp`]: the same messages over TCP, with a login that sets the first sequence;
 //! * [`mod@line`]: one feed from several lines: the first arrival wins, gaps are declared once;
@@ -13,7 +12,7 @@
 //! * [`iex`]: IEX's TOPS 1.6 and DEEP 1.0 in IEX-TP, in the same way, with books of price levels;
 //! * [`dbn`]: Databento's files of market data, with their own books;
 //! * [`book`]: order by order books of all symbols, with price levels, top of book and volume;
-//! * [`depth`]: the orders themselves, for feeds that publish them, and the changes of each message;
+//! * [`depth`]: the single orders, for feeds that publish them, and the changes by each message;
 //! * [`normalise`]: an exchange's message becomes a [`draft::Draft`] of an update in the Open Message Model's terms;
 //! * [`symbols`]: the selection of symbols, applied before a message is decoded;
 //! * [`nbbo`]: the best bid and offer over several venues;
@@ -72,7 +71,7 @@ pub mod token_bucket;
 pub use framing::Framing;
 pub use protocol::{Protocol, UnknownProtocol};
 
-/// The example in the README is a test too.
+/// The example in the README, run as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

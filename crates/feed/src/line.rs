@@ -1,9 +1,8 @@
 //! Arbitration: several lines with the same feed become one feed.
 //!
-//! An exchange sends each channel on two lines or more (A, B, …). [`Arbiter`] passes every message to a [`Sink`] once,
-//! in the order of its sequence: the first arrival wins, on any line and with any packet boundaries.
-//! Early messages are held in a bounded window. If the window is exceeded, in messages, bytes or age, the messages that are still missing are
-//! declared a gap, once.
+//! An exchange sends each channel on two lines or more (A, B, …). [`Arbiter`] passes every message to a [`Sink`] once, in sequence: the first
+//! arrival wins, on any line and with any packet boundaries. A bounded window holds messages that are ahead of sequence. If the window is exceeded,
+//! in messages, bytes or age, the messages that are still missing are declared a gap, once.
 //!
 //! | situation | action |
 //! |---|---|
@@ -47,7 +46,7 @@ use tapeline_nanos::Nanos;
 /// The maximum number of lines of a channel.
 pub const MAX_LINES: usize = 8;
 
-/// Lines, and recovery.
+/// Number of lines, recovery included.
 const LANES: usize = MAX_LINES + 1;
 
 /// A line of a channel.
@@ -65,7 +64,7 @@ impl Line {
     /// Returns the line of a number below [`MAX_LINES`].
     #[must_use]
     pub const fn new(number: usize) -> Option<Self> {
-        // Cannot cut: below MAX_LINES.
+        // Lossless: below MAX_LINES.
         if number < MAX_LINES { Some(Self(number as u8)) } else { None }
     }
 

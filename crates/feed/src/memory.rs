@@ -1,11 +1,11 @@
 //! Memory in huge pages.
 //!
-//! Orders and levels of a day are some hundred megabytes, of which each message touches four or five cache lines somewhere.
-//! With pages of 4 KiB the processor does not find those lines' addresses without a walk, and in a virtual machine a
-//! walk of walks: with 2 MiB pages the same books are quicker by a quarter to a third (`benches/itch`).
+//! The orders and levels of a day take some hundred megabytes, and each message touches four or five cache lines at random places. With pages of 4
+//! KiB the processor needs a page walk for each of those lines, and in a virtual machine a nested one. With 2 MiB pages the same books are faster
+//! by a quarter to a third (`benches/itch`).
 //!
-//! One of the two files of this crate with `unsafe`. What keeps it sound: a [`Piece`] is given out once and never again, so
-//! that it is its owner's alone; its block lives as long as a piece of it; and it holds a value from the beginning.
+//! One of the two files of this crate with `unsafe`. It is sound for three reasons: a [`Piece`] is handed out once, so it is exclusive to its
+//! owner; its block lives as long as any piece of it; and a piece contains a value from the start.
 #![allow(unsafe_code)]
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
@@ -15,13 +15,13 @@ use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// What the processor of most servers has as its next larger page.
+/// The next larger page size of most server processors.
 const HUGE: usize = 2 << 20;
 
-/// Addresses that a cache line begins at.
+/// The size and alignment of a cache line.
 const LINE: usize = 64;
 
-/// Asks for huge pages behind memory that is about to be filled. Where there are none it stays as it is.
+/// Requests huge pages for memory that is about to be filled. Without huge pages the memory stays unchanged.
 pub(crate) fn ask_for_huge_pages<T>(memory: &mut [T]) {
     let bytes = size_of_val(memory);
     if bytes >= HUGE {
@@ -31,12 +31,12 @@ pub(crate) fn ask_for_huge_pages<T>(memory: &mut [T]) {
 
 #[cfg(target_os = "linux")]
 fn advise(place: NonNull<u8>, bytes: usize) {
-    /// A page at least, on every processor: the system wants whole ones.
+    /// At least one page on every processor: the system accepts only whole pages.
     const PAGE: usize = 1 << 16;
     let inside = place.align_offset(PAGE);
     if let Some(whole) = bytes.checked_sub(inside).map(|bytes| bytes - bytes % PAGE) {
-        // SAFETY: a hint about how addresses are found: it changes no byte, and nobody else's memory is among these. (No test
-        // can break: there is nothing to go wrong.)
+        // SAFETY: a hint about address translation: it changes no byte, and the range contains only this caller's memory. (No test can break:
+        // nothing can fail.)
         let _ = unsafe {
             rustix::mm::madvise(
                 place.as_ptr().wrapping_add(inside).cast(),
@@ -50,13 +50,13 @@ fn advise(place: NonNull<u8>, bytes: usize) {
 #[cfg(not(target_os = "linux"))]
 fn advise(_: NonNull<u8>, _: usize) {}
 
-/// A block of memory that pieces are cut from.
+/// A block of memory that is divided into pieces.
 struct Block {
     place: NonNull<u8>,
     layout: Layout,
 }
 
-// SAFETY: the block itself is only freed, by whoever has it last; its bytes are the pieces'. Test: `pieces_go_to_other_threads`.
+// SAFETY: the last owner frees the block itself; its bytes belong to the pieces. Test: `pieces_go_to_other_threads`.
 unsafe impl Send for Block {}
 // SAFETY: as above: a shared block gives no access to its bytes.
 unsafe impl Sync for Block {}
@@ -65,9 +65,9 @@ impl Block {
     fn new(bytes: usize) -> Arc<Self> {
         let huge = bytes > HUGE / 2;
         let (bytes, align) = if huge { (HUGE, HUGE) } else { (bytes.max(LINE), LINE) };
-        // Both are powers of two or small, so that a layout of them is one.
+        // Both are powers of two or small, so the layout is valid.
         let layout = Layout::from_size_align(bytes, align).unwrap_or(Layout::new::<[u64; 8]>());
-        // SAFETY: the layout is not of 0 bytes. Test: `a_piece_is_what_it_was_made`.
+        // SAFETY: the layout has more than 0 bytes. Test: `a_piece_is_what_it_was_made`.
         let place = unsafe { alloc(layout) };
         let Some(place) = NonNull::new(place) else { handle_alloc_error(layout) };
         if huge {
@@ -79,19 +79,19 @@ impl Block {
 
 impl Drop for Block {
     fn drop(&mut self) {
-        // SAFETY: allocated by `new` with this layout, and nobody has a piece of it any more: each holds the block. Test:
+        // SAFETY: allocated by `new` with this layout, and no piece is left: each piece owns a reference to the block. Test:
         // `pieces_outlive_what_they_came_from`.
         unsafe { dealloc(self.place.as_ptr(), self.layout) }
     }
 }
 
-/// A value of its own on a block, such as a box would hold it.
+/// A value that is stored in a block, owned as by a `Box`.
 pub(crate) struct Piece<T: Copy> {
     place: NonNull<T>,
     _block: Arc<Block>,
 }
 
-// SAFETY: it owns its value as a box does. Test: `pieces_go_to_other_threads`.
+// SAFETY: a piece owns its value as a box does. Test: `pieces_go_to_other_threads`.
 unsafe impl<T: Copy + Send> Send for Piece<T> {}
 // SAFETY: as above.
 unsafe impl<T: Copy + Sync> Sync for Piece<T> {}
@@ -101,8 +101,8 @@ impl<T: Copy> Deref for Piece<T> {
 
     #[inline(always)]
     fn deref(&self) -> &T {
-        // SAFETY: the place was given to this piece alone, holds a value since `take`, and lives as long as the block,
-        // which the piece holds. Test: `a_piece_is_what_it_was_made`.
+        // SAFETY: the place belongs to this piece alone, contains a value since `take`, and lives as long as the block, which the piece keeps
+        // alive. Test: `a_piece_is_what_it_was_made`.
         unsafe { self.place.as_ref() }
     }
 }
@@ -110,7 +110,7 @@ impl<T: Copy> Deref for Piece<T> {
 impl<T: Copy> DerefMut for Piece<T> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: as for `deref`, and the piece is borrowed alone. Test: `a_piece_is_what_it_was_made`.
+        // SAFETY: as for `deref`, and the piece is borrowed exclusively. Test: `a_piece_is_what_it_was_made`.
         unsafe { self.place.as_mut() }
     }
 }
@@ -121,22 +121,22 @@ impl<T: Copy> fmt::Debug for Piece<T> {
     }
 }
 
-/// Where pieces come from: blocks of 2 MiB, and smaller ones before there is use for so large a one.
+/// An allocator of pieces, in blocks of 2 MiB; the first blocks are smaller.
 pub(crate) struct Pieces<T: Copy> {
     block: Option<Arc<Block>>,
-    /// Pieces that the block has, and that were taken from it.
+    /// Capacity of the block in pieces, and the number of pieces taken.
     fits: usize,
     taken: usize,
     _of: PhantomData<T>,
 }
 
 impl<T: Copy> Pieces<T> {
-    /// The first block's pieces.
+    /// Capacity of the first block.
     const FEWEST: usize = 4;
-    /// The largest block's. A piece is aligned to what its size is a multiple of, and so are its neighbours.
+    /// Capacity of the largest block. The size of a piece is a multiple of its alignment, so all pieces of a block are aligned.
     const MOST: usize = HUGE / size_of::<T>();
 
-    /// None so far.
+    /// Creates an allocator without a block.
     pub(crate) const fn new() -> Self {
         const {
             assert!(size_of::<T>().is_multiple_of(LINE), "its neighbour begins a line too");
@@ -145,7 +145,7 @@ impl<T: Copy> Pieces<T> {
         Self { block: None, fits: 0, taken: 0, _of: PhantomData }
     }
 
-    /// A new piece. Allocates now and then: as much as there is, 2 MiB at most.
+    /// Returns a new piece. Sometimes allocates a block: each has twice the size of the one before, up to 2 MiB.
     pub(crate) fn take(&mut self, value: T) -> Piece<T> {
         let block = match &self.block {
             Some(block) if self.taken < self.fits => block,
@@ -159,9 +159,9 @@ impl<T: Copy> Pieces<T> {
                 self.block.insert(Block::new(bytes))
             }
         };
-        // SAFETY: `taken` is less than `fits`, and so many pieces there are in the block's bytes, each aligned, since a block
-        // begins at a cache line and a piece is whole lines. No two have the same place, since `taken` only grows while the
-        // block is here. Test: `a_piece_is_what_it_was_made`.
+        // SAFETY: `taken` is less than `fits`, the capacity of the block's bytes in pieces. Each piece is aligned, because a block begins at a
+        // cache line and a piece is whole lines. No two pieces have the same place, because `taken` only grows during the life of the block. Test:
+        // `a_piece_is_what_it_was_made`.
         let place = unsafe {
             let place = block.place.cast::<T>().add(self.taken);
             place.write(value);
@@ -171,7 +171,7 @@ impl<T: Copy> Pieces<T> {
         Piece { place, _block: Arc::clone(block) }
     }
 
-    /// Bytes of pieces still to be taken.
+    /// Returns the bytes of the remaining pieces.
     pub(crate) fn spare_bytes(&self) -> usize {
         (self.fits - self.taken) * size_of::<T>()
     }

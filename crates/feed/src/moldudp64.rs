@@ -56,7 +56,7 @@ impl fmt::Display for Session {
     }
 }
 
-/// The first 20 bytes in the form that packets and requests share.
+/// Returns the first 20 bytes in the form that packets and requests share.
 fn header(session: Session, sequence: u64, count: u16) -> [u8; HEADER_BYTES] {
     let mut bytes = [0; HEADER_BYTES];
     bytes[..10].copy_from_slice(&session.0);
@@ -65,7 +65,7 @@ fn header(session: Session, sequence: u64, count: u16) -> [u8; HEADER_BYTES] {
     bytes
 }
 
-/// The reverse of [`header`]: session, sequence, count.
+/// Returns session, sequence and count of a [`header`].
 fn fields(bytes: &[u8; HEADER_BYTES]) -> (Session, u64, u16) {
     let [session @ .., s0, s1, s2, s3, s4, s5, s6, s7, c0, c1] = *bytes;
     (Session(session), u64::from_be_bytes([s0, s1, s2, s3, s4, s5, s6, s7]), u16::from_be_bytes([c0, c1]))

@@ -74,8 +74,8 @@ impl Nbbo {
         }
     }
 
-    /// Writes all fields, in ascending order of their ids: BID, ASK, BIDSIZE, ASKSIZE, BID_SRC, ASK_SRC, BOOK_STATE and
-    /// QUOTIM_NS, which is `quote_ns` since midnight GMT. `name` returns a venue's short name.
+    /// Writes all fields, in ascending order of their ids: BID, ASK, BIDSIZE, ASKSIZE, BID_SRC, ASK_SRC, BOOK_STATE and QUOTIM_NS, which is
+    /// `quote_ns`, ns since midnight GMT. `name` returns a venue's short name.
     ///
     /// # Errors
     /// [`Full`]: the buffer is too short.
@@ -112,19 +112,19 @@ impl Nbbo {
     }
 }
 
-/// A side of a venue's quote, and since when it stands.
+/// One side of a venue's quote, with the order of its last change.
 #[derive(Clone, Copy, Debug)]
 struct Standing {
     quote: Option<Quote>,
     since: u64,
 }
 
-/// What one venue shows.
+/// The quotes of one venue.
 #[derive(Clone, Copy, Debug)]
 struct Shown {
     bid: Standing,
     ask: Standing,
-    /// The symbol trades there.
+    /// `true` if the symbol is trading there.
     trades: bool,
 }
 
@@ -138,13 +138,13 @@ const NOT_SHOWN: Shown = Shown { bid: NOTHING, ask: NOTHING, trades: false };
 /// highest number in use, at most `max_symbols`.
 #[derive(Debug)]
 pub struct Consolidated {
-    /// One for each venue.
+    /// One flag for each venue.
     current: Vec<bool>,
-    /// What every venue shows of the first symbol, of the second, and so on.
+    /// The quotes of all venues for the first symbol, then for the second, and so on.
     shown: Vec<Shown>,
     best: Vec<Nbbo>,
     max_symbols: usize,
-    /// Counts changes of quotes, so that of two the older is known.
+    /// The number of quote changes, which orders quotes by age.
     order: u64,
 }
 
@@ -156,11 +156,10 @@ impl Consolidated {
         Self { current, shown: Vec::new(), best: Vec::new(), max_symbols, order: 0 }
     }
 
-    /// Sets a venue's quote of a symbol, and with `trades` whether the symbol trades there. Returns the new best if it
-    /// changed.
+    /// Sets a venue's quote of a symbol; `trades` is `true` if the symbol is trading there. Returns the new best if it changed.
     ///
-    /// Costs a look at each venue; allocates only for a symbol beyond the highest so far. A symbol beyond the limit, or an
-    /// unknown venue, changes nothing.
+    /// Costs a test of each venue; allocates only for a symbol beyond the highest so far. A symbol beyond the limit, or an unknown venue, changes
+    /// nothing.
     pub fn show(
         &mut self,
         venue: Venue,
@@ -189,8 +188,7 @@ impl Consolidated {
         replace(&mut self.best[at], all, &self.current)
     }
 
-    /// Sets whether a venue's data is current. Calls `changed` for each symbol whose best changes as a
-    /// result.
+    /// Sets a venue's data to current or not. Calls `changed` for each symbol whose best changes as a result.
     pub fn set_current(&mut self, venue: Venue, is_current: bool, changed: impl FnMut(u32, Nbbo)) {
         let Some(current) = self.current.get_mut(usize::from(venue.0)) else { return };
         if *current != is_current {
@@ -225,7 +223,7 @@ impl Consolidated {
     }
 }
 
-/// Finds the best of what is shown; gives it back where it is another one than before.
+/// Determines the best of all quotes; returns it if it changed.
 fn replace(before: &mut Nbbo, shown: &[Shown], current: &[bool]) -> Option<Nbbo> {
     let (mut bid, mut ask) = (None, None);
     for ((shown, current), venue) in shown.iter().zip(current).zip(0..) {
@@ -238,8 +236,7 @@ fn replace(before: &mut Nbbo, shown: &[Shown], current: &[bool]) -> Option<Nbbo>
     (best != std::mem::replace(before, best)).then_some(best)
 }
 
-/// Puts a venue's side in the place of the best so far where the rule prefers it. `wanted` is how a better price compares
-/// with a worse one.
+/// Replaces the best so far by a venue's side if the rule prefers it. `wanted` is the ordering of a better price compared with a worse one.
 #[inline]
 fn better(best: &mut Option<(Best, u64)>, standing: &Standing, venue: Venue, wanted: std::cmp::Ordering) {
     let Some(quote) = standing.quote else { return };
@@ -263,7 +260,7 @@ fn compare(left: Price, right: Price) -> std::cmp::Ordering {
     if left.decimals == right.decimals {
         return left.mantissa.cmp(&right.mantissa);
     }
-    // At most 2^63 × 10^19: decimals are a few, and beyond 19 they are taken for 19.
+    // At most 2^63 × 10^19: prices have few decimals, and more than 19 count as 19.
     let scaled = |price: Price, other: Price| {
         let more = other.decimals.saturating_sub(price.decimals).min(19);
         i128::from(price.mantissa) * 10_i128.pow(u32::from(more))
@@ -284,7 +281,7 @@ mod tests {
         let mut all = Consolidated::new(3, 10);
         let best = all.show(Venue(0), 0, quote(1000, 100), quote(1002, 100), true).unwrap();
         assert_eq!((best.bid.unwrap().venue, best.market()), (Venue(0), Market::Normal));
-        // The same price and size: the older stands, and nothing changes.
+        // The same price and size: the older quote stays, and nothing changes.
         assert_eq!(all.show(Venue(1), 0, quote(1000, 100), quote(1003, 900), true), None);
         let best = all.show(Venue(2), 0, quote(1000, 200), None, true).unwrap();
         assert_eq!((best.bid.unwrap().venue, best.bid.unwrap().quote.size), (Venue(2), 200));
@@ -292,7 +289,7 @@ mod tests {
         assert_eq!((best.bid.unwrap().venue, best.market()), (Venue(1), Market::Locked));
         let best = all.show(Venue(2), 0, quote(1002, 1), None, true).unwrap();
         assert_eq!(best.market(), Market::Crossed);
-        // It leaves the top and comes back: then it is the younger one.
+        // A quote that leaves the top and returns is the younger one.
         all.show(Venue(2), 0, None, None, true).unwrap();
         all.show(Venue(1), 0, None, None, true).unwrap();
         assert_eq!(all.best(0).bid.unwrap().venue, Venue(0));

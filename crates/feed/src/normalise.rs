@@ -140,8 +140,7 @@ impl Normaliser {
         }
     }
 
-    /// Starts storing the orders themselves, at most `max_orders` at once. Returns `false`, without any effect, if the protocol has no
-    /// orders.
+    /// Starts storing the single orders, at most `max_orders` at once. Returns `false`, without any effect, if the protocol has no orders.
     pub fn keep_orders(&mut self, max_orders: usize) -> bool {
         match self {
             Self::Itch(itch) => {
@@ -152,7 +151,7 @@ impl Normaliser {
         }
     }
 
-    /// Returns the orders themselves, if they are stored, and the changes by the last applied message.
+    /// Returns the single orders, if they are stored, and the changes by the last applied message.
     #[inline]
     #[must_use]
     pub fn depth(&self) -> Option<&Depth> {
@@ -162,7 +161,7 @@ impl Normaliser {
         }
     }
 
-    /// Returns the price levels of each instrument, if the source keeps them, and the changes by the last applied message.
+    /// Returns the price levels of each instrument, if the source maintains them, and the changes by the last applied message.
     #[inline]
     #[must_use]
     pub fn levels(&self) -> Option<&Levels> {

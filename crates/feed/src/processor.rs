@@ -1,8 +1,8 @@
-//! Instructions of the processor that Rust has no safe word for: bytes permuted by a table, and prefetching.
+//! Processor instructions without a safe form in Rust: byte permutation by a table, and prefetching.
 //!
-//! One of the two files of this crate with `unsafe`. What keeps it sound: a [`Permutation`] exists only where the processor was
-//! asked and has the instructions; a load from a message is masked by the message's length, and a masked byte is never
-//! touched; and a prefetch is a hint that reads nothing.
+//! One of the two files of this crate with `unsafe`. It is sound for three reasons: a [`Permutation`] exists only if the processor has reported its
+//! instructions; a load from a message is masked by the message's length, and masked bytes are never touched; and a prefetch is a hint that reads
+//! nothing.
 #![allow(unsafe_code)]
 
 use crate::itch::Record;
@@ -13,12 +13,11 @@ pub(crate) use x86::Permutation;
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) use other::Permutation;
 
-/// Asks for the cache line in which `place` begins.
+/// Prefetches the cache line that contains the first byte of `place`.
 #[inline(always)]
 pub(crate) fn prefetch<T>(place: &T) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: a hint: it reads and writes nothing, whatever the address, and a reference's address is a good one. (No
-    // test can break: there is nothing to go wrong.)
+    // SAFETY: a hint: it reads and writes nothing, for any address, and a reference's address is valid. (No test can break: nothing can fail.)
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(place).cast());
@@ -27,13 +26,13 @@ pub(crate) fn prefetch<T>(place: &T) {
     let _ = place;
 }
 
-/// Asks for the bytes that stand [`AHEAD`] behind the beginning of `message`: of messages that follow one another in
-/// memory one is read while its length tells where the next is, so the processor would wait at every line.
+/// Prefetches the bytes at distance [`AHEAD`] from the start of `message`. Each message's length determines the place of the next message in
+/// memory, so without prefetching the processor would wait at every line.
 #[inline(always)]
 pub(crate) fn prefetch_ahead(message: &[u8]) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: a hint: it reads and writes nothing, whatever the address, and what may lie beyond the messages is not
-    // touched. (No test can break: there is nothing to go wrong.)
+    // SAFETY: a hint: it reads and writes nothing, for any address, and bytes beyond the messages are not touched. (No test can break: nothing can
+    // fail.)
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         _mm_prefetch::<_MM_HINT_T0>(message.as_ptr().wrapping_add(AHEAD).cast());
@@ -42,8 +41,8 @@ pub(crate) fn prefetch_ahead(message: &[u8]) {
     let _ = message;
 }
 
-/// Some sixteen cache lines, about thirty messages: from memory the records come 2.6 times as fast as by a `match`,
-/// without it no faster (`make bench-peers-itch`).
+/// Sixteen cache lines, about thirty messages: with this prefetch, decoding from memory to records is 2.6 times as fast as with a `match`; without
+/// it no faster (`make bench-peers-itch`).
 const AHEAD: usize = 1_024;
 
 #[cfg(target_arch = "x86_64")]
@@ -60,11 +59,11 @@ mod x86 {
     #[derive(Clone, Copy, Debug)]
     pub(crate) struct Permutation(());
 
-    /// The places of one type's bytes, at an address that a vector can be loaded from.
+    /// The sources of one type's bytes, aligned for a vector load.
     #[repr(C, align(64))]
     struct Places([u8; 64]);
 
-    /// What else there is to know of a type.
+    /// The other data of a type.
     #[derive(Clone, Copy)]
     struct About {
         taken: u64,
@@ -94,7 +93,7 @@ mod x86 {
     };
 
     impl Permutation {
-        /// Whether the processor can.
+        /// Returns the proof if the processor has the instructions.
         #[inline]
         pub(crate) fn detect() -> Option<Self> {
             let can = is_x86_feature_detected!("avx512f")
@@ -104,7 +103,7 @@ mod x86 {
             can.then_some(Self(()))
         }
 
-        /// The record of one message.
+        /// Writes the record of one message.
         #[inline]
         pub(crate) fn record(self, bytes: &[u8], record: &mut Record) {
             // SAFETY: `self` was made by `detect`, so the processor has every feature that `permute` is compiled for.
@@ -112,7 +111,7 @@ mod x86 {
             unsafe { permute(bytes, record) }
         }
 
-        /// The records of several messages.
+        /// Writes the records of several messages; returns their number.
         #[inline]
         pub(crate) fn fill<'a>(
             self,
@@ -137,7 +136,7 @@ mod x86 {
         count
     }
 
-    /// One load, one permutation, one store, and a byte for what is odd.
+    /// One load, one permutation, one store, and one byte for the flags.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,bmi2")]
     fn permute(bytes: &[u8], record: &mut Record) {
@@ -149,13 +148,13 @@ mod x86 {
         let About { taken, length, known } = ABOUT[kind];
         let readable = _bzhi_u64(u64::MAX, bytes.len().min(64) as u32);
         let enough = bytes.len() >= length as usize;
-        // A short message keeps its type and nothing else.
+        // A short message sets only its type.
         const KIND_ONLY: u64 = 1 << std::mem::offset_of!(Record, kind);
         let taken = if enough { taken } else { KIND_ONLY };
-        // SAFETY: the load touches only bytes whose bit is set in `readable`, which are the message's own (the processor
-        // suppresses faults of the others); the second load and the store are of 64 bytes at addresses that `Places` and
-        // `Record` align to 64; and any bytes make a `Record`, which is numbers and arrays of them without padding.
-        // Test: `a_message_at_the_end_of_its_memory_is_read` in tests/records.rs.
+        // SAFETY: the load touches only bytes whose bit is set in `readable`, which belong to the message (the processor suppresses faults of the
+        // others). The second load and the store are of 64 bytes at addresses that `Places` and `Record` align to 64. Any bytes are a valid
+        // `Record`, which consists of numbers and arrays of numbers without padding. Test: `a_message_at_the_end_of_its_memory_is_read` in
+        // tests/records.rs.
         unsafe {
             let message = _mm512_maskz_loadu_epi8(readable, bytes.as_ptr().cast());
             let places: __m512i = _mm512_load_si512(PLACES[kind].0.as_ptr().cast());
@@ -173,7 +172,7 @@ mod x86 {
 mod other {
     use super::Record;
 
-    /// Instructions that this processor does not have.
+    /// Uninhabited: this processor does not have the instructions.
     #[derive(Clone, Copy, Debug)]
     pub(crate) enum Permutation {}
 

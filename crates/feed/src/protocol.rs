@@ -85,7 +85,7 @@ impl Protocol {
     #[must_use]
     pub const fn restart(self) -> Restart {
         match self {
-            // Sequences count through the whole session, so what begins again is what has to be seen in the content.
+            // Sequences count through the whole session, so only the contents show a reset.
             Self::ItchMoldUdp64 | Self::Dbn => Restart::Changed,
             // The published sample of DEEP restarts eleven times under one session.
             Self::IexTops | Self::IexDeep => Restart::Reset,

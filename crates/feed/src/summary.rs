@@ -7,10 +7,10 @@ use crate::itch::{ByType, Code, Message, MessageType, decode};
 use crate::line::{Session, Sink};
 use crate::normalise::{Counters, Itch};
 
-/// How many sessions and system events are listed; more are only counted.
+/// Maximum number of listed sessions and system events; further ones are only counted.
 const MAX_LISTED: usize = 64;
 
-/// How many gaps are listed; more are only counted.
+/// Maximum number of listed gaps; further ones are only counted.
 const MAX_GAPS: usize = 10_000;
 
 /// A summary that adds up messages one after another; use it as the sink of an [`Arbiter`](crate::line::Arbiter), or call
@@ -61,9 +61,9 @@ impl Summary {
     pub fn message(&mut self, bytes: &[u8]) {
         self.messages += 1;
         self.message_bytes += bytes.len() as u64;
-        // Malformed ones are in the counters now.
+        // Malformed messages are in the counters now.
         let Ok(applied) = self.normaliser.apply(bytes) else { return };
-        // A type that is not known need not have a time.
+        // A message of an unknown type may have no time.
         if MessageType::of(applied.letter).is_none() {
             return;
         }
@@ -185,7 +185,7 @@ impl Sink for Summary {
 
     fn gap(&mut self, first: u64, last: u64) {
         self.gap_count += 1;
-        // Sequences begin at 1, so this does not overflow by itself.
+        // Sequences begin at 1, so the length of the range does not overflow.
         self.missing = self.missing.saturating_add(last - first + 1);
         if self.gaps.len() < MAX_GAPS {
             self.gaps.push((first, last));

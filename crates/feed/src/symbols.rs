@@ -275,7 +275,7 @@ fn wants_itch(numbers: &mut NumberFilter, message: &[u8]) -> bool {
     }
 }
 
-/// A directory entry, or a message about a stock that came before its own.
+/// Learns from a directory entry, or from a message about a stock before its entry.
 #[cold]
 fn learn_itch(numbers: &mut NumberFilter, number: u16, message: &[u8]) -> bool {
     let wanted = match itch::decode(message) {
@@ -360,7 +360,7 @@ mod tests {
         }
         let len = SystemEvent { event: b'O' }.encode(prefix(0), &mut message).unwrap();
         assert!(wants(&message[..len]) && wants(&[]) && wants(b"D"));
-        // The number stands for another stock now.
+        // The number now stands for another stock.
         let len = directory("AAPL").encode(prefix(14), &mut message).unwrap();
         assert!(wants(&message[..len]));
         assert_eq!(filter.passed_over(), 2);

@@ -1,7 +1,7 @@
 //! Logins, and access to items.
 //!
-//! [`Access`] is the operator's configuration, as data that can be replaced while the hub runs. Passwords and tokens are not verified here,
-//! because verification is slow by design: a [`Check`] goes out and a [`Verdict`] comes back.
+//! [`Access`] is the operator's configuration, as data that can be replaced while the hub runs. Passwords and tokens are not verified here, because
+//! verification is slow by design: the hub emits a [`Check`] and accepts a [`Verdict`].
 
 mod back_off;
 mod check;
@@ -74,9 +74,9 @@ pub struct Users {
     users: Vec<User>,
     by_name: HashMap<Box<str>, usize, RandomState>,
     tokens: Arc<[TokenHash]>,
-    /// Whose each of them is.
+    /// The owner of each token.
     owners: Vec<usize>,
-    /// Those who have passwords: who is not there is held against one of them.
+    /// Users with passwords; an unknown name is compared with one of them.
     with_password: Vec<usize>,
 }
 
@@ -119,7 +119,7 @@ impl Users {
         self.users.is_empty()
     }
 
-    /// Returns the hash to compare with the password of a user, and whether there is such a user with a password. For any other name the hash is
+    /// Returns the hash to compare with the password of a user, and `true` if there is such a user with a password. For any other name the hash is
     /// that of another user, always the same for one name, so that the response time reveals nothing.
     #[must_use]
     pub fn password_hash(&self, name: &str) -> (Arc<str>, bool) {
@@ -133,7 +133,7 @@ impl Users {
     }
 }
 
-/// Nobody's hash, where no user has one: of the usual cost.
+/// A hash of the usual cost for unknown names, if no user has a password.
 const DECOY: &str =
     "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
@@ -163,12 +163,12 @@ impl Access {
         self.rules.is_empty()
     }
 
-    /// Whether a rule asks for permission codes.
+    /// Returns `true` if a rule depends on permission codes.
     pub(crate) fn uses_codes(&self) -> bool {
         self.rules.iter().any(|rule| !rule.codes.is_empty())
     }
 
-    /// What is known of the codes of an item with this permission data; `None` where no image has come.
+    /// Returns the codes of an item with this permission data; `None` stands for an item without an image so far.
     pub(crate) fn codes_of<'a>(
         &'a self,
         service: &str,
@@ -185,7 +185,7 @@ impl Access {
         }
     }
 
-    /// How many connections a user may have.
+    /// Returns the maximum number of connections of a user.
     fn connections_of(&self, user: &str) -> Option<usize> {
         self.users.find(user).and_then(|user| user.max_connections).or(self.max_connections)
     }
@@ -203,7 +203,7 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Whether a password on this connection can be read by nobody but this machine.
+    /// Returns `true` if no other machine can read a password on this connection.
     fn is_private(&self) -> bool {
         self.is_encrypted || self.address.is_some_and(|address| address.ip().to_canonical().is_loopback())
     }

@@ -1,4 +1,4 @@
-//! What sources answer beside their market data.
+//! Answers of sources other than market data.
 
 use tapeline_nanos::Nanos;
 use tapeline_omm::State;
@@ -69,8 +69,8 @@ impl Hub {
         let Some(there) = self.shared.interest.get(place).filter(|item| !item.is_of_feeds()) else {
             return false;
         };
-        // Answers come beside the ring, and are of a time without an image: where there is one by now, the ring was quicker,
-        // and says itself how the item is.
+        // Answers do not come through the ring, and were sent when there was no image. If there is one now, the ring was faster and contains the
+        // item's state.
         if there.has_image || there.streams.iter().any(|open| open.phase == StreamPhase::Current) {
             return false;
         }
@@ -78,8 +78,7 @@ impl Hub {
         true
     }
 
-    /// A message on a client's own stream, which nobody else has: where there is no room for it the stream is closed, as
-    /// nothing could make it good.
+    /// Sends a message on a private stream. If the client has no capacity for it, the stream is closed, because the loss cannot be repaired.
     fn private_answer(
         &mut self,
         now: Nanos,
@@ -132,14 +131,14 @@ impl Hub {
         if is_over || is_last {
             self.shared.private.close(id, stream);
             if !is_last {
-                // A snapshot is done: the source may not know of it.
+                // A snapshot is complete: the source may not know it.
                 self.shared.demands.last_word(Demand::ClosePrivate { ticket });
             }
         }
         sent.is_queued()
     }
 
-    /// A private stream that cannot go on.
+    /// Ends a private stream that cannot continue.
     fn end_private(
         &mut self,
         now: Nanos,
@@ -160,14 +159,14 @@ impl Hub {
         self.say_last(now, id, stream, &header, connections);
     }
 
-    /// The receipt of a post, under the client's own number.
+    /// Sends the receipt of a post, with the client's own number.
     fn ack(&mut self, ticket: Ticket, message: &[u8], connections: &mut impl Connections) -> bool {
         let Some((id, receipt)) = self.shared.receipts.take(ticket) else { return false };
         let Some(Some(session)) = self.sessions.get_mut(id.index()) else { return false };
         let header = MessageView::parse(message).and_then(|message| message.header());
         let nak = match &header {
             Ok(Header::Ack(ack)) => ack.nak_code.map(|code| Nak { code, text: ack.text.unwrap_or_default() }),
-            // Whatever it is, it is no receipt; and the client waits for one.
+            // An unreadable message is not a receipt; and the client waits for one.
             _ => Some(Nak {
                 code: tapeline_omm::rwf::NakCode::INVALID_CONTENT,
                 text: b"The source's receipt cannot be read",
@@ -182,7 +181,7 @@ impl Hub {
         matches!(header, Ok(Header::Ack(_)))
     }
 
-    /// A generic message to all who have an item open. It is in no image: who has no room for it loses it, and is counted.
+    /// Sends a generic message to all clients with the item open. It is in no image: a client without capacity loses it, and the loss is counted.
     fn generic_answer(
         &mut self,
         now: Nanos,
@@ -220,5 +219,5 @@ impl Hub {
     }
 }
 
-/// What a message may be longer by than its source has sent it: a key with a name, the costs of its place.
+/// Maximum number of bytes that a message grows by: a key with a name, and the queue overhead.
 const LONGEST_KEY: usize = 1024;

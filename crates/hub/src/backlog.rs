@@ -1,4 +1,4 @@
-//! What waits for a client that has no room.
+//! The queue of a client without capacity.
 
 use std::collections::VecDeque;
 
@@ -6,7 +6,7 @@ use tapeline_nanos::Nanos;
 use tapeline_omm::role::provider::StreamHandle;
 use tapeline_omm::role::{Outbox, Queue, Sent};
 
-/// Messages in their order, up to a limit of bytes; in front of them those that no policy leaves out.
+/// Messages in order, up to a limit of bytes; before them those that no policy drops.
 #[derive(Debug)]
 pub(crate) struct Backlog {
     ahead: Queue,
@@ -21,49 +21,48 @@ pub(crate) struct Backlog {
 struct Waiting {
     message: Box<[u8]>,
     since: Nanos,
-    /// The stream whose update it is; `None` for what may not be left out.
+    /// The stream of an update; `None` for a message that must not be dropped.
     stream: Option<StreamHandle>,
 }
 
-/// What a message counts for beside its bytes: its place in the queue, which may have grown to twice what it holds, and what
-/// the allocator adds.
+/// Overhead of a queued message in bytes: its entry in the queue, which may have grown to twice its contents, and the allocator's.
 pub(crate) const MESSAGE_COST: usize = 2 * size_of::<Waiting>() + 16;
-/// Places that are kept when nothing waits.
+/// Capacity that is kept when the queue is empty.
 const KEPT: usize = 64;
 
 impl Backlog {
-    /// Empty, for so many bytes, and so many of what no policy leaves out.
+    /// Creates an empty queue for `limit` bytes, and `ahead` bytes of messages that no policy drops.
     pub(crate) const fn new(limit: usize, ahead: usize) -> Self {
         let ahead = Queue::new(ahead);
         Self { ahead, waiting: VecDeque::new(), claimed: Vec::new(), held: 0, limit, now: Nanos(0) }
     }
 
-    /// Another limit. What waits already stays.
+    /// Sets another limit. Queued messages stay.
     pub(crate) const fn set_limit(&mut self, limit: usize) {
         self.limit = limit;
     }
 
-    /// The time, for what comes next.
+    /// Sets the time of the next messages.
     pub(crate) const fn at(&mut self, now: Nanos) {
         self.now = now;
     }
 
-    /// Messages that wait.
+    /// Returns the number of queued messages.
     pub(crate) fn len(&self) -> usize {
         self.ahead.len() + self.waiting.len()
     }
 
-    /// Of them, those that a policy is for.
+    /// Returns the number of queued messages that a policy applies to.
     pub(crate) fn limited(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Bytes that count towards the limit.
+    /// Returns the bytes that count towards the limit.
     pub(crate) const fn held(&self) -> usize {
         self.held
     }
 
-    /// Bytes in front of those: of what no policy leaves out.
+    /// Returns the bytes of queued messages that no policy drops.
     pub(crate) const fn rest(&self) -> usize {
         self.ahead.held()
     }
@@ -72,18 +71,17 @@ impl Backlog {
         self.ahead.is_empty() && self.waiting.is_empty()
     }
 
-    /// Room for what no policy leaves out, behind all that waits: the rest of an image, a message of a private stream.
+    /// Returns an outbox for messages that no policy drops, after all queued ones: the rest of an image, a message of a private stream.
     pub(crate) fn for_all(&mut self) -> &mut dyn Outbox {
         if self.waiting.is_empty() { &mut self.ahead } else { self }
     }
 
-    /// Since when the first has waited.
+    /// Returns the time since which the first message has been queued.
     pub(crate) fn oldest(&self) -> Option<Nanos> {
         self.waiting.front().map(|first| first.since)
     }
 
-    /// What `send` commits last is an update of this stream. What it commits before that its role owed: receipts, which no policy leaves
-    /// out.
+    /// Queues an update of a stream: the last message that `send` commits. Earlier ones are receipts that the role owed, which no policy drops.
     pub(crate) fn update(&mut self, stream: StreamHandle, send: impl FnOnce(&mut Self) -> Sent) -> Sent {
         let sent = send(self);
         if sent.is_queued()
@@ -94,7 +92,7 @@ impl Backlog {
         sent
     }
 
-    /// Sends on as many as `out` has room for: whether that were all.
+    /// Sends as many messages as `out` has capacity for. Returns `true` if all were sent.
     pub(crate) fn send_on(&mut self, out: &mut dyn Outbox) -> bool {
         if !self.ahead.is_empty() && !self.ahead.send_on(out) {
             return false;
@@ -110,7 +108,7 @@ impl Backlog {
         true
     }
 
-    /// Leaves all updates out: each one's stream goes to `lost`.
+    /// Drops all updates: passes the stream of each to `lost`.
     pub(crate) fn drop_updates(&mut self, mut lost: impl FnMut(StreamHandle)) {
         let mut held = self.held;
         self.waiting.retain(|waiting| {
@@ -122,7 +120,7 @@ impl Backlog {
         self.held = held;
     }
 
-    /// Nothing waits any more.
+    /// Empties the queue.
     pub(crate) fn clear(&mut self) {
         while self.ahead.pop().is_some() {}
         (self.waiting, self.claimed, self.held) = (VecDeque::new(), Vec::new(), 0);

@@ -1,4 +1,4 @@
-//! The ways out to the clients.
+//! The connections to the clients.
 
 use tapeline_omm::role::Outbox;
 
@@ -29,11 +29,11 @@ pub trait Connections {
     }
 }
 
-/// A way out with messages waiting in front of it: what comes later waits behind them.
+/// An outbox with a queue before it: while messages are queued, later ones are queued after them.
 pub(crate) struct Behind<'a> {
     pub(crate) backlog: &'a mut Backlog,
     pub(crate) out: &'a mut dyn Outbox,
-    /// The claim is one in the backlog.
+    /// `true` if the present claim is in the queue.
     in_backlog: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What waits to be told to the sources.
+//! Demands queued for the sources.
 
 use std::collections::VecDeque;
 
@@ -6,55 +6,55 @@ use tapeline_plant::demand::{Demand, Ticket};
 
 use crate::interest::ItemSlot;
 
-/// Demands in their order. What is wanted of items is found out when its turn comes, so that each item waits here once, however
-/// many clients ask; messages are as many as may be.
+/// Demands in order. The demand of an item is determined when it is taken, so each item is queued once for any number of clients; the number of
+/// messages is limited.
 #[derive(Debug)]
 pub(crate) struct Demands {
     waiting: VecDeque<Waiting>,
     messages: usize,
     most: usize,
-    /// Of the messages.
+    /// Bytes of the queued messages.
     bytes: usize,
     most_bytes: usize,
-    /// Bytes that all sessions have kept of posts whose last part has not come.
+    /// Bytes that all sessions store of incomplete posts.
     kept: usize,
     tickets: u64,
 }
 
-/// Something to be told.
+/// A queued demand.
 #[derive(Debug)]
 pub(crate) enum Waiting {
-    /// What is wanted of an item now.
+    /// An item, whose demand is determined when it is taken.
     Item(ItemSlot),
-    /// This, as it is.
+    /// A message, sent unchanged.
     Message(Demand),
 }
 
-/// There is no room for another message.
+/// There is no capacity for another message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Full;
 
 impl Demands {
-    /// None, and room for so many messages and bytes of them.
+    /// Creates an empty queue for `most` messages of `most_bytes` bytes.
     pub(crate) const fn new(most: usize, most_bytes: usize) -> Self {
         Self { waiting: VecDeque::new(), messages: 0, most, bytes: 0, most_bytes, kept: 0, tickets: 0 }
     }
 
-    /// A number that no answer has had.
+    /// Returns a ticket that no answer has had.
     pub(crate) const fn ticket(&mut self) -> Ticket {
         self.tickets += 1;
         Ticket(self.tickets)
     }
 
-    /// There is news of an item, which does not wait here yet.
+    /// Queues an item that is not queued yet.
     pub(crate) fn item(&mut self, place: ItemSlot) {
         self.waiting.push_back(Waiting::Item(place));
     }
 
-    /// A message is to be told.
+    /// Queues a message.
     ///
     /// # Errors
-    /// As many wait as may.
+    /// [`Full`]: the maximum number is queued.
     pub(crate) fn message(&mut self, demand: Demand) -> Result<(), Full> {
         if self.messages >= self.most || bytes_of(&demand) > self.room() {
             return Err(Full);
@@ -63,24 +63,24 @@ impl Demands {
         Ok(())
     }
 
-    /// Bytes that may still wait, or be kept.
+    /// Returns the number of bytes that may still be queued or stored.
     pub(crate) const fn room(&self) -> usize {
         self.most_bytes.saturating_sub(self.bytes + self.kept)
     }
 
-    /// A session keeps so many bytes, where it kept so many before.
+    /// Records that a session stores `now` bytes instead of `before`.
     pub(crate) const fn keep(&mut self, before: usize, now: usize) {
         self.kept = self.kept - before + now;
     }
 
-    /// A message that must not be lost: it ends something of which there are only so many.
+    /// Queues a message that must not be lost, regardless of the limits: it ends something whose number is limited.
     pub(crate) fn last_word(&mut self, demand: Demand) {
         self.messages += 1;
         self.bytes += bytes_of(&demand);
         self.waiting.push_back(Waiting::Message(demand));
     }
 
-    /// What has waited longest.
+    /// Returns the oldest queued demand.
     pub(crate) fn pop(&mut self) -> Option<Waiting> {
         let first = self.waiting.pop_front()?;
         if let Waiting::Message(demand) = &first {
@@ -90,13 +90,13 @@ impl Demands {
         Some(first)
     }
 
-    /// How many wait.
+    /// Returns the number of queued demands.
     pub(crate) fn len(&self) -> usize {
         self.waiting.len()
     }
 }
 
-/// Bytes of the message in a demand.
+/// Returns the bytes of the message in a demand.
 fn bytes_of(demand: &Demand) -> usize {
     match demand {
         Demand::OpenPrivate { request: message, .. }

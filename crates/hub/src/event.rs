@@ -1,4 +1,4 @@
-//! What the hub leaves for others to write down.
+//! Events and counters for the operator.
 
 use std::fmt;
 
@@ -81,7 +81,7 @@ pub struct Who {
 
 impl Who {
     pub(crate) fn of(request: &LoginRequest<'_>) -> Self {
-        // Enough for what is true, and no more than that for what is not.
+        // Long enough for legitimate text, and a limit for any other.
         let text = |bytes: Option<&[u8]>| {
             let bytes = bytes.unwrap_or_default();
             String::from_utf8_lossy(bytes.get(..LONGEST_SAID).unwrap_or(bytes)).into_owned()
@@ -95,7 +95,7 @@ impl Who {
     }
 }
 
-/// Bytes that are kept of what a login says.
+/// Maximum number of stored bytes of each text in a login.
 const LONGEST_SAID: usize = 255;
 
 /// The reason for the end of a session.
@@ -119,7 +119,7 @@ pub enum End {
 }
 
 impl End {
-    /// Whether the client is told why, and has a moment to take that.
+    /// Returns `true` if the client gets the reason, and time to take it.
     pub(crate) const fn is_told(&self) -> bool {
         matches!(self, Self::Slow(_) | Self::Stuck(_) | Self::Malformed(_) | Self::Role(Over::Refused))
     }

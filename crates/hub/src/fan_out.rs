@@ -1,8 +1,7 @@
-//! A tick, sent to all who have its item open.
+//! The fan-out of a tick to all clients with its item open.
 //!
-//! Costs a look at the item by its number, and for each stream a copy of the message into the client's connection, with the
-//! stream's id patched. A client that has no room costs a look at a flag. The fold into the image comes later where it can: see
-//! [`crate::unfolded`].
+//! Costs an access to the item by its number, and for each stream a copy of the message into the client's connection, with the stream's id patched.
+//! A client without capacity costs a test of a flag. The fold into the image is deferred if possible: see [`crate::unfolded`].
 
 use tapeline_nanos::Nanos;
 use tapeline_omm::domain::{OwnedState, ServicePart};
@@ -38,7 +37,7 @@ impl Hub {
         }
         self.next_seq = seq.saturating_add(1);
         if tick.header.kind != Kind::Update || tick.header.flags.contains(tick::Flags::LAST) {
-            // What follows looks at images, or takes an item away.
+            // The next steps read images, or remove an item.
             self.fold_all(now, connections);
         }
         let is_of_feeds = self.shared.services.is_of_feeds(tick.header.service);
@@ -65,7 +64,7 @@ impl Hub {
             return self.number_ends(now, tick, &message, connections);
         }
         if !is_of_feeds && message.header().is_err() {
-            // Nobody could read it; what follows the header is looked at where it is folded into an image.
+            // No client could read it. The bytes after the header are checked when the tick is folded into an image.
             self.counters.unusable += 1;
             return;
         }
@@ -88,7 +87,7 @@ impl Hub {
             Kind::Update => self.update(now, place, tick, connections),
             Kind::Refresh => self.refresh(now, place, tick, &message, connections),
             Kind::Status => self.item_status(now, place, tick.header.seq, tick.body, connections),
-            // What a later version of the plant may say.
+            // A kind of a later version of the plant.
             _ => self.counters.unusable += 1,
         }
     }
@@ -105,7 +104,7 @@ impl Hub {
     /// Takes a tick that another reader made in place of ticks that this hub missed: the state of a feed or of a service, or an item's image as a
     /// refresh. Call before the first [`tick`](Self::tick), or after [`begin_anew`](Self::begin_anew), in any order.
     pub fn image(&mut self, now: Nanos, tick: &Tick<'_>, connections: &mut impl Connections) {
-        // It is of another moment than the ticks: which of them is the next is as before.
+        // It belongs to another time than the ticks: the next sequence stays.
         let next_seq = std::mem::take(&mut self.next_seq);
         self.resync.is_image = true;
         self.tick(now, tick, connections);
@@ -124,7 +123,7 @@ impl Hub {
         self.next_seq = seq.0.saturating_add(1);
     }
 
-    /// An item that the plant has published for the first time; `None` for one that is not served.
+    /// Registers an item that the plant publishes for the first time; `None` if it is not served.
     #[cold]
     fn appear(
         &mut self,
@@ -152,12 +151,12 @@ impl Hub {
         Some(place)
     }
 
-    /// Ticks are missing: no image can be believed any more.
+    /// Handles missing ticks: all images are suspect.
     #[cold]
     pub(crate) fn missed(&mut self, now: Nanos, missing: u64, connections: &mut impl Connections) {
         self.counters.missing = self.counters.missing.saturating_add(missing);
         self.fold_all(now, connections);
-        // A number that has gone to another item meanwhile would bring that one's updates to those who have this one.
+        // If a number was reassigned meanwhile, clients would get the updates of another item.
         self.shared.interest.forget_numbers();
         let groups = self.shared.feeds.doubt_all();
         self.tell(now, groups.into_iter().map(ServicePart::Group), connections);
@@ -235,7 +234,7 @@ impl Hub {
         }
         let is_complete = header.flags.has(flags::refresh::REFRESH_COMPLETE);
         item.has_image = outcome.is_whole && is_complete;
-        // What the cache refused is nobody's image yet.
+        // An image that the cache refused is not complete yet.
         if is_complete && (item.has_image || outcome.is_passed_by) {
             item.due = Nanos(0);
         }
@@ -243,8 +242,7 @@ impl Hub {
             upstream.has_come();
         }
         let permission = header.permission_data.unwrap_or_default();
-        // Whoever sees the item may not any more, where its codes are others now: asked as before a first image.
-        // A later part that says nothing of them leaves them as they are.
+        // If the item's codes changed, access is decided again, as before a first image. A later part without codes leaves them unchanged.
         let stays =
             header.permission_data.is_none() && header.part.unwrap_or(0) > 0 && item.permission.is_some();
         let changes = !stays && item.permission.as_deref() != Some(permission);
@@ -254,10 +252,10 @@ impl Hub {
         }
         let begins = outcome.is_passed_by && header.part.unwrap_or(0) == 0;
         if begins && shared.gate.uses_codes {
-            // There will be no image to ask for it.
+            // No image will follow at which access could be decided.
             self.take_away_denied(now, place, connections);
         }
-        // And whoever has an image of before a gap is given the new one, when there is room.
+        // A client with an image from before a gap gets the new one when it has capacity.
         let is_asked_again = (self.resync.has_come(place) || is_asked_again) && !outcome.is_passed_by;
         let shared = &mut self.shared;
         let Some(item) = shared.interest.get_mut(place) else { return };
@@ -267,12 +265,12 @@ impl Hub {
         let doubt = doubt.map(OwnedState::from);
         if item.is_of_feeds() {
             (header.group_id, header.qos) = (&group, Some(Qos::REALTIME_TICK));
-            // As whoever asks for it is told.
+            // The same state as in an answer to a request.
             if let Some(doubt) = &doubt {
                 header.state = State { stream: header.state.stream, ..doubt.view() };
             }
         }
-        // An image that is the last word is an image, and then the last word.
+        // An image with a final state is sent as an image, then as a final status.
         let last_word = Some(header.state).filter(is_final);
         if last_word.is_some() {
             header.state.stream = StreamState::OPEN;
@@ -332,7 +330,7 @@ impl Hub {
             self.shared.close(id, stream);
         }
         if are_left && is_complete && outcome.is_passed_by {
-            // They came in the middle of an image that is kept nowhere.
+            // These clients requested the item in the middle of an image that is not cached.
             self.shared.await_item(now, place);
             self.shared.ask_again(place);
         }
@@ -346,8 +344,7 @@ impl Hub {
     }
 }
 
-/// Offers a message to a stream's client, as its policy has it. [`Sent::Full`]: the stream is owed an image now, or the
-/// session is over.
+/// Sends a message to a stream's client according to its policy. [`Sent::Full`]: the stream now waits for an image, or the session is over.
 fn offer(
     now: Nanos,
     session: &mut Session,
@@ -397,7 +394,7 @@ fn offer(
     sent
 }
 
-/// The limit of age, where what waits is older.
+/// Returns the age limit if the oldest queued message exceeds it.
 pub(crate) fn age_of_too_old(now: Nanos, backlog: &Backlog, age_ms: u64) -> Option<u64> {
     let oldest = backlog.oldest().filter(|_| age_ms > 0)?;
     (now.0.saturating_sub(oldest.0) >= age_ms.saturating_mul(1_000_000)).then_some(age_ms)

@@ -1,4 +1,4 @@
-//! How the channels of the plant's feeds are, and what clients are told of it: each channel is an item group of the directory.
+//! The states of the channels of the plant's feeds, as sent to clients: each channel is an item group of the directory.
 
 use tapeline_omm::State;
 use tapeline_omm::domain::OwnedState;
@@ -6,16 +6,16 @@ use tapeline_omm::domain::directory::Group;
 use tapeline_omm::rwf::{DataState, Header, MessageView, StateCode, StreamState};
 use tapeline_plant::tick::{Flags, Tick};
 
-/// The most channels: a plant has 64 feeds, and one more number for the best over them.
+/// Maximum number of channels: a plant has 64 feeds, and one more number for the consolidated best.
 const MOST: usize = 256;
 
-/// What was last said of a channel's data.
+/// The last state of a channel.
 #[derive(Debug, Clone, Default)]
 struct Channel {
-    /// As the feed itself says.
+    /// `true` if the feed itself reports suspect data.
     is_suspect: bool,
-    /// The hub has missed ticks since its session began, or since it had all images anew: whatever the feed says, images here are
-    /// not whole.
+    /// `true` if the hub has missed ticks since the channel's session began, or since the last resync: its images are incomplete, whatever the feed
+    /// reports.
     is_short: bool,
     text: Box<[u8]>,
 }
@@ -32,10 +32,10 @@ impl Channel {
     }
 }
 
-/// What is said of everything while the hub is short of ticks.
+/// The status text of all items while the hub misses ticks.
 pub(crate) const MISSED: &str = "The hub has missed some of the plant's messages";
 
-/// What all items of a channel's group become.
+/// Returns the state of all items of a channel's group.
 fn told(channel: u16, state: State<'_>) -> Group {
     Group { group: Some(group(channel).into()), status: Some(OwnedState::from(state)), ..Group::default() }
 }
@@ -43,19 +43,19 @@ fn told(channel: u16, state: State<'_>) -> Group {
 /// All channels.
 #[derive(Debug, Default)]
 pub(crate) struct Feeds {
-    /// By number; those of which nothing was said are good.
+    /// By number; a channel without a reported state is good.
     channels: Vec<Option<Channel>>,
 }
 
-/// The bytes of a channel's group. Not its number as it is: two zero bytes are how ETA writes that there is no group, which is what
-/// texts of JSON come to, since they have no word for it.
+/// Returns the id of a channel's group. Not the number itself: ETA writes two zero bytes for no group, and so do JSON texts, which have no term for
+/// a group.
 pub(crate) const fn group(channel: u16) -> [u8; 2] {
     channel.wrapping_add(1).to_be_bytes()
 }
 
 impl Feeds {
-    /// Takes a tick about a channel as a whole: what all items of its group become by that, if it changes anything. `may_begin`: a
-    /// session that begins makes whole what was short.
+    /// Handles a tick about a whole channel: returns the new state of its group if it changed. `may_begin`: the start of a session makes an
+    /// incomplete channel complete.
     pub(crate) fn status(&mut self, tick: &Tick<'_>, may_begin: bool) -> Option<Group> {
         let message = MessageView::parse(tick.body).ok()?;
         let Ok(Header::Status(header)) = message.header() else { return None };
@@ -68,7 +68,7 @@ impl Feeds {
             self.channels.resize(at + 1, None);
         }
         let place = self.channels.get_mut(at)?;
-        // What is known of it may be suspect though the state just told is good: see `Flags::SUSPECT`.
+        // The channel's data may be suspect although the reported state is good: see `Flags::SUSPECT`.
         let before = place.as_ref();
         let begins = may_begin && tick.header.flags.contains(Flags::RESET);
         let is_short = before.is_some_and(|channel| channel.is_short) && !begins;
@@ -84,7 +84,7 @@ impl Feeds {
         Some(told(tick.header.channel, State { stream: StreamState::OPEN, data, ..said }))
     }
 
-    /// Everything of a channel is in doubt: the hub itself missed something.
+    /// Marks all channels as incomplete: the hub itself missed ticks.
     pub(crate) fn doubt_all(&mut self) -> Vec<Group> {
         let mut groups = Vec::new();
         for (place, number) in self.channels.iter_mut().zip(0..) {
@@ -95,7 +95,7 @@ impl Feeds {
         groups
     }
 
-    /// Whatever was missed is here: each channel is again as its feed says.
+    /// Marks all channels as complete after a resync: each has the state of its feed again.
     pub(crate) fn make_whole(&mut self) -> Vec<Group> {
         let mut groups = Vec::new();
         for (place, number) in self.channels.iter_mut().zip(0..) {
@@ -107,7 +107,7 @@ impl Feeds {
         groups
     }
 
-    /// The state of an image from this channel, for who asks now.
+    /// Returns the state of an image of this channel for a new request.
     pub(crate) fn state(&self, channel: u16) -> State<'_> {
         match self.channels.get(usize::from(channel)).and_then(Option::as_ref) {
             Some(channel) if channel.is_in_doubt() => channel.state(),

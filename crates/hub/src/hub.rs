@@ -1,4 +1,4 @@
-//! The hub, one step at a time.
+//! The hub: one input at a time.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -25,20 +25,18 @@ use crate::session::{PendingReply, Session};
 use crate::settings::{Settings, SlowPolicy};
 use crate::shared_state::SharedState;
 
-/// How often sessions are looked at for what is due, ns: fine enough for time-outs, and coarse enough for thousands.
+/// Interval of the checks of all sessions, ns: short enough for time-outs, long enough for thousands of sessions.
 const TURN_NS: u64 = 10_000_000;
-/// Sessions that are sent replies for which there was no time before, in one turn, and replies for each. An image takes 2 µs, and 20 µs as
-/// JSON.
+/// Number of sessions that get deferred replies in one turn, and number of replies for each. An image takes 2 µs, and 20 µs as JSON.
 const SESSIONS: usize = 4;
 const REPLIES: usize = 8;
-/// Replies that are sent at once with a message.
+/// Number of replies that are sent together with the handling of a message.
 const REPLIES_AT_ONCE: usize = 2;
-/// For how long a session that is ended may take what tells it why, ns: as many seconds as a hub that stops has for the
-/// last words to all.
+/// Time in which the client of an ended session may take the reason, ns: the same number of seconds as for the final messages of a hub that stops.
 const LEAVE_NS: u64 = 2_000_000_000;
-/// A client has so long for its login where there are too many without one, ns.
+/// Minimum time for a login if there are too many sessions without one, ns.
 const STRANGE_NS: u64 = 1_000_000_000;
-/// Notes that wait to be taken; older ones make room, and are counted.
+/// Maximum number of queued events; beyond it the oldest are dropped.
 const MOST_NOTES: usize = 10_000;
 
 /// A hub for all clients of one plant. See the [crate](crate).
@@ -48,18 +46,18 @@ pub struct Hub {
     pub(crate) sessions: Vec<Option<Session>>,
     free: Vec<SessionId>,
     pub(crate) over: VecDeque<SessionId>,
-    /// Sessions that are owed replies for which there is room.
+    /// Sessions with deferred replies and capacity for them.
     owed_more: VecDeque<SessionId>,
     pub(crate) notes: VecDeque<HubEvent>,
     pub(crate) next_seq: u64,
-    /// Items whose images are of before a gap.
+    /// Items whose images are from before a gap.
     pub(crate) resync: Resync,
-    /// The session whose streams were told their items' states last.
+    /// The session whose streams got the states of their items last.
     pub(crate) restating: usize,
     next_turn: Nanos,
     now: Nanos,
     pub(crate) counters: Counters,
-    /// Items of the ticks that are expected.
+    /// Items of the expected ticks.
     pub(crate) expected: Vec<ItemSlot>,
 }
 
@@ -100,7 +98,7 @@ impl Hub {
             return id;
         }
         self.sessions.push(Some(session));
-        // Cannot cut: there are fewer connections than that.
+        // Lossless: there are fewer connections.
         SessionId((self.sessions.len() - 1) as u32)
     }
 
@@ -123,7 +121,7 @@ impl Hub {
         self.shared.overflow.forget(session, &mut gone.session_state);
         self.shared.demands.keep(gone.session_state.parts.bytes(), 0);
         self.free.push(session);
-        // One that was told why it is over is over for that reason, whoever closed the connection first.
+        // A session that was ended has the reason of its end, whichever side closed the connection.
         let end = gone.session_state.over.unwrap_or(end);
         self.shared.streams = self.shared.streams.saturating_sub(gone.session_state.streams);
         let mut counters = gone.session_state.counters;
@@ -184,7 +182,7 @@ impl Hub {
             }
         }
         self.restate(now, connections);
-        // Those whose turn has come by what others have taken meanwhile.
+        // Sessions whose turn has come because other sessions freed queue capacity.
         while let Some(session) = self.shared.overflow.next() {
             connections.with(session, |out| self.step(now, session, None, REPLIES, out));
             if self.shared.overflow.next() == Some(session) {
@@ -199,12 +197,11 @@ impl Hub {
         !self.owed_more.is_empty()
     }
 
-    /// A few sessions are sent a few of the replies for which there was no time before. They take turns, so that no client's thousand
-    /// requests keep the updates of the others waiting.
+    /// Sends a few deferred replies to a few sessions in turn, so that the requests of one client do not delay the updates of others.
     fn send_owed(&mut self, now: Nanos, connections: &mut impl Connections) {
         for _ in 0..SESSIONS.min(self.owed_more.len()) {
             let Some(session) = self.owed_more.pop_front() else { return };
-            // Its number may be another session's by now, which then has a turn early.
+            // Its number may belong to another session by now, which then gets an early turn.
             if let Some(Some(there)) = self.sessions.get_mut(session.index()) {
                 there.session_state.is_owed_more = false;
                 connections.with(session, |out| self.step(now, session, None, REPLIES, out));
@@ -212,7 +209,7 @@ impl Hub {
         }
     }
 
-    /// Ends the oldest of those that have not logged in, where there are too many of them: they would keep others out.
+    /// Ends the oldest sessions without a login if there are too many: they would occupy the places of others.
     fn part_with_strangers(&mut self, now: Nanos) {
         let most = self.shared.settings.max_strangers;
         if self.sessions() <= most {
@@ -248,13 +245,13 @@ impl Hub {
         !self.sessions.iter().flatten().any(waits)
     }
 
-    /// Returns a password or token to check elsewhere, because the check is slow; pass the result to [`checked`](Self::checked). Call it only
-    /// when the checker is idle: checks that wait here are in a fair order, checks already taken are not.
+    /// Returns a password or token to check elsewhere, because the check is slow; pass the result to [`checked`](Self::checked). Call it only when
+    /// the checker is idle: checks that wait here are in a fair order, checks already taken are not.
     pub fn next_check(&mut self) -> Option<Check> {
         self.shared.gate.next_check()
     }
 
-    /// Takes the result of a check.
+    /// Handles the result of a check.
     pub fn checked(
         &mut self,
         now: Nanos,
@@ -265,7 +262,7 @@ impl Hub {
         let Some((id, outcome)) = self.shared.gate.checked(now, number, verdict) else { return };
         let Some(Some(session)) = self.sessions.get_mut(id.index()) else { return };
         let pass = &mut session.session_state.pass;
-        // The place of a session is used again: what was checked is the login that waits there, or nobody's.
+        // Session numbers are reused: the result applies only if the session still waits for this check.
         if pass.pending.as_ref().is_some_and(|pending| pending.number == number) {
             pass.outcome = Some(outcome);
             connections.with(id, |out| self.step(now, id, None, REPLIES_AT_ONCE, out));
@@ -302,7 +299,7 @@ impl Hub {
         None
     }
 
-    /// A session is over: its client gets nothing more but the reason.
+    /// Ends a session: its client gets only the reason from now on.
     fn tell_why(&mut self, id: SessionId) {
         self.shared.fold();
         for stream in self.shared.interest.streams_of(id) {
@@ -318,16 +315,16 @@ impl Hub {
         backlog.clear();
         backlog.set_limit(0);
         self.shared.overflow.forget(id, session_state);
-        // The role has said why it refuses.
+        // The role has sent its reason already.
         if !matches!(end, End::Role(_)) {
             let (text, code) = (end.to_string(), StateCode::NONE);
             let (stream, data) = (StreamState::CLOSED, DataState::SUSPECT);
-            // Nothing fits there, so the role owes it: it goes out behind what the connection holds.
+            // The queue has no capacity, so the role owes the status: it follows the output in the connection.
             let _ = provider.login_status(backlog, State { stream, data, code, text: text.as_bytes() });
         }
     }
 
-    /// Sends a session that is over what tells it why, until that is out, or the time for it.
+    /// Sends the reason to the client of an ended session, until it is sent or its time is over.
     fn leave(&mut self, id: SessionId, connections: &mut impl Connections) {
         let now = self.now;
         let Some(Some(Session { provider, session_state, .. })) = self.sessions.get_mut(id.index()) else {
@@ -383,7 +380,7 @@ impl Hub {
         self.notes.push_back(note);
     }
 
-    /// A session has its turn: a message of its, what is due, what it is owed, at most so many replies of that.
+    /// Runs a step of a session: a message, due work, and at most `most` pending replies.
     fn step(&mut self, now: Nanos, id: SessionId, message: Option<&[u8]>, most: usize, out: &mut dyn Outbox) {
         self.now = now;
         self.shared.fold();
@@ -393,7 +390,7 @@ impl Hub {
             return;
         }
         let (had, streams) = (backlog.len(), session_state.streams);
-        // That a client says something is no news of room: it may ask for a thousand items more, none of which would find any.
+        // A client's message does not show capacity: it may request a thousand more items while none of the answers fits.
         let may_have_room = message.is_none() || !session_state.is_full;
         backlog.at(now);
         let mut desk = RequestHandler::new(id, now, &mut self.shared, session_state, &mut self.notes);
@@ -404,7 +401,7 @@ impl Hub {
             None => provider.tick(now, &mut behind, &mut desk).map(|_| ()),
         };
         desk.done();
-        // Images go out when nothing is in front of them: a stream that waits for one has no updates in the backlog.
+        // Images are sent only when nothing is queued before them: a stream that waits for an image has no queued updates.
         let mut stands_in_line = false;
         if may_have_room && backlog.send_on(out) {
             desk.session_state.is_full = false;
@@ -416,7 +413,7 @@ impl Hub {
             self.owed_more.push_back(id);
         }
         if !stands_in_line {
-            // Who could not take an image now holds nobody up who can.
+            // A session that could not take an image now does not block others.
             self.shared.overflow.leave(id, session_state);
         }
         self.shared.overflow.count(now, session_state, backlog);
@@ -426,7 +423,7 @@ impl Hub {
             self.shared.demands.keep(kept, session_state.parts.bytes());
         }
         if session_state.holds && !session_state.is_full && session.backlog.is_empty() {
-            // Those that there was no room to ask are asked next time.
+            // Sources that could not be asked now are asked next time.
             session_state.holds = !self.shared.hold(id, &session.provider, false);
         }
         self.shared.hold_back(now, id, session);

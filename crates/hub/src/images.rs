@@ -1,4 +1,4 @@
-//! What the items are now: the images that clients begin with.
+//! The images of the items, with which clients begin.
 
 use tapeline_omm::role::Sent;
 use tapeline_omm::rwf::{DataState, Header, MessageView, Qos, RefreshHeader};
@@ -10,13 +10,12 @@ use crate::Settings;
 use crate::interest::Item;
 use crate::request_handler::copy;
 
-/// Bytes of a message of an image that has several, as far as its entries allow: such a message goes out in one piece of a
-/// connection (RSSL's usual 6,144 bytes).
+/// Size in bytes of a message of an image in parts, if its entries allow: it fits in one buffer of a connection (RSSL's default of 6,144 bytes).
 const PART: usize = 6_000;
-/// Room that is kept for the next image; nearly all are shorter.
+/// Buffer that is kept for the next image; nearly all are shorter.
 const KEPT: usize = 256 << 10;
 
-/// Writes the data of an image, or of a part of one, into the room that it is given: how many bytes.
+/// Writes the data of an image, or of a part, into a buffer; returns the number of bytes.
 type Write<'w> = &'w mut dyn FnMut(&mut [u8]) -> Result<usize, Refused>;
 
 /// All images.
@@ -27,34 +26,34 @@ pub(crate) struct Images {
     room: Vec<u8>,
 }
 
-/// What an image of the feeds says beside its data: its channel speaks for it.
+/// State and group of an image of the feeds, as set by its channel.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Label<'a> {
     pub(crate) state: State<'a>,
     pub(crate) group: &'a [u8],
 }
 
-/// What a message did to the image of its item.
+/// The effect of a message on the image of its item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Folded {
-    /// A whole image is there now.
+    /// The image is complete now.
     pub(crate) is_whole: bool,
-    /// Something in the message cannot be read.
+    /// The message is malformed.
     pub(crate) is_malformed: bool,
-    /// The message was not for keeping: those who wait for an image begin with it.
+    /// The message is not cached: clients that wait for an image start with it.
     pub(crate) is_passed_by: bool,
-    /// The cache has no room for it.
+    /// The cache has no capacity for it.
     pub(crate) is_over_limit: bool,
 }
 
 impl Folded {
-    /// Of a message of an item whose image is not kept.
+    /// The effect of a message of an item that is not cached.
     pub(crate) const NOT_KEPT: Self =
         Self { is_whole: false, is_malformed: false, is_passed_by: true, is_over_limit: false };
 }
 
 impl Images {
-    /// None yet, of these services.
+    /// Creates an empty set of images of these services.
     pub(crate) fn new(settings: &Settings, services: impl Iterator<Item = u16>) -> Self {
         let (items, bytes) = (settings.max_items.saturating_mul(2), settings.cache_bytes);
         let limits = Limits { items, bytes, image_bytes: settings.image_bytes, ..Limits::default() };
@@ -65,7 +64,7 @@ impl Images {
         Self { cache, most: settings.image_bytes.saturating_add(PART), room: Vec::new() }
     }
 
-    /// Folds a message into the image of its item. What the cache refuses makes the image one that is not complete.
+    /// Folds a message into the image of its item. If the cache refuses it, the image becomes incomplete.
     pub(crate) fn apply(&mut self, item: &mut Item, seq: Seq, message: &[u8]) -> Folded {
         let mut slot = item.slot;
         let applied = self.cache.apply_at(&mut slot, &item.key(), seq, message);
@@ -77,31 +76,31 @@ impl Images {
         let is_over_limit = matches!(applied, Err(cache::Refused::Limit { .. }));
         Folded {
             is_whole,
-            // At a limit of the cache the message itself is as good as any.
+            // At a limit of the cache the message itself is valid.
             is_malformed: applied.is_err() && !is_over_limit,
             is_passed_by: applied == Ok(Applied::PassedBy),
             is_over_limit,
         }
     }
 
-    /// An item is gone, and its image.
+    /// Removes an item's image.
     pub(crate) fn remove(&mut self, item: &Item) {
         self.cache.remove(&item.key());
     }
 
-    /// The state of an item's image, and its group.
+    /// Returns the state and group of an item's image.
     pub(crate) fn label(&self, item: &Item) -> Option<Label<'_>> {
         let image = self.cache.image_at(item.slot)?;
         Some(Label { state: image.state(), group: image.group() })
     }
 
-    /// Whether the image of an item may be several messages.
+    /// Returns `true` if the image of an item may consist of several messages.
     pub(crate) fn is_in_parts(&self, item: &Item) -> bool {
         self.cache.image_at(item.slot).is_some_and(|image| !image.is_whole())
     }
 
-    /// Hands the image of an item, or these of its fields, to `send`: as one message, or as several of an image that has
-    /// entries. Ends with what `send` says first that is not [`Sent::Queued`]; `None` where there is no image.
+    /// Passes the image of an item, or these of its fields, to `send`: as one message, or as several for an image with entries. Stops at the first
+    /// result other than [`Sent::Queued`] and returns it; `None` if there is no image.
     pub(crate) fn give(
         &mut self,
         item: &Item,
@@ -110,14 +109,14 @@ impl Images {
         send: &mut dyn FnMut(&RefreshHeader<'_>, Write<'_>) -> Sent,
     ) -> Option<Sent> {
         let Self { cache, most, room } = self;
-        // Whatever was applied to it came by its slot.
+        // All messages were applied by the item's slot.
         let image = cache.image_at(item.slot)?;
         if image.is_whole() {
             let view = fids.map_or(View::All, View::Fields);
             let header = labelled(image.whole(), &image, label);
             return Some(send(&header, &mut |room| image.write(&view, room)));
         }
-        // Entries are whole in each view, as they are in updates.
+        // A view contains whole entries, as in updates.
         let mut parts = image.parts(Answer::to(0));
         if room.len() > KEPT || room.is_empty() {
             *room = vec![0; PART];
@@ -146,18 +145,18 @@ impl Images {
         }
     }
 
-    /// The images themselves.
+    /// Returns the cache of the images.
     pub(crate) const fn cache(&self) -> &Cache {
         &self.cache
     }
 
-    /// What all images take.
+    /// Returns the memory of all images.
     pub(crate) fn memory(&self) -> Memory {
         self.cache.memory()
     }
 }
 
-/// The header of an image as its channel has it, where it is of the feeds.
+/// Returns the header of an image, with its channel's state for the feeds.
 fn labelled<'a>(header: RefreshHeader<'a>, image: &Image<'_>, label: Option<Label<'a>>) -> RefreshHeader<'a> {
     let Some(Label { state, group }) = label else { return header };
     let state = if image.is_complete() {

@@ -1,7 +1,7 @@
-//! Items, and who has them open.
+//! Items, and the streams on which they are open.
 //!
-//! A tick finds its item by number, without a search; a request finds it by service, domain and name. An item is there as long
-//! as the plant has it, a client waits for it, or a source is to be told of it.
+//! A tick finds its item by number, without a search; a request finds it by service, domain and name. An item exists as long as the plant has it, a
+//! client waits for it, or a demand for it is queued.
 
 use std::hash::BuildHasher;
 
@@ -17,51 +17,51 @@ use crate::SessionId;
 use crate::upstream::Upstream;
 use crate::views::ViewId;
 
-/// An item in a domain, by its place.
+/// The slot of an item in a domain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ItemSlot(u32);
 
-/// How a stream stands to its item.
+/// The phase of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StreamPhase {
-    /// There is no image yet to be sent.
+    /// There is no image to send yet.
     NoImage,
-    /// An image is owed, and sent as soon as there is room: what changes until then will be in it.
+    /// An image is pending, sent when there is capacity; it will contain all changes until then.
     ImageOwed,
-    /// The same, and the client is to be told before that it missed something.
+    /// As [`ImageOwed`](Self::ImageOwed), with a gap status before the image.
     GapOwed,
     /// The client has the image: updates follow.
     Current,
 }
 
-/// A stream on which an item is open.
+/// A stream with an open item.
 #[derive(Debug)]
 pub(crate) struct Open {
     pub(crate) session: SessionId,
     pub(crate) stream: StreamHandle,
     pub(crate) view: ViewId,
     pub(crate) phase: StreamPhase,
-    /// An update was not sent, because the stream was paused: a client that goes on needs an image.
+    /// An update was not sent because the stream was paused: on resumption the client needs an image.
     pub(crate) missed: bool,
-    /// One image is all that is wanted.
+    /// The request is for one image only.
     pub(crate) is_snapshot: bool,
-    /// Its session keeps a note that an update had to wait for room.
+    /// The session has recorded that an update of the stream was queued.
     pub(crate) is_behind: bool,
-    /// It waits, and has heard how its item is without an image: that no image comes in time is no news.
+    /// The stream waits, and has had a status without an image: a time-out is not reported again.
     pub(crate) is_told: bool,
-    /// Its item's state has changed with that of a group or service, and its client, which cannot know, is to be told.
+    /// The state of the item changed with its group or service, and the client, which cannot derive that, needs a status.
     pub(crate) is_restated: bool,
-    /// How urgently it is wanted.
+    /// The priority of the request.
     pub(crate) priority: Priority,
 }
 
 impl Open {
-    /// Whether it knows how its item is. Who wants one image alone knows nothing before that.
+    /// Returns `true` if the stream has had an image or a status; for a snapshot only an image counts.
     pub(crate) fn has_heard(&self) -> bool {
         self.phase != StreamPhase::NoImage || self.is_told && !self.is_snapshot
     }
 
-    /// Whether it waits for its item, and knows that nothing came.
+    /// Returns `true` if the stream waits for its item, and has had the status that nothing came.
     pub(crate) fn waits_told(&self) -> bool {
         self.phase == StreamPhase::NoImage && self.is_told
     }
@@ -73,65 +73,65 @@ pub(crate) struct Item {
     pub(crate) service: u16,
     pub(crate) domain: Domain,
     pub(crate) name: Box<[u8]>,
-    /// The plant's number; 0 as long as it has none.
+    /// The plant's number; 0 without one.
     pub(crate) number: ItemId,
-    /// The item of the same number in another domain: its place plus one, 0 for none.
+    /// The slot plus one of the item with the same number in another domain; 0 for none.
     twin: u32,
-    /// The channel that published it last: its group, where it is of the feeds.
+    /// The channel of the last tick, which is the item's group for the feeds.
     pub(crate) channel: u16,
-    /// The permission data that its source gave it last; `None` before its first image.
+    /// The last permission data from the source; `None` before the first image.
     pub(crate) permission: Option<Box<[u8]>>,
-    /// There is a whole image.
+    /// `true` if the image is complete.
     pub(crate) has_image: bool,
-    /// Its image is kept.
+    /// `true` if the image is cached.
     pub(crate) is_kept: bool,
-    /// When those who wait for it are told that nothing came in time; 0 for never.
+    /// Time at which waiting clients get the status that nothing came; 0 for never.
     pub(crate) due: Nanos,
-    /// When those who have been told so, and wait still, are closed; 0 for never.
+    /// Time at which streams that still wait after that status are closed; 0 for never.
     pub(crate) closes: Nanos,
-    /// What its source has been told; `None` for an item of the feeds, which publish unasked.
+    /// The state at the source; `None` for an item of the feeds, which publish without demand.
     pub(crate) upstream: Option<Box<Upstream>>,
-    /// Where it is.
+    /// Its slot in the cache.
     pub(crate) slot: Slot,
     pub(crate) streams: Vec<Open>,
 }
 
 impl Item {
-    /// Whether it is one of the plant's own feeds.
+    /// Returns `true` for an item of the plant's own feeds.
     #[inline]
     pub(crate) const fn is_of_feeds(&self) -> bool {
         self.upstream.is_none()
     }
 
-    /// Whether its source paused, and no image has come since it goes on.
+    /// Returns `true` if the source was paused, and no image has come since its resumption.
     pub(crate) fn is_old(&self) -> bool {
         self.upstream.as_ref().is_some_and(|upstream| upstream.is_old)
     }
 
-    /// What its image is found by.
+    /// Returns the cache key of the image.
     #[inline]
     pub(crate) fn key(&self) -> ItemKey<'_> {
         ItemKey { service: self.service, domain: self.domain, name: &self.name }
     }
 
-    /// What it is found by.
+    /// Returns the item's service, domain and name.
     pub(crate) fn named(&self) -> Named<'_> {
         Named { service: self.service, domain: self.domain, name: &self.name }
     }
 
-    /// Whether nothing is known of it, and nobody is to be told of it.
+    /// Returns `true` if the item has no data and no queued demand.
     fn is_forgotten(&self) -> bool {
         let is_unsaid = self.upstream.as_ref().is_none_or(|upstream| upstream.is_settled());
-        // The plant's number of an item of the feeds is for good; a provider's item comes again with its next image.
+        // The number of an item of the feeds is permanent; an item of a provider appears again with its next image.
         let is_unpublished = if self.is_of_feeds() { self.number == ItemId(0) } else { !self.has_image };
         self.streams.is_empty() && is_unsaid && is_unpublished
     }
 }
 
-/// The longest permission data that an item keeps, bytes: many times what those of vendors take.
+/// Maximum size of an item's permission data in bytes: many times the size that vendors use.
 pub(crate) const MOST_PERMISSION: usize = 1024;
 
-/// What an item is found by.
+/// The service, domain and name of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Named<'n> {
     pub(crate) service: u16,
@@ -139,7 +139,7 @@ pub(crate) struct Named<'n> {
     pub(crate) name: &'n [u8],
 }
 
-/// Where a stream is found without a search: one message can open an item a hundred thousand times.
+/// The position of a stream, found without a search: one message can open an item a hundred thousand times.
 #[derive(Debug, Clone, Copy)]
 struct Spot {
     stream: StreamHandle,
@@ -147,7 +147,7 @@ struct Spot {
     index: u32,
 }
 
-/// The streams of a session, each where its handle says.
+/// The streams of a session, indexed by their handles.
 #[derive(Debug, Default)]
 struct Spots {
     spots: Vec<Option<Spot>>,
@@ -169,7 +169,7 @@ impl Spots {
         }
     }
 
-    /// The spot of a stream, which has none from now on.
+    /// Removes and returns the position of a stream.
     fn take(&mut self, stream: StreamHandle) -> Option<Spot> {
         let spot = self.get(stream)?;
         *self.spots.get_mut(stream.index())? = None;
@@ -180,7 +180,7 @@ impl Spots {
     }
 }
 
-/// Gives the memory back of what was in a list once.
+/// Frees the unused capacity of a list.
 fn give_back<T>(list: &mut Vec<T>) {
     let most = SPARE * list.len().max(1);
     if list.capacity() > most {
@@ -188,12 +188,12 @@ fn give_back<T>(list: &mut Vec<T>) {
     }
 }
 
-/// Room that a list may have for each that is in it.
+/// Maximum capacity of a list for each of its elements.
 const SPARE: usize = 4;
-/// What the lists of sessions and items take for a stream at most, bytes.
+/// Maximum memory in bytes of a stream in the lists of sessions and items.
 pub(crate) const STREAM: usize = SPARE * (size_of::<Option<Spot>>() + size_of::<Open>()) + 32;
 
-/// No more items are taken.
+/// The maximum number of items is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TooManyItems;
 
@@ -203,18 +203,18 @@ pub(crate) struct Interest {
     items: Vec<Option<Item>>,
     free: Vec<u32>,
     by_name: HashTable<u32>,
-    /// By the plant's number: places, each plus one; 0 for none.
+    /// Slots by the plant's number, each plus one; 0 for none.
     by_number: Vec<u32>,
-    /// By session.
+    /// The streams by session.
     spots: Vec<Spots>,
     hasher: RandomState,
     most: usize,
-    /// Items that the plant has given no number.
+    /// Number of items without a number of the plant.
     unnumbered: usize,
 }
 
 impl Interest {
-    /// For so many names at most that the plant has, each in two domains, and as many items that it has not.
+    /// Creates an empty set for at most `most` names of the plant, each in two domains, and as many items that the plant does not have.
     pub(crate) fn new(most: usize) -> Self {
         Self {
             items: Vec::new(),
@@ -228,13 +228,12 @@ impl Interest {
         }
     }
 
-    /// The item that a tick is about; `None` where it has not been seen yet. Costs two indexed loads, and one more for each
-    /// other domain in which the name is published.
+    /// Returns the item of a tick; `None` if it is new. Costs two indexed loads, and one more for each other domain in which the name is published.
     #[inline]
     pub(crate) fn of_number(&self, number: ItemId, domain: Domain) -> Option<ItemSlot> {
         let mut place = *self.by_number.get(number.0 as usize)?;
         loop {
-            // Ends: no two items of a number have the same domain.
+            // Ends, because no two items of a number have the same domain.
             let item = self.items.get(place.checked_sub(1)? as usize)?.as_ref()?;
             if item.domain == domain {
                 return Some(ItemSlot(place - 1));
@@ -243,10 +242,10 @@ impl Interest {
         }
     }
 
-    /// The item that a tick is about for the first time: new, or one that clients wait for.
+    /// Returns the item of a tick with a new number: new, or one that clients wait for.
     ///
     /// # Errors
-    /// There are as many as may be.
+    /// The maximum number of items is reached.
     #[cold]
     pub(crate) fn appear(&mut self, number: ItemId, named: &Named<'_>) -> Result<ItemSlot, TooManyItems> {
         let at = number.0 as usize;
@@ -269,7 +268,7 @@ impl Interest {
         Ok(place)
     }
 
-    /// An item has no number any more.
+    /// Removes the number of an item.
     fn unlink(&mut self, place: ItemSlot) {
         let Some(item) = self.get_mut(place).filter(|item| item.number != ItemId(0)) else { return };
         let (at, behind) = (item.number.0 as usize, item.twin);
@@ -290,7 +289,7 @@ impl Interest {
         }
     }
 
-    /// A number is another item's from here on: the items that had it.
+    /// Returns the items of a number that is reassigned, and removes the number from them.
     #[cold]
     pub(crate) fn end_number(&mut self, number: ItemId) -> Vec<ItemSlot> {
         let mut places = Vec::new();
@@ -301,8 +300,8 @@ impl Interest {
         places
     }
 
-    /// Numbers of providers' items may be others' by now: each is learnt anew from the next tick of its item. Those of the
-    /// feeds are for good.
+    /// Removes the numbers of providers' items, which may have been reassigned: each is set again by the next tick of its item. Numbers of the
+    /// feeds' items are permanent.
     #[cold]
     pub(crate) fn forget_numbers(&mut self) {
         for place in 0..self.items.len() as u32 {
@@ -312,7 +311,7 @@ impl Interest {
         }
     }
 
-    /// The item of a name.
+    /// Returns the item of a name.
     pub(crate) fn find(&self, named: &Named<'_>) -> Option<ItemSlot> {
         let is_it = |place: &u32| {
             self.get(ItemSlot(*place)).is_some_and(|item| {
@@ -322,10 +321,10 @@ impl Interest {
         self.by_name.find(self.hasher.hash_one(named), is_it).copied().map(ItemSlot)
     }
 
-    /// The item of a name, made now if there is none.
+    /// Returns the item of a name, created if necessary.
     ///
     /// # Errors
-    /// There are as many as may be.
+    /// The maximum number of items is reached.
     pub(crate) fn take(&mut self, named: &Named<'_>) -> Result<ItemSlot, TooManyItems> {
         match self.find(named) {
             Some(place) => Ok(place),
@@ -370,12 +369,12 @@ impl Interest {
         ItemSlot(place)
     }
 
-    /// Items that are there.
+    /// Returns the number of items.
     pub(crate) fn len(&self) -> usize {
         self.by_name.len()
     }
 
-    /// Every item with its place.
+    /// Returns every item with its slot.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (ItemSlot, &Item)> {
         (0..).map(ItemSlot).zip(&self.items).filter_map(|(place, item)| Some((place, item.as_ref()?)))
     }
@@ -390,19 +389,19 @@ impl Interest {
         self.items.get_mut(place.0 as usize)?.as_mut()
     }
 
-    /// An item is open on a stream from now on.
+    /// Opens an item on a stream.
     pub(crate) fn open(&mut self, place: ItemSlot, open: Open) {
         let (session, stream) = (open.session.index(), open.stream);
         let Some(item) = self.get_mut(place) else { return };
-        // Cannot cut: a connection has less than 2^32 streams, and the numbers of sessions are small.
+        // Lossless: a connection has fewer than 2^32 streams, and session numbers are small.
         let index = item.streams.len() as u32;
         if let Some(upstream) = &mut item.upstream {
             upstream.wishes.add(open.priority);
-            // It is not one client's alone any more.
+            // More than one client has it open now.
             upstream.is_held = false;
         }
         if item.streams.is_empty() {
-            // Of most items a client or two are all that there are.
+            // Most items have only one or two clients.
             item.streams.reserve_exact(1);
         }
         item.streams.push(open);
@@ -412,7 +411,7 @@ impl Interest {
         self.spots[session].put(Spot { stream, place, index });
     }
 
-    /// Whether a session has an item open on `most` streams, or more. Costs a look at each of the item's streams where both have as many.
+    /// Returns `true` if a session has an item open on `most` streams or more. Costs a test of each of the item's streams if both have that many.
     pub(crate) fn is_open_on(&self, most: usize, place: ItemSlot, session: SessionId) -> bool {
         let Some(item) = self.get(place) else { return false };
         self.open_streams(session) >= most
@@ -425,20 +424,20 @@ impl Interest {
                 .is_some()
     }
 
-    /// The item of a stream, and how the stream stands.
+    /// Returns the item of a stream, and the stream.
     pub(crate) fn of_stream(&self, session: SessionId, stream: StreamHandle) -> Option<(&Item, &Open)> {
         let Spot { place, index, .. } = self.spot(session, stream)?;
         let item = self.get(place)?;
         Some((item, item.streams.get(index as usize)?))
     }
 
-    /// A stream, to be changed.
+    /// Returns a stream for a change.
     pub(crate) fn stream_mut(&mut self, session: SessionId, stream: StreamHandle) -> Option<&mut Open> {
         let Spot { place, index, .. } = self.spot(session, stream)?;
         self.get_mut(place)?.streams.get_mut(index as usize)
     }
 
-    /// A stream is open no longer: its item's place, and what it had. The item may be gone with it.
+    /// Closes a stream; returns its item's slot and the stream. The item may be removed as well.
     pub(crate) fn close(&mut self, session: SessionId, stream: StreamHandle) -> Option<(ItemSlot, Open)> {
         let Spot { place, index, .. } = self.spots.get_mut(session.index())?.take(stream)?;
         let item = self.items.get_mut(place.0 as usize)?.as_mut()?;
@@ -457,37 +456,37 @@ impl Interest {
         Some((place, closed))
     }
 
-    /// An item of which nothing is known and which nobody wants is gone.
+    /// Removes an item without data, streams and demands.
     pub(crate) fn forget_if_idle(&mut self, place: ItemSlot) {
         if self.get(place).is_some_and(Item::is_forgotten) {
             self.forget(place);
         }
     }
 
-    /// How many streams a session has.
+    /// Returns the number of streams of a session.
     pub(crate) fn open_streams(&self, session: SessionId) -> usize {
         self.spots.get(session.index()).map_or(0, |spots| spots.open)
     }
 
-    /// Streams of a session, in an order that is the same each time.
+    /// Returns the streams of a session, always in the same order.
     pub(crate) fn streams_of(&self, session: SessionId) -> Vec<StreamHandle> {
         let spots = self.spots.get(session.index()).map_or(&[][..], |spots| &spots.spots);
         spots.iter().flatten().map(|spot| spot.stream).collect()
     }
 
-    /// Places of a session's streams, of which some may be free.
+    /// Returns the number of positions among a session's streams, some of which may be free.
     pub(crate) fn stream_places(&self, session: SessionId) -> usize {
         self.spots.get(session.index()).map_or(0, |spots| spots.spots.len())
     }
 
-    /// The item and the stream at a place among a session's streams, where its client is to be told the item's state.
+    /// Returns item and stream at a position among a session's streams, if the client needs the item's state.
     pub(crate) fn restated_at(&self, session: SessionId, at: usize) -> Option<(ItemSlot, StreamHandle)> {
         let Spot { stream, place, index } = (*self.spots.get(session.index())?.spots.get(at)?)?;
         let open = self.get(place)?.streams.get(index as usize)?;
         (open.is_restated && open.phase == StreamPhase::Current).then_some((place, stream))
     }
 
-    /// The client of that stream has been told.
+    /// Records that the client of that stream has got the state.
     pub(crate) fn unmark_restated(&mut self, session: SessionId, at: usize) {
         let spots = self.spots.get(session.index());
         let stream = spots.and_then(|spots| spots.spots.get(at).copied().flatten()).map(|spot| spot.stream);
@@ -496,7 +495,7 @@ impl Interest {
         }
     }
 
-    /// The place of a stream's item.
+    /// Returns the slot of a stream's item.
     pub(crate) fn place_of(&self, session: SessionId, stream: StreamHandle) -> Option<ItemSlot> {
         Some(self.spot(session, stream)?.place)
     }

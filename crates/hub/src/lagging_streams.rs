@@ -1,8 +1,8 @@
-//! Sources that are one client's alone are held back while it does not take what they say.
+//! The pausing of sources that only one client uses, while that client lags.
 //!
-//! Under [`Block`](crate::SlowPolicy::Block) an interactive provider's item that nobody else has open is paused once its client
-//! has been behind for a moment, and goes on, with a new image, when the client has taken all that waited, or as soon as
-//! somebody else opens the item. What comes meanwhile all the same is queued within the policy's limits.
+//! Under [`Block`](crate::SlowPolicy::Block), an interactive provider's item that only one client has open is paused when the client has lagged for
+//! 50 ms. It is resumed, with a new image, when the client has taken all queued output, or as soon as another client opens the item. Updates that
+//! arrive meanwhile are queued within the policy's limits.
 
 use tapeline_nanos::Nanos;
 use tapeline_omm::role::provider::StreamHandle;
@@ -12,22 +12,21 @@ use crate::fan_out::age_of_too_old;
 use crate::session::Session;
 use crate::shared_state::SharedState;
 
-/// How long an update must have waited, ms. A pause costs an image when it ends, and most clients that have no room have it
-/// again sooner.
+/// Minimum age of a queued update, ms. A pause costs an image at its end, and most clients regain capacity sooner.
 const PATIENCE_MS: u64 = 50;
-/// Streams that are closed meanwhile are looked for only above so many.
+/// Number of entries above which closed streams are removed.
 const MOST_STALE: usize = 1024;
 
-/// Streams of a session whose updates had to wait for room.
+/// Streams of a session with queued updates.
 #[derive(Debug, Default)]
 pub(crate) struct LaggingStreams {
     streams: Vec<StreamHandle>,
-    /// So many of them have been looked at.
+    /// Number of streams examined so far.
     seen: usize,
 }
 
 impl LaggingStreams {
-    /// One more, which is not among them.
+    /// Adds a stream that is not in the list.
     pub(crate) fn add(
         &mut self,
         stream: StreamHandle,
@@ -47,8 +46,8 @@ impl LaggingStreams {
 }
 
 impl SharedState {
-    /// Holds back the sources of what waits for a session, where they are its alone, or lets them go on. Costs a look at each
-    /// stream that falls behind, and one when nothing waits any more.
+    /// Pauses the sources of a session's queued streams if only this session uses them, or resumes them. Costs a test of each stream that starts to
+    /// lag, and one more when the queue is empty.
     pub(crate) fn hold_back(&mut self, now: Nanos, id: SessionId, session: &mut Session) {
         let Session { backlog, session_state, .. } = session;
         if session_state.behind.is_empty() {
@@ -67,7 +66,7 @@ impl SharedState {
         }
     }
 
-    /// The source of an item pauses, if this session alone has it and it can be asked: whether it is asked now.
+    /// Pauses the source of an item, if only this session has it and the source can be paused. Returns `true` if it is paused now.
     fn hold_source(&mut self, id: SessionId, stream: StreamHandle) -> bool {
         let Some(place) = self.interest.place_of(id, stream) else { return false };
         if !self.is_on_demand(place) {

@@ -1,4 +1,4 @@
-//! A login, answered: at once, or when it has been checked; and what its user may open.
+//! Answers to logins, immediately or after their check; and the user's access to items.
 
 use tapeline_omm::State;
 use tapeline_omm::domain::LoginRequest;
@@ -15,13 +15,13 @@ use crate::interest::Named;
 use crate::request_handler::RequestHandler;
 use crate::session::{PendingReply, Refusal};
 
-/// Bytes of a login's attributes that the answer repeats at most, each: what a client says of itself is short.
+/// Maximum bytes of each login attribute that the answer repeats: legitimate ones are short.
 const LONGEST_ATTRIBUTE: usize = 1024;
-/// A login request without what is to be checked: its name and what it says of itself.
+/// Maximum size of a login request without its credentials: its name and its description of the client.
 const LONGEST_REQUEST: usize = 8 << 10;
 
 impl RequestHandler<'_> {
-    /// A client logs in, or renews its login.
+    /// Handles a login or its renewal.
     pub(crate) fn login(
         &mut self,
         provider: &mut Provider,
@@ -46,7 +46,7 @@ impl RequestHandler<'_> {
         }
     }
 
-    /// Does what was decided elsewhere: a login was checked, or others may see other things than before.
+    /// Applies decisions made elsewhere: the result of a login's check, or changed rules.
     pub(crate) fn attend(&mut self, provider: &mut Provider, out: &mut dyn Outbox) {
         if let Some(outcome) = self.session_state.pass.outcome.take()
             && let Some(pending) = self.session_state.pass.pending.take()
@@ -60,7 +60,7 @@ impl RequestHandler<'_> {
                     self.keep_out(provider, out, &request, outcome.user, refusal);
                 }
                 (Ok(_), false) => self.let_in(provider, out, &request, outcome),
-                // A token stands for its user, and a session is one user's to the end.
+                // A token identifies its user, and a session belongs to one user to its end.
                 (Ok(_), true) if outcome.user != self.session_state.user => {
                     self.keep_out(provider, out, &request, outcome.user, ANOTHER_USER);
                 }
@@ -90,7 +90,7 @@ impl RequestHandler<'_> {
         };
         self.session_state.user = user;
         self.session_state.pass.rights = Some(rights);
-        // As LSEG's consumers have it: recovery by the provider implies streams that are suspect meanwhile.
+        // The semantics of LSEG's consumers: recovery by the provider implies suspect streams meanwhile.
         let attributes = &request.attributes;
         self.session_state.refuses_suspect =
             attributes.single_open == Some(0) && attributes.allow_suspect_data == Some(0);
@@ -128,7 +128,7 @@ impl RequestHandler<'_> {
             application_id: attributes.application_id,
             application_name: Some(b"tapeline"),
             position: attributes.position,
-            // What a source loses is asked for again, as long as somebody has it open.
+            // Items that a source loses are requested again while they are open.
             single_open: attributes.single_open.or(Some(1)),
             allow_suspect_data: attributes.allow_suspect_data.or(Some(1)),
             support_batch_requests: Some(login::BATCH_REQUESTS | login::BATCH_REISSUES | login::BATCH_CLOSES),
@@ -160,8 +160,7 @@ impl RequestHandler<'_> {
         }
     }
 
-    /// Where the rules are not those of the session's login any more: what it may not see now is closed, and who may not
-    /// be in now has to go.
+    /// Applies rules that changed since the session's login: closes items without access, and ends the session of a user without a login.
     fn review(&mut self, provider: &mut Provider, out: &mut dyn Outbox) {
         let Some(rights) = &self.session_state.pass.rights else { return };
         if self.shared.gate.is_current(&rights.access) {
@@ -195,8 +194,7 @@ impl RequestHandler<'_> {
         }
     }
 
-    /// Whether what a private stream was asked for is its client's to see, for certain: see
-    /// [`refuses_for_certain`](Self::refuses_for_certain).
+    /// Returns `true` if the client certainly has access to the item of a private stream: see [`refuses_for_certain`](Self::refuses_for_certain).
     fn may_see_private(&mut self, provider: &Provider, stream: StreamHandle) -> bool {
         let Some(named) = item_of(provider, stream) else { return !self.is_ruled() };
         let may = matches!(self.decide_by_name(&named), Some(Decision::Decided(Action::Allow { .. })));
@@ -206,7 +204,7 @@ impl RequestHandler<'_> {
         may
     }
 
-    /// A stream's item is its client's to see no longer.
+    /// Closes a stream whose client has lost access to its item.
     pub(crate) fn take_away(&mut self, provider: &Provider, stream: StreamHandle, refusal: Refusal) {
         if let Some((item, _)) = self.shared.interest.of_stream(self.id, stream) {
             let (service, domain, name) = (item.service, item.domain, item.name.clone());
@@ -216,19 +214,19 @@ impl RequestHandler<'_> {
         self.session_state.owe(provider, stream, PendingReply::Closed(refusal));
     }
 
-    /// Why a stream is to be closed, by what is known of its item now.
+    /// Returns the reason to close a stream, by the present data of its item.
     pub(crate) fn refusal_of(&self, stream: StreamHandle) -> Option<Refusal> {
         let (item, _) = self.shared.interest.of_stream(self.id, stream)?;
         let decision = self.decide(&item.named(), item.permission.as_deref())?;
         (decision == Decision::Decided(Action::Deny)).then_some(NOT_ENTITLED)
     }
 
-    /// Why a stream gets no image, where that depends on what the image brought.
+    /// Returns the reason to send no image on a stream, if that depends on the codes in the image.
     pub(crate) fn denied_by_code(&self, stream: StreamHandle) -> Option<Refusal> {
         if self.shared.gate.uses_codes { self.refusal_of(stream) } else { None }
     }
 
-    /// What the rules say of an item; `None` of a session that is not logged in.
+    /// Returns the decision of the rules on an item; `None` for a session without a login.
     fn decide(&self, named: &Named<'_>, permission: Option<&[u8]>) -> Option<Decision> {
         let rights = self.session_state.pass.rights.as_ref()?;
         if rights.access.is_open() {
@@ -240,13 +238,13 @@ impl RequestHandler<'_> {
         Some(rights.decide(&Wanted { service, domain, name, codes }))
     }
 
-    /// What the rules say of an item, by what is known of it.
+    /// Returns the decision of the rules on an item, by its known data.
     fn decide_by_name(&self, named: &Named<'_>) -> Option<Decision> {
         let item = self.shared.interest.find(named).and_then(|place| self.shared.interest.get(place));
         self.decide(named, item.and_then(|item| item.permission.as_deref()))
     }
 
-    /// Why an item is not opened for this client; `None` if it is, or if only its image will tell.
+    /// Returns the reason to refuse an item; `None` if it is permitted, or if the decision depends on its image.
     pub(crate) fn refuses(&mut self, named: &Named<'_>) -> Option<Refusal> {
         let rights = self.session_state.pass.rights.as_ref()?;
         if let Some(most) = rights.max_streams {
@@ -254,7 +252,7 @@ impl RequestHandler<'_> {
             let open = sessions.iter().map(|session| {
                 self.shared.interest.open_streams(*session) + self.shared.private.open_streams(*session)
             });
-            // Looks no further than it has to: a user can have many sessions.
+            // Stops as early as possible: a user can have many sessions.
             let mut sum = 0;
             if open.into_iter().any(|open| {
                 sum += open;
@@ -271,7 +269,7 @@ impl RequestHandler<'_> {
         Some(NOT_ENTITLED)
     }
 
-    /// The same for a stream that goes on to the source: what it will bring tells nobody here, so it has to be known before.
+    /// As [`refuses`](Self::refuses), for a private stream, whose later data is not examined here: the decision has to be certain.
     pub(crate) fn refuses_for_certain(&mut self, named: &Named<'_>) -> Option<Refusal> {
         if let Some(refusal) = self.refuses(named) {
             return Some(refusal);
@@ -283,14 +281,14 @@ impl RequestHandler<'_> {
         Some(NOT_ENTITLED)
     }
 
-    /// Whether rules say what this client may do.
+    /// Returns `true` if rules apply to this client.
     pub(crate) fn is_ruled(&self) -> bool {
         self.session_state.pass.rights.as_ref().is_none_or(|rights| !rights.access.is_open())
     }
 
-    /// Whether this client may post to an item.
+    /// Returns `true` if this client may post to an item.
     pub(crate) fn may_post(&mut self, named: &Named<'_>) -> bool {
-        // Rules are about items: of a post that names none, nobody here knows what it is for.
+        // Rules are about items: the target of a post without an item name is unknown here.
         let is_named = !named.name.is_empty() || !self.is_ruled();
         let decision = self.decide_by_name(named);
         let may = is_named && matches!(decision, Some(Decision::Decided(Action::Allow { post: true })));
@@ -300,10 +298,10 @@ impl RequestHandler<'_> {
         may
     }
 
-    /// Somebody was kept from an item.
+    /// Records a denied item.
     fn denied(&mut self, named: &Named<'_>, why: &'static str) {
         self.shared.gate.counters.denied += 1;
-        // Logins and ends are not pushed out by a client that asks for what it may not see, again and again.
+        // A client that repeats denied requests must not displace the events of logins and ends.
         if self.notes.len() >= MOST_DENIALS {
             self.shared.gate.counters.denied_unsaid += 1;
             return;
@@ -321,19 +319,19 @@ impl RequestHandler<'_> {
     }
 }
 
-/// The item that a stream was asked for.
+/// Returns the item of a stream's request.
 pub(crate) fn item_of(provider: &Provider, stream: StreamHandle) -> Option<Named<'_>> {
     let (domain, key) = (provider.domain(stream)?, provider.key(stream)?);
     Some(Named { service: key.service_id?, domain, name: key.name.unwrap_or_default() })
 }
 
-/// What a client hears that may not post.
+/// The text for a client that may not post.
 pub(crate) const NO_POSTS: &str = "This user may not post to this item";
 
-/// Notes that may wait when another denial is written down.
+/// Number of queued events above which a denial is not recorded.
 const MOST_DENIALS: usize = 5_000;
 
-/// The message of a login request without what is to be checked: `None` where it says too much of itself.
+/// Returns a login request without its credentials; `None` if it is too long.
 fn kept(request: &LoginRequest<'_>) -> Option<Vec<u8>> {
     let mut request = request.clone();
     let attributes = &mut request.attributes;
@@ -367,7 +365,7 @@ const TOO_MANY_STREAMS: Refusal = Refusal {
 };
 
 impl Refusal {
-    /// As a client hears it.
+    /// Returns the state that a client gets.
     pub(crate) const fn state(&self) -> State<'static> {
         let stream = if self.may_recover { StreamState::CLOSED_RECOVER } else { StreamState::CLOSED };
         State {

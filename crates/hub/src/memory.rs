@@ -1,4 +1,4 @@
-//! The most memory that a hub takes: from its settings, whatever its clients and its plant do.
+//! The maximum memory of a hub, determined by its settings for any clients and any plant.
 
 use tapeline_omm::role::provider::{StreamHandle, stream_bytes};
 
@@ -48,43 +48,43 @@ impl MemoryBound {
     }
 }
 
-/// What an allocator adds to a piece of memory at most, and rounds it up by.
+/// Maximum overhead of an allocation in bytes.
 const ALLOCATION: usize = 32;
-/// A name as long as the wire has them, in memory of its own.
+/// A name of the maximum length on the wire, separately allocated.
 const NAME: usize = 255 + ALLOCATION;
-/// An item: two tables and a list have it, each of which may have grown to twice what it holds; what its source was told.
+/// An item: in two tables and a list, each of which may have grown to twice its contents; its state at the source.
 const ITEM: usize = 768 + NAME + MOST_PERMISSION + ALLOCATION;
-/// A private stream or an awaited receipt, in two tables; a demand that waits.
+/// A private stream or an outstanding receipt, in two tables; a queued demand.
 const TICKET: usize = 256;
-/// What a session owes to streams that are closed meanwhile, and its texts: a user, an address, a reason.
+/// Pending answers to closed streams of a session, and its texts: a user, an address, a reason.
 const SESSION: usize = 128 << 10;
-/// Notes: two texts each at most.
+/// Events, with at most two texts each.
 const NOTES: usize = 10_000 * 1_200;
-/// The longest image, while it is put together; the directory.
+/// The longest image while it is built; the directory.
 const AT_HAND: usize = 32 << 20;
 
 impl Settings {
     /// Returns the maximum memory of a hub with these settings and `sessions` sessions.
     #[must_use]
     pub fn memory_bound(&self, sessions: usize) -> MemoryBound {
-        // A stream: the role's, the item's (a list of one has room for four), the session's tables, four answers that it is
-        // owed where it is closed and opened again without a pause.
+        // A stream: the role's, the item's (a list of one has a capacity of four), the session's tables, and four pending answers, if it is closed
+        // and opened repeatedly.
         let stream = stream_bytes() + STREAM + 8 * size_of::<(StreamHandle, PendingReply)>();
-        // What roles owe counts for as much again: short messages take more than they count for.
+        // Pending output of roles counts twice: short messages take more memory than they count for.
         let owed = self.session.owed_bytes.saturating_mul(2);
         let waits = self.slow.bytes();
         let tickets = self.max_private.saturating_add(self.max_receipts).saturating_add(self.max_demands);
         let session = 2 * size_of::<Session>() + SESSION;
-        // Streams beyond the limit are refused. As many as one session may have can wait for that to be taken, and one message
-        // can bring as many more before its session is ended for it.
+        // Streams beyond the limit are refused. Up to the limit of one session can wait for their refusals, and one message can add as many before
+        // its session is ended.
         let streams = self.max_streams.saturating_add(2 * self.session.most_streams as usize);
         let view = 2 * MOST_FIDS + LONGEST + 2 * ALLOCATION + 128;
         MemoryBound {
             images: self.cache_bytes.saturating_add(self.cache_bytes / 4),
-            // Two domains, and as many that are waited for.
+            // Two domains, and the same number of awaited items.
             items: self.max_items.saturating_mul(3 * ITEM),
             sessions: sessions.saturating_mul(session.saturating_add(owed).saturating_add(waits)),
-            // Short messages take more than they count for.
+            // Short messages take more memory than they count for.
             waiting: self.waiting_bytes.max(self.image_bytes).saturating_mul(2),
             streams: streams.saturating_mul(stream),
             views: self.max_views.saturating_mul(view),

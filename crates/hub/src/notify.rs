@@ -1,4 +1,4 @@
-//! States, said to clients: to all who have an item open, to one stream, to those who have waited for too long.
+//! Statuses to clients: to all streams of an item, to one stream, and after a time-out.
 
 use std::sync::Arc;
 
@@ -18,8 +18,8 @@ use crate::settings::{Late, SlowPolicy};
 use crate::statuses::is_final;
 
 impl Hub {
-    /// Tells the streams of an item, of these sessions, a status. A stream that is owed an image hears of it by that, if the
-    /// state is not final. Those to which it is the last word are closed.
+    /// Sends a status to the streams of an item that `is_meant` selects. For a stream with a pending image, a status that is not final is contained
+    /// in the image. A final status closes the streams.
     pub(crate) fn say_to_all(
         &mut self,
         now: Nanos,
@@ -45,7 +45,7 @@ impl Hub {
             }
             let Session { provider, backlog, session_state } = session;
             let mut sent = Sent::Full;
-            // Behind what is owed already, so that the last word is the last.
+            // After pending answers, so that the final status is the last message.
             if !session_state.is_full && session_state.owes_nothing() {
                 let there = connections.with(open.session, |out| {
                     provider.status(now, &mut Behind::new(backlog, out), open.stream, header)
@@ -63,7 +63,7 @@ impl Hub {
                         }
                         continue;
                     }
-                    // In its place among the updates; or in the image that is there for them.
+                    // In sequence with the updates, or as a part of the pending image.
                     let slow = session_state.slow;
                     if slow != SlowPolicy::Conflate {
                         let has_room = shared.overflow.has_room(LONGEST_STATUS);
@@ -92,7 +92,7 @@ impl Hub {
         }
     }
 
-    /// The last word on one stream.
+    /// Sends the final status of one stream.
     pub(crate) fn say_last(
         &mut self,
         now: Nanos,
@@ -117,7 +117,7 @@ impl Hub {
         }
     }
 
-    /// The cache has no room for the image of an item: whoever waits for it would wait for good.
+    /// Handles an item whose image exceeds the cache: clients would wait for it forever.
     #[cold]
     pub(crate) fn say_no_room(&mut self, now: Nanos, place: ItemSlot, connections: &mut impl Connections) {
         let state = State {
@@ -131,7 +131,7 @@ impl Hub {
         self.say_to_all(now, place, &header, waits, connections);
     }
 
-    /// Items that have not appeared in time: who waits for them hears of it.
+    /// Handles items that have not appeared in time: their clients get a status.
     pub(crate) fn tell_of_late(&mut self, now: Nanos, connections: &mut impl Connections) {
         while let Some((place, service)) = self.shared.next_late(now) {
             self.counters.late += 1;
@@ -146,7 +146,7 @@ impl Hub {
                 ..StatusHeader::new(Domain::MARKET_PRICE, 0)
             };
             let recover = StreamState::CLOSED_RECOVER;
-            // Without a cache others have their image already, and go on.
+            // Without a cache, other clients have their image already and continue.
             let waits = |_: &Session, open: &Open| !open.has_heard();
             match service.late {
                 Late::Recover => self.say_to_all(now, place, &header(recover), waits, connections),
@@ -171,5 +171,5 @@ impl Hub {
     }
 }
 
-/// Bytes of a status at most: a group, a text and permission data have some hundred each.
+/// Maximum size of a status in bytes: a group, a text and permission data of some hundred bytes each.
 const LONGEST_STATUS: usize = 64 << 10;

@@ -1,9 +1,9 @@
-//! What waits for clients and no policy leaves out, of all of them together: the rest of images in parts, messages of private streams.
+//! The queued output that no policy drops, of all clients together: the rest of images in parts, messages of private streams.
 //!
-//! An image that has several messages is made at one moment, so what finds no room of it has to be kept. One cap is for all
-//! sessions: while it is reached, who wants such an image stands in line, and has it made when it is its turn, as the item is then.
-//! While somebody stands in line, nobody keeps room for longer than a client may be stuck: a client that reads a few bytes now
-//! and then would otherwise hold up all the others for ever.
+//! An image in parts is built at one time, so the parts that exceed a connection's capacity have to be queued. One limit applies to all sessions.
+//! While it is reached, sessions that need such an image wait in line, and the image is built at their turn, with the item's state at that time.
+//! While a session waits, no other may hold queue capacity for longer than the limit for a stuck client: otherwise a client that reads a few bytes
+//! now and then would block all others forever.
 
 use std::collections::VecDeque;
 
@@ -13,30 +13,30 @@ use crate::SessionId;
 use crate::backlog::Backlog;
 use crate::session::SessionState;
 
-/// How much waits, and who stands in line.
+/// The amount of queued output, and the sessions in line.
 #[derive(Debug)]
 pub(crate) struct OverflowBudget {
-    /// Bytes, as of the last look at each session.
+    /// Queued bytes, as of the last step of each session.
     held: usize,
     most: usize,
-    /// What an image leaves at most.
+    /// Maximum queued bytes of one image.
     image: usize,
     line: VecDeque<SessionId>,
 }
 
 impl OverflowBudget {
-    /// Nothing, and room for so many bytes; an image leaves so many at most.
+    /// Creates an empty budget of `most` bytes; `image` is the maximum of one image.
     pub(crate) fn new(most: usize, image: usize) -> Self {
-        // Else none could ever be made.
+        // Otherwise no image could ever be built.
         Self { held: 0, most: most.max(image), image, line: VecDeque::new() }
     }
 
-    /// Whether so many bytes more may wait.
+    /// Returns `true` if `bytes` more bytes may be queued.
     pub(crate) const fn has_room(&self, bytes: usize) -> bool {
         bytes <= self.most.saturating_sub(self.held)
     }
 
-    /// Whether a session may have an image made that has several messages; else it stands in line from now on.
+    /// Returns `true` if a session may build an image in parts; otherwise it waits in line.
     pub(crate) fn admits(&mut self, id: SessionId, session_state: &mut SessionState) -> bool {
         let is_first = self.line.front().is_none_or(|first| *first == id);
         if is_first && self.has_room(self.image) {
@@ -49,31 +49,31 @@ impl OverflowBudget {
         false
     }
 
-    /// A session stands in line no longer: it has its image, wants none, or could not take one now.
+    /// Removes a session from the line: it has its image, needs none, or could not take one now.
     pub(crate) fn leave(&mut self, id: SessionId, session_state: &mut SessionState) {
         if std::mem::take(&mut session_state.is_in_line) {
             self.line.retain(|other| *other != id);
         }
     }
 
-    /// Who is to have an image made next, if there is room for one.
+    /// Returns the next session to build an image, if there is capacity for it.
     pub(crate) fn next(&self) -> Option<SessionId> {
         self.line.front().copied().filter(|_| self.has_room(self.image))
     }
 
-    /// Whether somebody stands in line.
+    /// Returns `true` if a session waits in line.
     pub(crate) fn is_wanted(&self) -> bool {
         !self.line.is_empty()
     }
 
-    /// Counts what waits for a session now.
+    /// Records the present queued output of a session.
     pub(crate) fn count(&mut self, now: Nanos, session_state: &mut SessionState, backlog: &Backlog) {
         let waits = backlog.rest();
         session_state.rests = if waits == 0 { None } else { session_state.rests.or(Some(now)) };
         self.held = self.held + waits - std::mem::replace(&mut session_state.overflow, waits);
     }
 
-    /// A session is over.
+    /// Handles the end of a session.
     pub(crate) fn forget(&mut self, id: SessionId, session_state: &mut SessionState) {
         self.leave(id, session_state);
         self.held -= std::mem::take(&mut session_state.overflow);

@@ -1,7 +1,7 @@
-//! Posts in several parts: kept until the last has come, and passed on together.
+//! Posts in several parts: stored until the last part has come, and passed on together.
 //!
-//! A source would have to keep them itself, of clients that it does not know; and what goes on without its end would be half
-//! a post. What is kept counts as messages that wait for the sources, and each session has a share of those alone.
+//! Otherwise the source would have to store the parts of clients that it does not know, and might get a post without its end. Stored parts count as
+//! messages queued for the sources, and each session has a limited share.
 
 use std::num::NonZeroUsize;
 
@@ -9,14 +9,14 @@ use tapeline_nanos::Nanos;
 use tapeline_omm::role::provider::StreamHandle;
 use tapeline_omm::rwf::{PostHeader, flags};
 
-/// Posts of one session at a time of which a part is missing.
+/// Maximum number of incomplete posts of one session.
 const MOST_POSTS: usize = 16;
-/// For so long the next part may take, ns: as long as EMA waits for a receipt.
+/// Time-out for the next part, ns: the time for which EMA waits for a receipt.
 const PATIENCE_NS: u64 = 15_000_000_000;
-/// Beside the bytes of a part, those of its place among the others, and what an allocator adds.
+/// Overhead of a part in bytes: its list entry and the allocator's.
 const OVERHEAD: usize = 64;
 
-/// The parts of one session's posts.
+/// The incomplete posts of one session.
 #[derive(Debug, Default)]
 pub(crate) struct Parts {
     posts: Vec<Unfinished>,
@@ -25,25 +25,24 @@ pub(crate) struct Parts {
 
 #[derive(Debug)]
 struct Unfinished {
-    /// Where it was posted; `None` on the login's.
+    /// The stream of the post; `None` for the login stream.
     stream: Option<StreamHandle>,
     id: Option<u32>,
     since: Nanos,
     parts: Vec<Box<[u8]>>,
 }
 
-/// Why a part is not taken: the whole post is not.
+/// The reason to refuse a part, and with it the whole post.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refused {
-    /// It does not follow what came before.
+    /// The part is not the next one.
     OutOfOrder,
-    /// More is kept of this session than may be.
+    /// The session's stored bytes exceed the limit.
     TooMuch,
 }
 
 impl Parts {
-    /// Takes a part of a post, of which a session may have `most` bytes kept: all parts with the last, nothing before.
-    /// What a post is alone is never kept.
+    /// Adds a part; a session may store `most` bytes. Returns all parts with the last one, nothing before. A post in one part is never stored.
     pub(crate) fn take(
         &mut self,
         now: Nanos,
@@ -56,7 +55,7 @@ impl Parts {
         let is_last = header.flags.has(flags::post::POST_COMPLETE);
         let place = self.posts.iter().position(|post| (post.stream, post.id) == (stream, header.post_id));
         let Some(number) = NonZeroUsize::new(number) else {
-            // It begins anew, whatever was there.
+            // A first part starts a new post, and replaces an incomplete one.
             place.into_iter().for_each(|place| self.drop_at(place));
             if is_last {
                 return Ok(vec![part]);
@@ -105,7 +104,7 @@ impl Parts {
         }
     }
 
-    /// What is kept, bytes.
+    /// Returns the stored bytes.
     pub(crate) const fn bytes(&self) -> usize {
         self.bytes
     }

@@ -1,4 +1,4 @@
-//! What clients say to the sources: posts and generic messages.
+//! Posts and generic messages of clients to the sources.
 
 use std::net::IpAddr;
 
@@ -19,7 +19,7 @@ use crate::parts;
 use crate::request_handler::{RequestHandler, copy};
 use crate::shared_state::{item_name, name_of};
 
-/// Posts whose receipts are awaited from the sources.
+/// Posts with outstanding receipts.
 #[derive(Debug)]
 pub(crate) struct Receipts {
     waiting: HashMap<u64, (SessionId, Receipt), RandomState>,
@@ -27,38 +27,38 @@ pub(crate) struct Receipts {
 }
 
 impl Receipts {
-    /// None, and room for so many.
+    /// Creates an empty set for `most` receipts.
     pub(crate) fn new(most: usize) -> Self {
         Self { waiting: HashMap::default(), most }
     }
 
-    /// Whether there is room for no more.
+    /// Returns `true` if the set is full.
     pub(crate) fn is_full(&self) -> bool {
         self.waiting.len() >= self.most
     }
 
-    /// A receipt is awaited.
+    /// Adds an outstanding receipt.
     pub(crate) fn wait(&mut self, ticket: Ticket, session: SessionId, receipt: Receipt) {
         self.waiting.insert(ticket.0, (session, receipt));
     }
 
-    /// It has come.
+    /// Removes and returns a receipt that has come.
     pub(crate) fn take(&mut self, ticket: Ticket) -> Option<(SessionId, Receipt)> {
         self.waiting.remove(&ticket.0)
     }
 
-    /// Nobody waits for those of a session any more.
+    /// Removes the receipts of a session.
     pub(crate) fn forget(&mut self, session: SessionId) {
         self.waiting.retain(|_, (of, _)| *of != session);
     }
 
-    /// How many are awaited.
+    /// Returns the number of outstanding receipts.
     pub(crate) fn len(&self) -> usize {
         self.waiting.len()
     }
 }
 
-/// Why a post is refused.
+/// The reason to refuse a post.
 type Refused = Nak<'static>;
 
 const fn refuse(code: NakCode, text: &'static str) -> Refused {
@@ -68,7 +68,7 @@ const fn refuse(code: NakCode, text: &'static str) -> Refused {
 const BUSY: Refused = refuse(NakCode::NO_RESOURCES, "Too many messages wait for the source of this service");
 
 impl RequestHandler<'_> {
-    /// A post: to the source of its service, or refused.
+    /// Handles a post: passes it to the source of its service, or refuses it.
     pub(crate) fn post(
         &mut self,
         provider: &mut Provider,
@@ -88,7 +88,7 @@ impl RequestHandler<'_> {
         }
     }
 
-    /// Passes a post on. `false`: it is a part of one, whose last has not come.
+    /// Passes a post on. Returns `false` for a part of an incomplete post.
     fn pass_post_on(
         &mut self,
         provider: &Provider,
@@ -139,7 +139,7 @@ impl RequestHandler<'_> {
         Ok(true)
     }
 
-    /// Keeps a part of a post until the last has come: all of them then, in their order.
+    /// Stores a part of a post until the last has come; then returns all parts in order.
     fn gather(
         &mut self,
         stream: Option<StreamHandle>,
@@ -161,7 +161,7 @@ impl RequestHandler<'_> {
         })
     }
 
-    /// Where a post goes, of which this is the message, or the first part.
+    /// Returns the target of a post, from its only or its first part.
     fn target_of(
         &self,
         stream: Option<StreamHandle>,
@@ -175,7 +175,7 @@ impl RequestHandler<'_> {
         }
     }
 
-    /// Where a post goes: on an item's stream to that item, else to what its key names, or the key of the message in it.
+    /// Returns the target of a post: the item of its stream, otherwise the item in its key, or in the key of the message in it.
     fn target(
         &self,
         stream: Option<StreamHandle>,
@@ -198,23 +198,23 @@ impl RequestHandler<'_> {
         if key.name.is_none()
             && let Some((domain, name)) = item_of_message(message)
         {
-            // That it is of this service is looked at where the post is taken.
+            // Its service is checked when the post is accepted.
             return Ok((service, item_name(service, domain, name)));
         }
         Ok((service, key.name.and_then(|name| item_name(service, header.domain, name))))
     }
 
-    /// The post with who posts filled in: where the client comes from is what is known of it, and not what it says. A client
-    /// that gives no number has that of its session.
+    /// Returns the post with its publisher filled in: the known address of the client, not the one in the message. A client without a user id gets
+    /// the number of its session.
     fn filled(&self, header: &PostHeader<'_>, message: &MessageView<'_>) -> Box<[u8]> {
         let said = header.post_user_info;
-        // Sessions are counted from 1; whoever sees 2^32 of them can tell them apart by when they came.
+        // Sessions are counted from 1; after 2^32 of them the numbers repeat.
         let own = self.session_state.serial as u32;
         let address = self.session_state.pass.peer.address.map(|address| address.ip().to_canonical());
         let post_user_info = PostUserInfo {
             address: match address {
                 Some(IpAddr::V4(address)) => address.to_bits(),
-                // There is room for an IPv4 address alone.
+                // The field has the size of an IPv4 address.
                 Some(IpAddr::V6(_)) => 0,
                 None => said.address,
             },
@@ -222,13 +222,13 @@ impl RequestHandler<'_> {
         };
         let header = PostHeader { post_user_info, stream_id: 0, ..*header };
         let mut room = vec![0; message.header_len() + MORE + message.payload().len()];
-        // Cannot be refused: its members were read from a message, and none is longer than it was.
+        // Cannot fail: its members were read from a message, and none has grown.
         let len = header.encode_with(&mut room, |room| copy(message.payload(), room)).unwrap_or(0);
         room.truncate(len);
         room.into()
     }
 
-    /// A generic message on the stream of an item, or on a private one.
+    /// Handles a generic message on the stream of an item, or on a private stream.
     pub(crate) fn generic(&mut self, stream: Option<StreamHandle>, message: &MessageView<'_>) {
         let taken = stream.and_then(|stream| {
             let message = message.to_bytes();
@@ -249,7 +249,7 @@ impl RequestHandler<'_> {
     }
 }
 
-/// The item that the message in a post names, if it holds one that does.
+/// Returns the item in the key of the message in a post, if there is one.
 fn item_of_message<'a>(post: &MessageView<'a>) -> Option<(Domain, &'a [u8])> {
     if post.container() != DataType::MSG {
         return None;
@@ -259,7 +259,7 @@ fn item_of_message<'a>(post: &MessageView<'a>) -> Option<(Domain, &'a [u8])> {
     Some((inner.domain(), name?))
 }
 
-/// Of what may wait for the sources, one session's posts in parts may take this part.
+/// The share of one session's incomplete posts in the bytes queued for the sources: one part in this number.
 const SHARE: usize = 16;
-/// By how much a header may be longer when it is written again: lengths that had a shorter form.
+/// Maximum growth of a header when it is encoded again: lengths that had a shorter form.
 const MORE: usize = 64;

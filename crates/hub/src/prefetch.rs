@@ -1,8 +1,8 @@
-//! Ticks that are there already, before they are taken.
+//! Prefetching for ticks that are available but not handled yet.
 //!
-//! Of a hundred thousand items, what belongs to one is in none of the processor's caches when its tick comes: the hub's item, the
-//! stream on it, the image. Each waits for memory, one behind the other, longer than all the work takes. So a hub that has several
-//! ticks before it looks at what all of them need first, kind by kind: loads that do not depend on each other wait together.
+//! With a hundred thousand items, the data of one item is in no cache of the processor when its tick comes: the hub's item, its stream, its image.
+//! One after another, these cache misses take longer than all the work. So a hub with several available ticks first loads the data of all of them,
+//! kind by kind: independent loads are in progress at the same time.
 
 use std::hint::black_box;
 
@@ -13,15 +13,15 @@ use tapeline_plant::tick::Tick;
 use crate::hub::Hub;
 use crate::interest::Item;
 
-/// Ticks that are looked at together at most: what they need is still in the first cache when they are taken, and their loads are
-/// more than a core has under way at once.
+/// Maximum number of ticks that are prefetched together: their data is still in the first-level cache when they are handled, and their loads exceed
+/// the number that a core has in progress at once.
 pub(crate) const MOST_EXPECTED: usize = 16;
-/// Fewer are taken as they are.
+/// Minimum number of ticks for prefetching.
 const FEWEST_EXPECTED: usize = 4;
-/// Streams of an item that are looked at: of more, the first ones make up for the others, which lie beside them.
+/// Number of streams of an item that are prefetched: further ones are adjacent.
 const STREAMS: usize = 2;
 
-/// The item of a tick that the hub has not taken yet, and the domain of its message, if there is one.
+/// The item of a tick that the hub has not handled yet, and the domain of its message, if there is one.
 #[derive(Clone, Copy, Debug)]
 pub struct Coming {
     item: ItemId,
@@ -36,7 +36,7 @@ impl From<&Tick<'_>> for Coming {
 }
 
 impl Hub {
-    /// Prefetches what the first few of the next ticks need. Returns the number of ticks to [take](Self::tick) before the next call. Affects only
+    /// Prefetches the data of the first few of the next ticks. Returns the number of ticks to [take](Self::tick) before the next call. Affects only
     /// the processor's caches; a wrong prediction does no harm.
     pub fn expect(&mut self, ticks: impl Iterator<Item = Coming>) -> usize {
         let Self { shared, sessions, expected, .. } = self;
@@ -53,7 +53,7 @@ impl Hub {
             black_box(shared.interest.get(*place).map(|item| (item.number, item.streams.len())));
         }
         let items = || expected.iter().filter_map(|place| shared.interest.get(*place));
-        // Images of the feeds' items are fetched when they are folded into.
+        // Images of the feeds' items are prefetched when updates are folded into them.
         let is_folded = |item: &&Item| !item.is_of_feeds();
         for item in items() {
             black_box(item.streams.first().map(|open| open.phase));
@@ -71,5 +71,5 @@ impl Hub {
     }
 }
 
-/// Where a message says its domain (RWF chapter 2: behind its length and its class).
+/// Offset of the domain in a message (RWF chapter 2: after its length and its class).
 const DOMAIN_AT: usize = 3;

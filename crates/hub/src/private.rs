@@ -1,4 +1,4 @@
-//! Streams that are one client's alone.
+//! Private streams.
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
@@ -7,27 +7,27 @@ use tapeline_plant::demand::Ticket;
 
 use crate::SessionId;
 
-/// Private streams that go on to a source, each with the ticket that the source knows it by.
+/// Private streams that are passed to a source, each with its ticket at the source.
 #[derive(Debug)]
 pub(crate) struct Private {
     streams: HashMap<u64, (SessionId, StreamHandle), RandomState>,
-    /// By session.
+    /// Tickets by session and stream.
     tickets: Vec<HashMap<StreamHandle, Ticket, RandomState>>,
     most: usize,
 }
 
 impl Private {
-    /// None, and room for so many.
+    /// Creates an empty set for `most` streams.
     pub(crate) fn new(most: usize) -> Self {
         Self { streams: HashMap::default(), tickets: Vec::new(), most }
     }
 
-    /// Whether there is room for no more.
+    /// Returns `true` if the set is full.
     pub(crate) fn is_full(&self) -> bool {
         self.streams.len() >= self.most
     }
 
-    /// A stream goes on to a source under this ticket.
+    /// Adds a stream with its ticket.
     pub(crate) fn open(&mut self, ticket: Ticket, session: SessionId, stream: StreamHandle) {
         if self.tickets.len() <= session.index() {
             self.tickets.resize_with(session.index() + 1, HashMap::default);
@@ -36,24 +36,24 @@ impl Private {
         self.streams.insert(ticket.0, (session, stream));
     }
 
-    /// The ticket of a stream, if it is one that goes on to a source.
+    /// Returns the ticket of a stream, if it is a private one.
     pub(crate) fn ticket(&self, session: SessionId, stream: StreamHandle) -> Option<Ticket> {
         self.tickets.get(session.index())?.get(&stream).copied()
     }
 
-    /// The stream of a ticket.
+    /// Returns the stream of a ticket.
     pub(crate) fn stream(&self, ticket: Ticket) -> Option<(SessionId, StreamHandle)> {
         self.streams.get(&ticket.0).copied()
     }
 
-    /// A stream is open no longer: its ticket.
+    /// Removes a stream; returns its ticket.
     pub(crate) fn close(&mut self, session: SessionId, stream: StreamHandle) -> Option<Ticket> {
         let ticket = self.tickets.get_mut(session.index())?.remove(&stream)?;
         self.streams.remove(&ticket.0);
         Some(ticket)
     }
 
-    /// Those of a session.
+    /// Returns the private streams of a session.
     pub(crate) fn of(&self, session: SessionId) -> Vec<StreamHandle> {
         let tickets = self.tickets.get(session.index()).into_iter().flatten();
         let mut streams: Vec<_> = tickets.map(|(stream, _)| *stream).collect();
@@ -61,12 +61,12 @@ impl Private {
         streams
     }
 
-    /// How many a session has.
+    /// Returns the number of private streams of a session.
     pub(crate) fn open_streams(&self, session: SessionId) -> usize {
         self.tickets.get(session.index()).map_or(0, HashMap::len)
     }
 
-    /// How many there are.
+    /// Returns the number of private streams.
     pub(crate) fn len(&self) -> usize {
         self.streams.len()
     }

@@ -1,4 +1,4 @@
-//! What a client asks, answered.
+//! The handling of a client's requests.
 
 use std::collections::VecDeque;
 
@@ -23,14 +23,14 @@ use crate::statuses::is_final;
 use crate::views::{MOST_FIDS, ViewId};
 use crate::{SessionId, Unknown};
 
-/// A client, while something of its is looked at.
+/// A client during the handling of one input.
 pub(crate) struct RequestHandler<'a> {
     pub(crate) id: SessionId,
     pub(crate) now: Nanos,
     pub(crate) shared: &'a mut SharedState,
     pub(crate) session_state: &'a mut SessionState,
     pub(crate) notes: &'a mut VecDeque<HubEvent>,
-    /// The view of the message that is looked at, which counts as one user: worked out once, however many items it names.
+    /// The view of the message in progress, which counts as one user: computed once for any number of items.
     view: Option<ViewId>,
 }
 
@@ -39,7 +39,7 @@ impl Application for RequestHandler<'_> {
         match event {
             Event::Login { request, is_reissue } => self.login(provider, out, &request, is_reissue),
             Event::Directory { stream, .. } => {
-                // A service whose parts came in a message each has room in one.
+                // A service whose parts came in one message each also fits in one message.
                 let _ = provider.directory(out, stream, self.shared.services.directory());
             }
             Event::Dictionary { stream, .. } => {
@@ -78,14 +78,14 @@ impl<'a> RequestHandler<'a> {
 }
 
 impl RequestHandler<'_> {
-    /// The message has been looked at.
+    /// Ends the handling of a message.
     pub(crate) fn done(&mut self) {
         if let Some(view) = self.view.take() {
             self.shared.views.release(view);
         }
     }
 
-    /// The view of a request, which has one user more.
+    /// Returns the view of a request, and adds a user to it.
     fn view_of(&mut self, request: &ItemRequest<'_>) -> ViewId {
         let views = &mut self.shared.views;
         let view =
@@ -106,7 +106,7 @@ impl RequestHandler<'_> {
         }
     }
 
-    /// Enters a request among those who have its item open: what its stream is owed then.
+    /// Opens an item for a request; returns the pending reply of its stream.
     fn admit(
         &mut self,
         stream: StreamHandle,
@@ -140,13 +140,13 @@ impl RequestHandler<'_> {
         if is_down && (is_of_feeds || !has_image && !can_wait) {
             return Err(Refusal::recover(StateCode::NONE, "The service is down"));
         }
-        // A provider's item of which only changes are heard is closed.
+        // A provider's item that has only updates, without an image, counts as missing.
         let is_there = |item: &Item| has_image || item.number != ItemId(0) && (is_of_feeds || !item.is_kept);
         if !can_wait && !known.is_some_and(is_there) {
             return Err(Refusal::closed(StateCode::NOT_FOUND, "There is no such item"));
         }
         if !is_of_feeds && std::str::from_utf8(name).is_err() {
-            // Nothing on the ring has such a name.
+            // No item on the ring has such a name.
             return Err(Refusal::closed(StateCode::NOT_FOUND, "The name of this item is not text"));
         }
         let Ok(place) = found.map_or_else(|| shared.interest.take(&named), Ok) else {
@@ -160,7 +160,7 @@ impl RequestHandler<'_> {
         let view = self.view_of(request);
         let shared = &mut *self.shared;
         (shared.streams, self.session_state.streams) = (shared.streams + 1, self.session_state.streams + 1);
-        // One whose source was held back for another client is old: a new one is asked for.
+        // An item whose source was paused for another client is old: a new image is requested.
         let has_image = has_image && !shared.interest.get(place).is_some_and(Item::is_old);
         let phase = if has_image { StreamPhase::ImageOwed } else { StreamPhase::NoImage };
         let priority = request.priority.unwrap_or(USUAL);
@@ -195,7 +195,7 @@ impl RequestHandler<'_> {
         Ok((!self.session_state.refuses_suspect).then_some(PendingReply::Pending))
     }
 
-    /// A stream of the client's own goes on to the source.
+    /// Passes a private stream to the source.
     fn open_private(
         &mut self,
         stream: StreamHandle,
@@ -241,7 +241,7 @@ impl RequestHandler<'_> {
         self.owe_image(provider, stream, |open| request.wants_refresh() || goes_on && open.missed);
     }
 
-    /// This hub is its client's active server again, for some services or for all: what has no data there gets its image.
+    /// Handles a takeover by this hub as the client's active server, for some services or for all: streams without an image get one.
     fn take_over(&mut self, provider: &Provider) {
         for stream in self.shared.interest.streams_of(self.id) {
             if !provider.has_image(stream) && !provider.stands_by(stream) {
@@ -250,7 +250,7 @@ impl RequestHandler<'_> {
         }
     }
 
-    /// A stream whose client has an image is owed another one, `if` so.
+    /// Makes an image pending for a stream that has one, if `is_wanted`.
     pub(crate) fn owe_image(
         &mut self,
         provider: &Provider,
@@ -266,8 +266,8 @@ impl RequestHandler<'_> {
         }
     }
 
-    /// Sends what streams are owed, as long as there is room, and at most `most` replies. Nothing else may wait for room then. Whether the
-    /// rest waits until an image in parts may be made.
+    /// Sends pending replies while there is capacity, at most `most`. The queue must be empty. Returns `true` if the rest waits until an image in
+    /// parts may be built.
     pub(crate) fn go_on(
         &mut self,
         provider: &mut Provider,
@@ -290,7 +290,7 @@ impl RequestHandler<'_> {
                 && self.shared.is_in_parts(self.id, stream)
                 && !self.shared.overflow.admits(self.id, self.session_state)
             {
-                // It is not the client that is slow.
+                // The delay is not caused by the client.
                 self.session_state.stuck = None;
                 return true;
             }
@@ -300,10 +300,10 @@ impl RequestHandler<'_> {
                     _ => self.give_image(provider, out, backlog, stream),
                 },
                 PendingReply::Closed(refusal) => self.say(provider, out, stream, refusal.state()),
-                // What waited in the backlog may have been the image.
+                // The image may have been among the queued output.
                 PendingReply::Pending if !self.waits(stream) => Sent::NotOpen,
                 PendingReply::Pending => self.say(provider, out, stream, PENDING),
-                // The same, and it says how it is.
+                // As above, and the image contains the state.
                 PendingReply::State(state) if !is_final(&state.view()) && !self.waits(stream) => {
                     Sent::NotOpen
                 }
@@ -315,7 +315,7 @@ impl RequestHandler<'_> {
             }
             self.session_state.settled();
             if !backlog.is_empty() {
-                // Of an image that was long: what comes next comes behind it.
+                // Parts of a long image are queued: later output follows them.
                 self.session_state.found_no_room(self.now);
                 return false;
             }
@@ -323,13 +323,13 @@ impl RequestHandler<'_> {
         false
     }
 
-    /// Whether a stream has no image yet.
+    /// Returns `true` if a stream has no image yet.
     fn waits(&self, stream: StreamHandle) -> bool {
         let there = self.shared.interest.of_stream(self.id, stream);
         there.is_some_and(|(_, open)| open.phase == StreamPhase::NoImage)
     }
 
-    /// Tells a stream that it missed something, if it has.
+    /// Sends a pending gap status.
     fn say_gap(&mut self, provider: &mut Provider, out: &mut dyn Outbox, stream: StreamHandle) -> Sent {
         let open = self.shared.interest.stream_mut(self.id, stream);
         if open.as_ref().is_none_or(|open| open.phase != StreamPhase::GapOwed) {
@@ -376,13 +376,13 @@ impl RequestHandler<'_> {
         stream: StreamHandle,
         state: State<'_>,
     ) -> Sent {
-        // The domain is the stream's.
+        // The stream determines the domain.
         let status = StatusHeader { state: Some(state), ..StatusHeader::new(Domain::MARKET_PRICE, 0) };
         provider.status(self.now, out, stream, &status).unwrap_or(Sent::TooLong)
     }
 }
 
-/// Of an item that the plant has not published yet.
+/// The state of an item that the plant has not published yet.
 const PENDING: State<'static> = State {
     stream: StreamState::OPEN,
     data: DataState::SUSPECT,
@@ -390,17 +390,17 @@ const PENDING: State<'static> = State {
     text: b"There is no image of this item yet",
 };
 
-/// Of an item of which a client missed updates; an image follows.
+/// The state after dropped updates; an image follows.
 const GAP: State<'static> = State {
     stream: StreamState::OPEN,
     data: DataState::SUSPECT,
     code: StateCode::GAP_DETECTED,
     text: b"Updates were dropped: they were not taken in time",
 };
-/// A request that states no priority (RWF chapter 2: class 1, count 1).
+/// The priority of a request without one (RWF chapter 2: class 1, count 1).
 const USUAL: Priority = Priority { class: 1, count: 1 };
 
-/// A request as it came, for a source; of a batch, for this item alone.
+/// Returns a request as received, for a source; for a batch, the request for this item alone.
 fn encoded(request: &ItemRequest<'_>) -> Box<[u8]> {
     let is_batch = request.flags.has(flags::request::HAS_BATCH);
     let mut header = RequestHeader {
@@ -421,29 +421,29 @@ fn encoded(request: &ItemRequest<'_>) -> Box<[u8]> {
         header.flags = Flags(request.flags.0 & !flags::request::HAS_BATCH.0);
         payload.mark(&mut header);
     }
-    // A key of the longest name and attributes, beside what was there.
+    // In addition to the original: a key with name and attributes of the maximum length.
     let mut room = vec![0; request.message.header_len() + request.message.payload().len() + 1024];
     let written = header.encode_with(&mut room, |room| {
         if is_batch { payload.encode(room) } else { copy(request.message.payload(), room) }
     });
-    // Cannot be refused: nothing in it is longer than it came.
+    // Cannot fail: no part has grown.
     room.truncate(written.unwrap_or(0));
     room.into()
 }
 
 impl Refusal {
-    /// There is no use in asking again.
+    /// Creates a refusal that a retry does not change.
     pub(crate) const fn closed(code: StateCode, text: &'static str) -> Self {
         Self { code, text, may_recover: false }
     }
 
-    /// The client should ask again.
+    /// Creates a refusal after which the client should retry.
     pub(crate) const fn recover(code: StateCode, text: &'static str) -> Self {
         Self { code, text, may_recover: true }
     }
 }
 
-/// The fields of a request's view; `None` for all of them, which is what those get who want too many.
+/// Returns the fields of a request's view; `None` for all fields, also if the view has too many.
 fn wanted(request: &ItemRequest<'_>) -> Option<Vec<Fid>> {
     match &request.view {
         Some(View::Fids(fids)) if fids.len() <= MOST_FIDS => Some(fids.iter().flatten().map(Fid).collect()),
@@ -451,7 +451,7 @@ fn wanted(request: &ItemRequest<'_>) -> Option<Vec<Fid>> {
     }
 }
 
-/// Bytes copied to where a payload is written.
+/// Copies bytes into a payload's buffer.
 pub(crate) fn copy(payload: &[u8], room: &mut [u8]) -> Result<usize, Refused> {
     room.get_mut(..payload.len()).ok_or(Refused::Full)?.copy_from_slice(payload);
     Ok(payload.len())

@@ -1,12 +1,11 @@
-//! States of many items at once, told item by item.
+//! State changes of many items at once, sent item by item.
 //!
-//! JSON has no word for the group of an item, so its clients cannot apply a group's state to their items. Each stream whose item
-//! changed its state with its group or service is marked, and each [turn](Hub::turn) of the hub tells some of the marked streams
-//! how their items are *then*: a state that came and went before a stream's turn is never told. Streams that are owed an image
-//! read the state there.
+//! JSON has no term for the group of an item, so its clients cannot apply a group's state to their items. Each stream whose item changed its state
+//! with its group or service is marked, and each [turn](Hub::turn) of the hub sends to some of the marked streams the state of their items *at that
+//! time*: a state that has passed before a stream's turn is never sent. Streams with a pending image get the state with the image.
 //!
-//! Memory: a mark in each stream, and a position in each session. Updates come first: who has no room, or something queued, is
-//! told nothing here, and what is told takes half of the room that is left at most.
+//! Memory: a mark in each stream, and a position in each session. Updates have precedence: a session without capacity, or with queued output, gets
+//! no statuses here, and the statuses use at most half of the remaining capacity.
 
 use tapeline_nanos::Nanos;
 use tapeline_omm::role::Sent;
@@ -17,19 +16,19 @@ use crate::hub::Hub;
 use crate::interest::{ItemSlot, StreamPhase};
 use crate::session::Session;
 
-/// Statuses that all sessions together are told in one turn of 10 ms: 50,000 a second, about 5 % of a core.
+/// Maximum number of statuses to all sessions together in one turn of 10 ms: 50,000 a second, about 5 % of a core.
 const MOST_TOLD: usize = 500;
-/// Streams that are looked at in one turn, marked or not, for all sessions together: some 0.2 ms.
+/// Maximum number of streams examined in one turn, marked or not, for all sessions together: some 0.2 ms.
 const MOST_SEEN: usize = 20_000;
 
-/// What is left of the statuses and looks of one turn.
+/// The remaining statuses and streams of one turn.
 struct Budget {
     told: usize,
     seen: usize,
 }
 
 impl Hub {
-    /// Marks the streams of an item on which the client hears of states item by item.
+    /// Marks the streams of an item whose clients get states item by item.
     pub(crate) fn mark_restated(&mut self, place: ItemSlot) {
         let Some(item) = self.shared.interest.get_mut(place) else { return };
         for open in &mut item.streams {
@@ -41,8 +40,8 @@ impl Hub {
         }
     }
 
-    /// Tells marked streams how their items are, as many as one turn allows. The session that the budget ended with is the last of
-    /// the next turn.
+    /// Sends the states of their items to marked streams, as many as one turn allows. The session at which the budget ends is the last one of the
+    /// next turn.
     pub(crate) fn restate(&mut self, now: Nanos, connections: &mut impl Connections) {
         let mut budget = Budget { told: MOST_TOLD, seen: MOST_SEEN };
         let sessions = self.sessions.len();

@@ -1,9 +1,8 @@
-//! Beginning anew behind a gap: a hub that has missed ticks, and gets the images of all items from who keeps them.
+//! Resync after a gap: a hub that has missed ticks gets the images of all items from a process that has them.
 //!
-//! What its clients have is suspect from the gap on. Each of them is given the new image of each item that it has open, when there
-//! is room, as after updates for which there was none; and when all images have come, and the ticks behind them, the feeds' items
-//! are as good as their feeds say. An item of which no image has come is over: who has it open asks again, and is answered as anybody
-//! who comes now.
+//! The data of its clients is suspect from the gap on. Each client gets the new image of each item that it has open, when it has capacity, as after
+//! dropped updates. When all images and the ticks after them have come, the feeds' items have the state of their feeds again. An item without an
+//! image is closed: its clients request it again, and are answered like new clients.
 
 use std::collections::BTreeSet;
 
@@ -17,28 +16,28 @@ use crate::connections::Connections;
 use crate::hub::Hub;
 use crate::interest::ItemSlot;
 
-/// What is awaited behind a gap.
+/// The state of a resync.
 #[derive(Debug, Default)]
 pub(crate) struct Resync {
     is_going_on: bool,
-    /// What is taken is an image of before, no tick.
+    /// `true` while an image is handled instead of a tick.
     pub(crate) is_image: bool,
-    /// Items whose images are of before.
+    /// Items whose images are from before the gap.
     old: BTreeSet<ItemSlot>,
 }
 
 impl Resync {
-    /// Whether images are awaited.
+    /// Returns `true` during a resync.
     pub(crate) const fn is_going_on(&self) -> bool {
         self.is_going_on
     }
 
-    /// Whether what is taken says how something was behind a gap: that a session has begun is then no news.
+    /// Returns `true` while an image of the resync is handled: the start of a session in it is not a new event.
     pub(crate) const fn takes_image(&self) -> bool {
         self.is_going_on && self.is_image
     }
 
-    /// An image has come: whether it takes the place of one of before.
+    /// Records that an image has come. Returns `true` if it replaces one from before the gap.
     pub(crate) fn has_come(&mut self, place: ItemSlot) -> bool {
         !self.old.is_empty() && self.old.remove(&place)
     }
@@ -79,7 +78,7 @@ impl Hub {
         let header = StatusHeader { state: Some(state), ..StatusHeader::new(Domain::MARKET_PRICE, 0) };
         for place in old {
             if !self.shared.interest.get(place).is_some_and(|item| item.has_image) {
-                // It is over meanwhile, and another item may have its place.
+                // The stream is closed meanwhile, and another item may have its slot.
                 continue;
             }
             self.last_word(now, place, &header, connections);

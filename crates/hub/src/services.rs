@@ -1,4 +1,4 @@
-//! Which services there are, and what clients are told of them.
+//! The services, and their directory entries for clients.
 
 use tapeline_omm::Qos;
 use tapeline_omm::domain::directory::{Info, ServiceState, filter};
@@ -17,12 +17,12 @@ pub(crate) struct Services {
 }
 
 impl Services {
-    /// All of them down.
+    /// Creates the services, all down.
     pub(crate) fn new(settings: &Settings) -> Self {
         let feeds = (!settings.service.is_empty()).then(|| Service {
             on_demand: false,
             unknown: settings.unknown,
-            // There is no provider that they could go to.
+            // The feeds have no provider to which posts could be passed.
             posts: if settings.posts == Posts::Reflect { Posts::Reflect } else { Posts::Refuse },
             request_timeout_ms: settings.request_timeout_ms,
             late: Late::Suspect,
@@ -49,49 +49,48 @@ impl Services {
         all
     }
 
-    /// A service that is there.
+    /// Returns a service by number.
     pub(crate) fn get(&self, id: u16) -> Option<&Service> {
         self.services.iter().find(|service| service.id == id)
     }
 
-    /// All of them, with where each is found.
+    /// Returns all services, in the order of their positions.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Service> {
         self.services.iter()
     }
 
-    /// Where a service is in their order.
+    /// Returns the position of a service.
     pub(crate) fn position(&self, id: u16) -> Option<usize> {
         self.services.iter().position(|service| service.id == id)
     }
 
-    /// Whether a service is that of the plant's own feeds.
+    /// Returns `true` for the service of the plant's own feeds.
     #[inline]
     pub(crate) fn is_of_feeds(&self, id: u16) -> bool {
         self.feeds == Some(id)
     }
 
-    /// The number of the feeds' service.
+    /// Returns the number of the feeds' service.
     pub(crate) const fn feeds(&self) -> Option<u16> {
         self.feeds
     }
 
-    /// Whether items of a service can be asked for.
+    /// Returns `true` if items of a service can be requested.
     pub(crate) fn is_up(&self, id: u16) -> bool {
         self.directory.service(id).and_then(ServiceEntry::state).is_some_and(ServiceState::accepts_requests)
     }
 
-    /// Whether posts to some service are taken.
+    /// Returns `true` if a service accepts posts.
     pub(crate) fn take_posts(&self) -> bool {
         self.services.iter().any(|service| service.posts != Posts::Refuse)
     }
 
-    /// What clients are told of them.
+    /// Returns the directory that clients see.
     pub(crate) const fn directory(&self) -> &Directory {
         &self.directory
     }
 
-    /// Takes over a change. What it says of the items of a service that is up is news to those who have them open, and not
-    /// kept for others.
+    /// Applies a change. Its statuses of the items of a service that is up concern clients with open items, and are not stored for others.
     pub(crate) fn apply(&mut self, change: &ServiceEntry) {
         let before = self.directory.service(change.id).and_then(ServiceEntry::state).cloned();
         let before = before.unwrap_or_default();
@@ -108,8 +107,8 @@ impl Services {
         self.directory.apply(&kept);
     }
 
-    /// What clients are told of what a provider's service says of itself; `None` where that is not to be believed. The service
-    /// keeps its name, and the dictionaries are those that are downloaded from here. It does not go: it is down.
+    /// Returns the form of a provider's own service entry for clients; `None` for an invalid entry. The service keeps its name, and the
+    /// dictionaries are those of the hub. A deleted service is down.
     pub(crate) fn admit(&self, from: u16, mut change: ServiceEntry) -> Option<ServiceEntry> {
         let service = self.get(from).filter(|_| change.id == from && !self.is_of_feeds(from))?;
         if change.action == MapAction::DELETE {
@@ -123,7 +122,7 @@ impl Services {
             if let ServicePart::Info(info) = part {
                 let Info { dictionaries_provided, dictionaries_used, .. } = dictionaries();
                 let name = Some(service.name.clone());
-                // Those of the hub: LSEG's consumers ask a service for dictionaries only where it says that it has them.
+                // The hub's capabilities: LSEG's consumers request dictionaries only from a service that announces them.
                 let mut capabilities = info.capabilities.clone().unwrap_or_default();
                 if !capabilities.contains(&Domain::DICTIONARY) {
                     capabilities.insert(0, Domain::DICTIONARY);
@@ -135,7 +134,7 @@ impl Services {
         Some(change)
     }
 
-    /// Everything of the providers' services is in doubt: the hub itself missed something.
+    /// Returns the changes that mark all providers' services as suspect: the hub itself missed ticks.
     pub(crate) fn doubt(&self, text: &str) -> Vec<ServiceEntry> {
         let status = state(false, text).status;
         let doubt = ServiceState { status, ..ServiceState::default() };
@@ -145,14 +144,14 @@ impl Services {
             .collect()
     }
 
-    /// All services go down.
+    /// Returns the changes that set all services down.
     pub(crate) fn end(&self, why: &str) -> Vec<ServiceEntry> {
         let down =
             |service: &Service| ServiceEntry::change(service.id, ServicePart::State(state(false, why)));
         self.services.iter().map(down).collect()
     }
 
-    /// A domain is published by the feeds for the first time: what clients are to be told of that.
+    /// Records that the feeds publish a domain for the first time; returns the change for clients.
     pub(crate) fn serves(&self, domain: Domain) -> Option<ServicePart> {
         let info = self.directory.service(self.feeds?)?.info()?;
         let known = info.capabilities.as_deref().unwrap_or_default();
@@ -164,13 +163,13 @@ impl Services {
     }
 }
 
-/// The dictionaries that every service's data is read by.
+/// Returns the dictionaries of every service's data.
 fn dictionaries() -> Info {
     let both = || Some(vec!["RWFFld".to_owned(), "RWFEnum".to_owned()]);
     Info { dictionaries_provided: both(), dictionaries_used: both(), ..Info::default() }
 }
 
-/// The state of a service that serves, or does not.
+/// Returns the state of a service that is up or down.
 pub(crate) fn state(is_up: bool, why: &str) -> ServiceState {
     let status = (!is_up).then(|| {
         OwnedState::from(State {
@@ -183,7 +182,7 @@ pub(crate) fn state(is_up: bool, why: &str) -> ServiceState {
     ServiceState { service_state: Some(is_up.into()), accepting_requests: Some(is_up.into()), status }
 }
 
-/// Why a service is down before anything was heard of it.
+/// The text of a service that is down before its first data.
 const NOTHING_YET: &str = "Nothing has been published yet";
-/// Why a service is down that its provider has taken away.
+/// The text of a service that its provider has deleted.
 const GONE: &str = "The provider of this service is gone";

@@ -19,81 +19,81 @@ use crate::settings::{Settings, SlowPolicy};
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) provider: Provider,
-    /// Updates that wait behind what the connection holds.
+    /// Updates queued after the output in the connection.
     pub(crate) backlog: Backlog,
     pub(crate) session_state: SessionState,
 }
 
-/// All of a session but its role and what waits.
+/// The state of a session without its role and its queue.
 #[derive(Debug, Default)]
 pub(crate) struct SessionState {
-    /// No other session before or after has it: a place among the sessions is used again.
+    /// A unique number: session numbers are reused.
     pub(crate) serial: u64,
-    /// When its client connected.
+    /// Time of the connection.
     pub(crate) since: Nanos,
-    /// It would rather ask again than have a stream whose data is suspect.
+    /// `true` if the client prefers closed streams to suspect data.
     pub(crate) refuses_suspect: bool,
-    /// The last round trip, ns; 0 before there is one.
+    /// The last round-trip time, ns; 0 before the first.
     pub(crate) round_trip_ns: u64,
-    /// Answers to its streams that there was no room for.
+    /// Pending answers to its streams.
     owed: VecDeque<(StreamHandle, PendingReply)>,
-    /// There was no room when something was sent last: nothing is tried before there is news.
+    /// The last output found no capacity: no attempt is made before a report of capacity.
     pub(crate) is_full: bool,
-    /// It is among those that are owed replies for which there is room.
+    /// The session is in the list of those with deferred replies.
     pub(crate) is_owed_more: bool,
-    /// Since when it has taken nothing.
+    /// Time since which the client has taken nothing.
     pub(crate) stuck: Option<Nanos>,
     pub(crate) user: String,
     pub(crate) pass: Pass,
-    /// Its login is paused, and all its streams.
+    /// The login is paused, and with it all streams.
     pub(crate) is_paused: bool,
     pub(crate) over: Option<End>,
-    /// It has been told why it is over, and has until then to take that.
+    /// The client has got the reason for the end, and may take it until this time.
     pub(crate) leaves: Option<Nanos>,
-    /// What becomes of its updates when it is slow.
+    /// The slow-client policy.
     pub(crate) slow: SlowPolicy,
-    /// The sources of its own streams have been asked to pause.
+    /// The sources of its private streams have been asked to pause.
     pub(crate) holds: bool,
-    /// Streams whose updates had to wait, since nothing waited last.
+    /// Streams with updates queued since the queue was last empty.
     pub(crate) behind: LaggingStreams,
-    /// Posts of which not all parts have come.
+    /// Incomplete posts.
     pub(crate) parts: Parts,
     pub(crate) counters: SessionCounters,
-    /// Its open streams, as counted among all.
+    /// Number of its open streams, as included in the total.
     pub(crate) streams: usize,
-    /// What waits for it and no policy leaves out, as counted among all, bytes.
+    /// Queued bytes that no policy drops, as included in the total.
     pub(crate) overflow: usize,
-    /// Since when there has been some of that.
+    /// Time since which there have been such bytes.
     pub(crate) rests: Option<Nanos>,
-    /// The place among its streams from which on there may be some that are to be told their items' states.
+    /// Position among its streams from which streams may need their items' states.
     pub(crate) restates: Option<usize>,
-    /// It waits until an image in parts may be made for it.
+    /// The session waits in line to build an image in parts.
     pub(crate) is_in_line: bool,
 }
 
-/// What a stream is owed.
+/// A pending reply to a stream.
 #[derive(Debug, Clone)]
 pub(crate) enum PendingReply {
     /// The image of its item.
     Image,
-    /// The last word.
+    /// The final status.
     Closed(Refusal),
-    /// The state of an item without an image.
+    /// The status of an item without an image.
     Pending,
-    /// What was said of the item or the stream; the last word where it is final.
+    /// A status of the item or the stream; the last one if it is final.
     State(Arc<OwnedState>),
 }
 
-/// Why a request is refused.
+/// The reason for a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub(crate) code: StateCode,
     pub(crate) text: &'static str,
-    /// The client should ask again.
+    /// The client should retry.
     pub(crate) may_recover: bool,
 }
 
-/// Answers to streams that are closed meanwhile are looked for only above so many.
+/// Number of pending replies above which those to closed streams are removed.
 const MOST_STALE: usize = 1024;
 
 impl Session {
@@ -105,15 +105,15 @@ impl Session {
         }
     }
 
-    /// Whether its client has sent no login yet.
+    /// Returns `true` if the client has not sent a login yet.
     pub(crate) fn is_stranger(&self) -> bool {
         !self.provider.is_logged_in()
             && self.session_state.pass.pending.is_none()
             && self.session_state.over.is_none()
     }
 
-    /// What waits has waited for too long: under this policy the session is over, or its updates are dropped. `lost`: a
-    /// stream that lost one.
+    /// Handles queued output that exceeds the age limit: the policy ends the session, or drops the updates. `lost` gets each stream that lost an
+    /// update.
     pub(crate) fn too_old(
         &mut self,
         age_ms: u64,
@@ -133,15 +133,14 @@ impl Session {
         }
     }
 
-    /// Whether something waits for room.
+    /// Returns `true` if output waits for capacity.
     pub(crate) fn is_behind(&self) -> bool {
         self.session_state.is_full || !self.backlog.is_empty() || !self.session_state.owed.is_empty()
     }
 }
 
 impl SessionState {
-    /// A stream is owed something. One stream is owed two things at most, so that there are no more than twice the streams
-    /// that a client has open, and some that it closed meanwhile.
+    /// Adds a pending reply. A stream has at most two, so there are at most twice as many as open streams, and some of closed ones.
     pub(crate) fn owe(&mut self, provider: &Provider, stream: StreamHandle, owed: PendingReply) {
         if self.owed.len() >= 4 * provider.open_streams() + MOST_STALE {
             self.owed.retain(|(stream, _)| provider.stream_id(*stream).is_some());
@@ -149,12 +148,12 @@ impl SessionState {
         self.owed.push_back((stream, owed));
     }
 
-    /// What is owed first.
+    /// Returns the first pending reply.
     pub(crate) fn first_owed(&self) -> Option<(StreamHandle, PendingReply)> {
         self.owed.front().cloned()
     }
 
-    /// That is done.
+    /// Removes the first pending reply.
     pub(crate) fn settled(&mut self) {
         self.owed.pop_front();
         if self.owed.is_empty() && self.owed.capacity() > MOST_STALE {
@@ -163,28 +162,28 @@ impl SessionState {
         self.stuck = None;
     }
 
-    /// Something found no room.
+    /// Records that output found no capacity.
     pub(crate) fn found_no_room(&mut self, now: Nanos) {
         self.is_full = true;
         self.stuck.get_or_insert(now);
     }
 
-    /// What was owed is forgotten: the session is over.
+    /// Drops the pending replies: the session is over.
     pub(crate) fn owe_nothing(&mut self) {
         self.owed = VecDeque::new();
     }
 
-    /// How much is owed.
+    /// Returns the number of pending replies.
     pub(crate) fn owed(&self) -> usize {
         self.owed.len()
     }
 
-    /// Whether nothing is owed.
+    /// Returns `true` if there are no pending replies.
     pub(crate) fn owes_nothing(&self) -> bool {
         self.owed.is_empty()
     }
 
-    /// The session is to be ended, for the first reason that there is.
+    /// Ends the session; the first reason counts.
     pub(crate) fn end(&mut self, end: End) {
         self.over.get_or_insert(end);
     }

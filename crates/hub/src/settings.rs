@@ -162,7 +162,7 @@ pub struct Settings {
     /// Maximum number of sessions without a login. Default 500. Beyond it the oldest one is ended, once it is a second old.
     pub max_strangers: usize,
     /// Maximum number of streams on which one session may have the same item open. Default 16; further requests are refused. The limit exists
-    /// because each tick costs a look at every stream of its item, even for a session that reads nothing.
+    /// because each tick costs a test of every stream of its item, even for a session that reads nothing.
     pub max_streams_of_item: usize,
     /// Maximum bytes of all images. Default 1 GiB; an item whose image does not fit is suspect.
     pub cache_bytes: usize,
@@ -194,7 +194,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// For how long an update may wait under a policy, milliseconds; 0 for any time.
+    /// Returns the maximum age of a queued update with a policy, in milliseconds; 0 for no limit.
     pub(crate) const fn age_ms(&self, slow: SlowPolicy) -> u64 {
         match slow {
             SlowPolicy::Block { .. } if self.slow_age_ms == 0 || self.stuck_ms < self.slow_age_ms => {
@@ -217,7 +217,7 @@ impl Default for Settings {
             stuck_ms: 60_000,
             unknown: Unknown::Wait,
             request_timeout_ms: 5_000,
-            // Six times what a client waits until it hears that nothing came: a name that is mistyped holds no place for a day.
+            // Six times the time-out until the status that nothing came: a mistyped name does not occupy a slot for a day.
             wait_timeout_ms: 30_000,
             posts: Posts::Refuse,
             max_items: 100_000,
@@ -234,7 +234,7 @@ impl Default for Settings {
             max_views: 10_000,
             max_malformed: 100,
             access: Arc::default(),
-            // Ten seconds' worth, at what a hash costs: a client waits for longer, EMA 45 s.
+            // The checks of ten seconds, at the cost of a password hash: clients wait longer, EMA 45 s.
             max_checks: 500,
             session: provider::Settings::default(),
         }

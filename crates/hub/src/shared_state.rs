@@ -1,4 +1,4 @@
-//! What all sessions share: the services, their items and images, and what the sources are to be told.
+//! The state that all sessions share: services, items and images, and demands for the sources.
 
 use std::collections::VecDeque;
 
@@ -25,7 +25,7 @@ use crate::upstream::Telling;
 use crate::views::Views;
 use crate::{SessionId, Settings};
 
-/// The part of the hub that no session owns.
+/// The part of the hub that belongs to no session.
 #[derive(Debug)]
 pub(crate) struct SharedState {
     pub(crate) settings: Settings,
@@ -40,18 +40,18 @@ pub(crate) struct SharedState {
     pub(crate) private: Private,
     pub(crate) receipts: Receipts,
     pub(crate) overflow: OverflowBudget,
-    /// By service: items that are waited for, and until when.
+    /// Awaited items by service, with the time of the status that nothing came.
     pub(crate) awaited: Vec<VecDeque<(Nanos, ItemSlot)>>,
-    /// The same, of those whose clients have been told that nothing came in time, and are closed at that time.
+    /// Items by service whose clients have got that status, with the time at which the streams are closed.
     pub(crate) closing: Vec<VecDeque<(Nanos, ItemSlot)>>,
-    /// The feeds have said something, and have not ended.
+    /// `true` if the feeds have published, and have not ended.
     pub(crate) is_up: bool,
-    /// Open streams of all sessions, as of the last step of each.
+    /// Number of open streams of all sessions, as of the last step of each.
     pub(crate) streams: usize,
 }
 
 impl SharedState {
-    /// With services that are down.
+    /// Creates the state with services that are down.
     pub(crate) fn new(settings: Settings) -> Self {
         let services = Services::new(&settings);
         Self {
@@ -74,7 +74,7 @@ impl SharedState {
         }
     }
 
-    /// An item that a source is to be told of has a place for what it was told.
+    /// Creates the upstream state of a provider's item.
     pub(crate) fn note_source(&mut self, place: ItemSlot) {
         let Some(item) = self.interest.get_mut(place) else { return };
         if item.upstream.is_none() && !self.services.is_of_feeds(item.service) {
@@ -83,8 +83,8 @@ impl SharedState {
         }
     }
 
-    /// Sends a stream the image of its item, as of the last tick: in as many messages as it takes, of which those that find no
-    /// room wait in the backlog. A snapshot's stream is done with that. [`Sent::Full`]: nothing of it was sent.
+    /// Sends the image of its item to a stream, as of the last tick: in one or more messages; those without capacity are queued. Closes the stream
+    /// of a snapshot. [`Sent::Full`]: nothing was sent.
     pub(crate) fn send_image(
         &mut self,
         session: SessionId,
@@ -96,7 +96,7 @@ impl SharedState {
         let Some((item, open)) = self.interest.of_stream(session, stream) else { return given };
         if !item.has_image {
             let Some(place) = self.interest.place_of(session, stream) else { return given };
-            // Its parts are coming, or it is not there yet, or is not kept.
+            // Its parts are still arriving, or it does not exist yet, or is not cached.
             self.stand(session, stream, StreamPhase::NoImage);
             self.ask_again(place);
             return given;
@@ -107,7 +107,7 @@ impl SharedState {
         let fids = self.views.fids(open.view);
         let sent = self.images.give(item, fids, label, &mut |header, write| {
             let mut send = |provider: &mut Provider, out: &mut dyn Outbox| {
-                // It can be refused only for being too long.
+                // The only possible error is the length.
                 provider.refresh(out, stream, header, write).unwrap_or(Sent::TooLong)
             };
             let mut sent = Sent::Full;
@@ -131,14 +131,14 @@ impl SharedState {
         given
     }
 
-    /// Whether the image of a stream's item has several messages, which cannot all be sure of room.
+    /// Returns `true` if the image of a stream's item has several messages, which may exceed the capacity.
     pub(crate) fn is_in_parts(&self, session: SessionId, stream: StreamHandle) -> bool {
         let item = self.interest.of_stream(session, stream).map(|(item, _)| item);
         item.is_some_and(|item| item.has_image && self.images.is_in_parts(item))
     }
 
-    /// Asks the sources of a session's own streams to pause, or to go on and send an image; those that the client has paused by
-    /// itself stay so. Whether all have been asked.
+    /// Asks the sources of a session's private streams to pause, or to resume with an image; streams that the client paused itself stay paused.
+    /// Returns `true` if all were asked.
     pub(crate) fn hold(&mut self, session: SessionId, provider: &Provider, is_held: bool) -> bool {
         let own = flags::request::STREAMING | flags::request::PRIVATE_STREAM;
         let flags = if is_held { own | flags::request::PAUSE | flags::request::NO_REFRESH } else { own };
@@ -151,7 +151,7 @@ impl SharedState {
                 continue;
             };
             let header = RequestHeader { flags, ..RequestHeader::new(domain, 0, key) };
-            // The longest name, and what is around it.
+            // The longest name, and its header.
             let mut room = [0; 512];
             let Ok(len) = header.encode(&mut room) else { continue };
             let message = room.get(..len).unwrap_or_default().into();
@@ -166,7 +166,7 @@ impl SharedState {
         }
     }
 
-    /// A stream is open no longer.
+    /// Closes a stream.
     pub(crate) fn close(&mut self, session: SessionId, stream: StreamHandle) {
         if let Some((place, closed)) = self.interest.close(session, stream) {
             self.views.release(closed.view);
@@ -174,7 +174,7 @@ impl SharedState {
         }
     }
 
-    /// The state of an item, as its image has it; `None` where there is none.
+    /// Returns the state of an item's image; `None` without one.
     pub(crate) fn state(&self, place: ItemSlot) -> Option<State<'_>> {
         let item = self.interest.get(place)?;
         if item.is_of_feeds() {
@@ -185,7 +185,7 @@ impl SharedState {
         self.images.label(item).map(|label| label.state)
     }
 
-    /// Whether the data of an item's image is suspect.
+    /// Returns `true` if the data of an item's image is suspect.
     pub(crate) fn is_suspect(&self, place: ItemSlot) -> bool {
         let Some(item) = self.interest.get(place) else { return false };
         if item.is_of_feeds() {
@@ -194,7 +194,7 @@ impl SharedState {
         self.images.label(item).is_some_and(|label| label.state.data == DataState::SUSPECT)
     }
 
-    /// A stream wants its item more or less urgently than before.
+    /// Changes the priority of a stream.
     pub(crate) fn change_priority(&mut self, session: SessionId, stream: StreamHandle, priority: Priority) {
         let Some(place) = self.interest.place_of(session, stream) else { return };
         let Some(open) = self.interest.stream_mut(session, stream) else { return };
@@ -206,7 +206,7 @@ impl SharedState {
         self.tell_source(place);
     }
 
-    /// The source is asked for a new image of an item that has none here, unless one is on its way.
+    /// Requests a new image of an item without one from its source, unless one is expected.
     pub(crate) fn ask_again(&mut self, place: ItemSlot) {
         let item = self.interest.get_mut(place);
         if let Some(upstream) = item.and_then(|item| item.upstream.as_mut()) {
@@ -215,7 +215,7 @@ impl SharedState {
         }
     }
 
-    /// There may be news of an item for its source.
+    /// Queues a demand for an item if its source needs one.
     pub(crate) fn tell_source(&mut self, place: ItemSlot) {
         let item = self.interest.get_mut(place);
         if let Some(upstream) = item.and_then(|item| item.upstream.as_mut())
@@ -227,7 +227,7 @@ impl SharedState {
         }
     }
 
-    /// The next thing that the sources are to be told.
+    /// Returns the next demand for the sources.
     pub(crate) fn next_demand(&mut self) -> Option<Demand> {
         loop {
             let place = match self.demands.pop()? {
@@ -247,7 +247,7 @@ impl SharedState {
                 Telling::Close => Demand::Close { item },
             });
             if telling == Some(Telling::Close) && self.is_on_demand(place) {
-                // Nothing will keep it up to date any more.
+                // The image is no longer updated.
                 self.forget_image(place);
             }
             self.tell_source(place);
@@ -258,13 +258,13 @@ impl SharedState {
         }
     }
 
-    /// Whether an item is there only while its source is asked for it.
+    /// Returns `true` if an item exists only while it is demanded.
     pub(crate) fn is_on_demand(&self, place: ItemSlot) -> bool {
         let item = self.interest.get(place);
         item.and_then(|item| self.services.get(item.service)).is_some_and(|service| service.on_demand)
     }
 
-    /// An item has no image any more.
+    /// Removes the image of an item.
     pub(crate) fn forget_image(&mut self, place: ItemSlot) {
         if let Some(item) = self.interest.get_mut(place) {
             item.has_image = false;
@@ -272,7 +272,7 @@ impl SharedState {
         }
     }
 
-    /// An item that clients wait for is to appear in time.
+    /// Starts the time-out of an awaited item.
     pub(crate) fn await_item(&mut self, now: Nanos, place: ItemSlot) {
         let Some(item) = self.interest.get_mut(place).filter(|item| item.due == Nanos(0)) else { return };
         let Some(at) = self.services.position(item.service) else { return };
@@ -289,7 +289,7 @@ impl SharedState {
         awaited.push_back((due, place));
     }
 
-    /// The next item that has not appeared in time, with its service.
+    /// Returns the next item that has not appeared in time, with its service.
     pub(crate) fn next_late(&mut self, now: Nanos) -> Option<(ItemSlot, Service)> {
         for (awaited, service) in self.awaited.iter_mut().zip(self.services.iter()) {
             while let Some((due, place)) = awaited.front().copied().filter(|(due, _)| *due <= now) {
@@ -305,7 +305,7 @@ impl SharedState {
         None
     }
 
-    /// Clients that wait for an item have been told that nothing came in time: they are closed some time after that.
+    /// Records that the clients of an awaited item have got the status that nothing came, and starts the time after which they are closed.
     pub(crate) fn close_in_time(&mut self, now: Nanos, place: ItemSlot) {
         let Some(item) = self.interest.get_mut(place) else { return };
         for open in item.streams.iter_mut().filter(|open| open.phase == StreamPhase::NoImage) {
@@ -328,7 +328,7 @@ impl SharedState {
         closing.push_back((closes, place));
     }
 
-    /// The next item whose clients have waited for as long as they may.
+    /// Returns the next item whose clients have waited for the maximum time.
     pub(crate) fn next_to_close(&mut self, now: Nanos) -> Option<ItemSlot> {
         for closing in &mut self.closing {
             while let Some((closes, place)) = closing.front().copied().filter(|(closes, _)| *closes <= now) {
@@ -344,13 +344,13 @@ impl SharedState {
         None
     }
 
-    /// The item of a name, as clients and answers give it.
+    /// Returns the item of a name in demands and answers.
     pub(crate) fn find(&self, item: &ItemName) -> Option<ItemSlot> {
         self.interest.find(&Named { service: item.service, domain: item.domain, name: item.name.as_bytes() })
     }
 }
 
-/// What a source knows an item by; `None` for a name that is not text, which no source has.
+/// Returns the name of an item at its source; `None` if it is not text, which no source has.
 pub(crate) fn name_of(item: &Item) -> Option<ItemName> {
     item_name(item.service, item.domain, &item.name)
 }
@@ -359,14 +359,14 @@ pub(crate) fn item_name(service: u16, domain: Domain, name: &[u8]) -> Option<Ite
     Some(ItemName { service, domain, name: std::str::from_utf8(name).ok()?.into() })
 }
 
-/// What came of sending an image.
+/// The result of sending an image.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Given {
-    /// Of the last message.
+    /// The result of the last message.
     pub(crate) sent: Sent,
-    /// Messages that are on their way.
+    /// Number of sent or queued messages.
     pub(crate) messages: u64,
-    /// Some of them are in the backlog.
+    /// `true` if some messages were queued.
     pub(crate) is_behind: bool,
 }
 
@@ -376,5 +376,5 @@ impl Default for Given {
     }
 }
 
-/// Items that are waited for no longer are looked for only above so many.
+/// Number of entries above which those of items no longer awaited are removed.
 const MOST_STALE: usize = 1024;

@@ -1,4 +1,4 @@
-//! States: of items, of groups of them, of services.
+//! States of items, groups of items, and services.
 
 use tapeline_nanos::Nanos;
 use tapeline_omm::State;
@@ -15,7 +15,7 @@ use crate::interest::{Item, ItemSlot, MOST_PERMISSION, Named, Open, StreamPhase}
 use crate::request_handler::RequestHandler;
 use crate::session::Session;
 
-/// Which items of a service a change is for.
+/// The items of a service that a change applies to.
 #[derive(Debug, Clone, Copy)]
 enum Of<'a> {
     All,
@@ -23,7 +23,7 @@ enum Of<'a> {
 }
 
 impl Hub {
-    /// A tick that is about no item of a provider's service: what the service says of itself.
+    /// Handles a tick of a provider's service without an item: the service's own entry.
     pub(crate) fn service_tick(&mut self, now: Nanos, tick: &Tick<'_>, connections: &mut impl Connections) {
         let service = tick.header.service;
         let Ok(message) = MessageView::parse(tick.body) else {
@@ -47,7 +47,7 @@ impl Hub {
         self.announce(now, tick.header.seq, &changes, connections);
     }
 
-    /// Tells every client of a change of the feeds' service.
+    /// Sends a change of the feeds' service to every client.
     pub(crate) fn tell(
         &mut self,
         now: Nanos,
@@ -59,7 +59,7 @@ impl Hub {
         self.announce(now, Seq(self.next_seq), &changes, connections);
     }
 
-    /// Takes over changes of services, tells every client, and does to items and streams what they mean.
+    /// Applies changes of services, sends them to every client, and applies their effects on items and streams.
     pub(crate) fn announce(
         &mut self,
         now: Nanos,
@@ -76,7 +76,7 @@ impl Hub {
                 continue;
             }
             let id = SessionId(number);
-            // What there is no room for the role owes, and cuts who does not take even that: see its next step.
+            // Without capacity the role owes the change, and cuts a client that does not take even that: see its next step.
             connections.with(id, |out| provider.directory_changed(&mut Behind::new(backlog, out), changes));
         }
         for change in changes {
@@ -101,8 +101,7 @@ impl Hub {
         }
     }
 
-    /// A state of many items at once, of which their clients have heard by the directory: images take it over, and streams
-    /// that it closed are gone.
+    /// Applies a state of many items that clients have got through the directory: images adopt it, and streams that it closed are removed.
     fn spread(
         &mut self,
         now: Nanos,
@@ -127,7 +126,7 @@ impl Hub {
             StatusHeader { state: Some(status.view()), ..StatusHeader::new(Domain::MARKET_PRICE, 0) };
         let len = header.encode(&mut bytes).unwrap_or(0);
         if is_over && !is_of_feeds && matches!(of, Of::Group(_)) {
-            // Of an item without an image the group is known to the roles alone, which have closed its streams.
+            // The group of an item without an image is known only to the roles, which have closed its streams.
             let items = self.shared.interest.iter();
             let unkept = items.filter(|(_, item)| item.service == change.id && !item.has_image);
             let unkept: Vec<ItemSlot> = unkept.map(|(place, _)| place).collect();
@@ -152,7 +151,7 @@ impl Hub {
         }
     }
 
-    /// The items of a group are of another one from now on.
+    /// Moves the items of a group to another group.
     fn merge(&mut self, seq: Seq, service: u16, group: &[u8], merged: &[u8]) {
         let header = StatusHeader { group_id: Some(merged), ..StatusHeader::new(Domain::MARKET_PRICE, 0) };
         let mut bytes = vec![0; 512];
@@ -164,7 +163,7 @@ impl Hub {
         }
     }
 
-    /// The items that a change is for: it is rare, and costs a look at each item there is.
+    /// Returns the items that a change applies to: rare, and costs a test of each item.
     fn items_of(&self, service: u16, of: Of<'_>) -> Vec<ItemSlot> {
         let is_meant = |item: &Item| match of {
             Of::All => true,
@@ -177,7 +176,7 @@ impl Hub {
         items.map(|(place, _)| place).collect()
     }
 
-    /// A status of one item: to all who have it open, and into its image.
+    /// Sends a status of one item to all its streams, and applies it to its image.
     pub(crate) fn item_status(
         &mut self,
         now: Nanos,
@@ -227,7 +226,7 @@ impl Hub {
         }
     }
 
-    /// Closes an item for those who may not see it any more, by the codes that it has now.
+    /// Closes an item for clients that have lost access by its present codes.
     pub(crate) fn take_away_denied(
         &mut self,
         now: Nanos,
@@ -249,7 +248,7 @@ impl Hub {
         }
     }
 
-    /// A status of one item that is final.
+    /// Sends a final status of one item.
     pub(crate) fn last_word(
         &mut self,
         now: Nanos,
@@ -261,7 +260,7 @@ impl Hub {
         self.source_closed(place);
     }
 
-    /// An item's number goes to another one: nobody has published it, and nobody has wanted it when the plant last heard.
+    /// Handles the end of an item's number, which is reassigned: the item had no publisher, and no demand when the plant was last informed.
     #[cold]
     pub(crate) fn number_ends(
         &mut self,
@@ -272,14 +271,14 @@ impl Hub {
     ) {
         let mut places = self.shared.interest.end_number(tick.header.item);
         if places.is_empty() {
-            // Its number was forgotten with all others, and it has not been named since.
+            // All numbers were removed, and the item has had no tick since.
             let (service, name) = (tick.header.service, tick.name.as_bytes());
             let named = |domain| Named { service, domain: Domain(domain), name };
             places.extend((0..=u8::MAX).filter_map(|domain| self.shared.interest.find(&named(domain))));
         }
         for place in places {
             let Some(item) = self.shared.interest.get(place) else { continue };
-            // Who has asked meanwhile, and waits, is in the plant's next answer.
+            // A client that requested it meanwhile, and waits, is served by the plant's next answer.
             if item.streams.iter().all(|open| open.phase == StreamPhase::NoImage) {
                 self.shared.forget_image(place);
                 self.shared.interest.forget_if_idle(place);
@@ -289,7 +288,7 @@ impl Hub {
         }
     }
 
-    /// A message of an item cannot be read: it goes to nobody, and what they have may be wrong.
+    /// Handles an unreadable message of an item: it is not sent, and the clients' data may be wrong.
     #[cold]
     pub(crate) fn unreadable(&mut self, now: Nanos, place: ItemSlot, connections: &mut impl Connections) {
         self.counters.unusable += 1;
@@ -303,7 +302,7 @@ impl Hub {
         self.say_to_all(now, place, &header, |_, _| true, connections);
     }
 
-    /// The source has closed an item: it is as if it had never been.
+    /// Handles an item that its source closed: its data is removed.
     fn source_closed(&mut self, place: ItemSlot) {
         self.shared.forget_image(place);
         if let Some(upstream) = self.shared.interest.get_mut(place).and_then(|item| item.upstream.as_mut()) {
@@ -313,7 +312,7 @@ impl Hub {
         self.shared.interest.forget_if_idle(place);
     }
 
-    /// Streams of an item that the sessions' roles have closed are gone.
+    /// Removes streams of an item that the sessions' roles have closed.
     fn forget_closed(&mut self, place: ItemSlot) {
         let Some(item) = self.shared.interest.get(place) else { return };
         let is_closed = |session: SessionId, stream| {
@@ -331,7 +330,7 @@ impl Hub {
         }
     }
 
-    /// Clients that would rather ask again than have suspect data are told to.
+    /// Closes the streams of clients that prefer a retry to suspect data.
     fn refuse_suspect(
         &mut self,
         now: Nanos,
@@ -345,7 +344,7 @@ impl Hub {
     }
 }
 
-/// Whether a stream is over with this state.
+/// Returns `true` if a state ends its stream.
 pub(crate) fn is_final(state: &State<'_>) -> bool {
     matches!(state.stream, StreamState::CLOSED | StreamState::CLOSED_RECOVER | StreamState::REDIRECTED)
 }

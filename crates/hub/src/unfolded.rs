@@ -1,10 +1,9 @@
-//! Updates that clients have been sent, and that are in no image yet.
+//! Updates that were sent to clients, but are in no image yet.
 //!
-//! Clients wait for an update; nobody waits for the image that it changes until somebody asks for one. So the hub sends what the
-//! feeds publish first, and folds it into the images when that is on its way, or before anything else looks at them: nobody ever sees
-//! an image without the updates that went out before it. Of other sources an update is folded first, as only that tells whether it can
-//! be read, and clients are to be spared what cannot; what the plant makes of its feeds it has encoded itself, and a post to one of
-//! their items has been looked through by the plant before it is on the ring (`plant::sources::posts`).
+//! Clients wait for an update, but not for its image until one of them requests it. So the hub sends the updates of the feeds first, and folds them
+//! into the images afterwards, or before any image is read: no client ever sees an image without the updates sent before it. Updates of other
+//! sources are folded first, because only the fold shows that they are readable, and clients must not get unreadable ones. The plant encodes the
+//! updates of its feeds itself, and checks a post to one of their items before it is on the ring (`plant::sources::posts`).
 
 use tapeline_nanos::Nanos;
 use tapeline_plant::{ItemId, Seq};
@@ -15,21 +14,21 @@ use crate::images::Images;
 use crate::interest::{Interest, ItemSlot};
 use crate::shared_state::SharedState;
 
-/// Updates that wait at most: what they need is still in the processor's second cache when their turn comes.
+/// Maximum number of updates: their data is still in the processor's second-level cache at the fold.
 const MOST: usize = 512;
-/// Bytes of them, but for one that is longer by itself.
+/// Maximum bytes of the updates, except for a single longer one.
 const MOST_BYTES: usize = 128 << 10;
-/// Updates that are folded at once, and whose items and images are fetched together, as in [`crate::ahead`].
+/// Number of updates that are folded together, with their items and images prefetched as in [`crate::prefetch`].
 const TOGETHER: usize = 16;
 
-/// In the order in which they came.
+/// The updates, in the order of their arrival.
 #[derive(Debug)]
 pub(crate) struct Unfolded {
     updates: Vec<Update>,
     bytes: Vec<u8>,
-    /// The first so many of them are folded.
+    /// Number of updates at the front that are folded.
     folded: usize,
-    /// Items of which an update could not be read, with the numbers that they had then.
+    /// Items with unreadable updates, with their numbers at that time.
     unreadable: Vec<(ItemSlot, ItemId)>,
 }
 
@@ -37,24 +36,24 @@ pub(crate) struct Unfolded {
 struct Update {
     place: ItemSlot,
     seq: Seq,
-    /// Where its message ends; it begins where the one before ends.
+    /// End of its message; it begins at the end of the previous one.
     end: usize,
 }
 
 impl Unfolded {
-    /// None; with all the memory that they need, but for one that is longer by itself.
+    /// Creates an empty list with all its memory, except for a single longer update.
     pub(crate) fn new() -> Self {
         let (updates, bytes) = (Vec::with_capacity(MOST), Vec::with_capacity(MOST_BYTES));
         Self { updates, bytes, folded: 0, unreadable: Vec::new() }
     }
 
-    /// How many wait.
+    /// Returns the number of updates not folded.
     #[inline]
     const fn len(&self) -> usize {
         self.updates.len() - self.folded
     }
 
-    /// Whether there is room for one more of so many bytes.
+    /// Returns `true` if there is capacity for one more update of `len` bytes.
     #[inline]
     pub(crate) fn has_room(&mut self, len: usize) -> bool {
         let has_room = |this: &Self| {
@@ -67,7 +66,7 @@ impl Unfolded {
             }
     }
 
-    /// What is folded makes room.
+    /// Removes the folded updates.
     #[cold]
     fn move_up(&mut self) {
         let end = self.updates.drain(..self.folded).next_back().map_or(0, |update| update.end);
@@ -76,14 +75,14 @@ impl Unfolded {
         self.folded = 0;
     }
 
-    /// Takes one, for which there [is room](Self::has_room).
+    /// Adds an update, for which there [is capacity](Self::has_room).
     #[inline]
     pub(crate) fn push(&mut self, place: ItemSlot, seq: Seq, message: &[u8]) {
         self.bytes.extend_from_slice(message);
         self.updates.push(Update { place, seq, end: self.bytes.len() });
     }
 
-    /// Folds the next few into the images of their items.
+    /// Folds the next few updates into the images of their items.
     fn fold(&mut self, interest: &mut Interest, images: &mut Images) {
         let (folded, rest) = self.updates.split_at(self.folded);
         let mut begin = folded.last().map_or(0, |update| update.end);
@@ -104,14 +103,14 @@ impl Unfolded {
             self.folded = 0;
             self.updates.clear();
             self.bytes.clear();
-            // What one long message took is given back.
+            // Frees the memory of a single long message.
             self.bytes.shrink_to(MOST_BYTES);
         }
     }
 }
 
 impl SharedState {
-    /// Brings all images up to what clients have been sent. Costs a look where they are.
+    /// Folds all updates into the images.
     #[inline]
     pub(crate) fn fold(&mut self) {
         while self.unfolded.len() > 0 {
@@ -136,7 +135,7 @@ impl Hub {
         self.say_unreadable(now, connections);
     }
 
-    /// Folds all of them.
+    /// Folds all updates.
     #[inline]
     pub(crate) fn fold_all(&mut self, now: Nanos, connections: &mut impl Connections) {
         if self.shared.unfolded.len() > 0 {
@@ -148,7 +147,7 @@ impl Hub {
     #[inline]
     fn say_unreadable(&mut self, now: Nanos, connections: &mut impl Connections) {
         while let Some((place, number)) = self.shared.unfolded.unreadable.pop() {
-            // Another item may have its place.
+            // Another item may have the slot.
             if self.shared.interest.get(place).is_some_and(|item| item.number == number) {
                 self.unreadable(now, place, connections);
             }

@@ -1,31 +1,31 @@
-//! What the source of an item has been told, and what it is to be told.
+//! The state of an item at its source, and the next demand for it.
 
 use tapeline_omm::rwf::Priority;
 
-/// An item of a provider's service, as its source knows it.
+/// An item of a provider's service, as known to its source.
 #[derive(Debug, Default)]
 pub(crate) struct Upstream {
-    /// How urgently its streams want it.
+    /// The priorities of its streams.
     pub(crate) wishes: Wishes,
-    /// It was asked for, with this priority, and has not been given up since.
+    /// The priority of the request to the source, while it is open.
     told: Option<Priority>,
-    /// The source has closed its stream: what was told holds no longer.
+    /// The source has closed its stream: the request is no longer valid.
     pub(crate) is_over: bool,
-    /// A new image is wanted, though none is kept.
+    /// A new image is needed, although none is cached.
     pub(crate) wants_refresh: bool,
-    /// Something has come of it since it was asked for.
+    /// The source has answered since the request.
     pub(crate) is_answered: bool,
-    /// The one client that has it is behind: its source is to pause.
+    /// The only client of the item lags: the source should pause.
     pub(crate) is_held: bool,
-    /// The source was asked to.
+    /// The source was asked to pause.
     told_held: bool,
-    /// It was, and no image has come since it goes on: there is more to know of the item than is known here.
+    /// The source was paused, and no image has come since its resumption: the item's image is out of date.
     pub(crate) is_old: bool,
-    /// It waits for its turn among the demands.
+    /// The item is in the queue of demands.
     pub(crate) is_queued: bool,
 }
 
-/// What a source is to be told.
+/// A demand for a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Telling {
     Open(Priority),
@@ -37,30 +37,29 @@ pub(crate) enum Telling {
 }
 
 impl Upstream {
-    /// Whether the source knows of it.
+    /// Returns `true` if the item is open at the source.
     pub(crate) const fn is_told(&self) -> bool {
         self.told.is_some() && !self.is_over
     }
 
-    /// A whole image has come.
+    /// Records a complete image.
     pub(crate) const fn has_come(&mut self) {
         self.is_answered = true;
         self.is_old &= self.told_held;
     }
 
-    /// Whether nothing is to be told, and nothing to be taken back.
+    /// Returns `true` if no demand is queued, and none has to be withdrawn.
     pub(crate) fn is_settled(&self) -> bool {
         self.told.is_none() && !self.is_queued
     }
 
-    /// Whether the source is to be told something.
+    /// Returns `true` if the source needs a demand.
     pub(crate) fn has_news(&self) -> bool {
         let is_held_otherwise = self.told.is_some() && self.is_held != self.told_held;
         self.is_over || self.wants_refresh || is_held_otherwise || self.told != self.wishes.all()
     }
 
-    /// What the source is to be told next: what several clients did meanwhile is one thing, or nothing. To be asked until
-    /// there is nothing.
+    /// Returns the next demand: the changes of several clients meanwhile are combined into one, or cancel out. Call it until it returns `None`.
     pub(crate) fn next(&mut self) -> Option<Telling> {
         let wanted = self.wishes.all();
         if self.told.is_some() && (self.is_over || wanted.is_none()) {
@@ -117,7 +116,7 @@ impl Wishes {
         }
     }
 
-    /// Takes one back that was added.
+    /// Removes a priority that was added.
     pub(crate) fn remove(&mut self, priority: Priority) {
         let Ok(place) = self.classes.binary_search_by_key(&priority.class, |class| class.class) else {
             return;
@@ -130,7 +129,7 @@ impl Wishes {
         }
     }
 
-    /// All together; `None` where nobody wants it.
+    /// Returns the aggregate; `None` without streams.
     pub(crate) fn all(&self) -> Option<Priority> {
         let highest = self.classes.last()?;
         Some(Priority { class: highest.class, count: u16::try_from(highest.sum).unwrap_or(u16::MAX) })
@@ -175,7 +174,7 @@ mod tests {
         assert_eq!((upstream.next(), upstream.next()), (Some(Telling::Refresh), None));
         upstream.is_held = true;
         assert_eq!((upstream.next(), upstream.next()), (Some(Telling::Pause), None));
-        // Held back and let go again unsaid.
+        // A pause and a resumption before the demand cancel out.
         upstream.is_held = false;
         assert!(upstream.has_news());
         upstream.is_held = true;
@@ -186,7 +185,7 @@ mod tests {
         assert_eq!((upstream.next(), upstream.next()), (Some(Telling::Resume), None));
         upstream.has_come();
         assert!(!upstream.is_old);
-        // Closed by the source while somebody has asked again.
+        // Closed by the source while a client has requested it again.
         upstream.is_over = true;
         assert_eq!(upstream.next(), Some(Telling::Close));
         assert_eq!(upstream.next(), Some(Telling::Open(priority(1, 2))));

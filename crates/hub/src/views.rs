@@ -1,4 +1,4 @@
-//! Which fields clients want, each choice kept once.
+//! The selections of fields that clients request, each stored once.
 
 use std::hash::BuildHasher;
 
@@ -8,7 +8,7 @@ use tapeline_omm::rwf::{DataType, Header, MessageView};
 use tapeline_omm::{Fid, FieldList, FieldListEncoder, Refused};
 use tapeline_plant::Seq;
 
-/// A choice of fields. [`ViewId::ALL`] is none.
+/// A selection of fields. [`ViewId::ALL`] is no selection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ViewId(u32);
 
@@ -17,22 +17,22 @@ impl ViewId {
     pub(crate) const ALL: Self = Self(0);
 }
 
-/// The longest update that a view is cut from, bytes: a tick's body is shorter.
+/// Maximum size of an update that a view is applied to, in bytes: a tick's body is shorter.
 pub(crate) const LONGEST: usize = 64 << 10;
-/// Who wants more fields than this gets all.
+/// Maximum number of fields of a view; a request for more gets all fields.
 pub(crate) const MOST_FIDS: usize = 1024;
 
 #[derive(Debug)]
 struct View {
     fids: Box<[Fid]>,
     users: u32,
-    /// The tick that `message` was made from.
+    /// The tick of `message`.
     made_from: Seq,
-    /// What the view has of that tick; empty where that is nothing.
+    /// The view of that tick; empty if it has none of the fields.
     message: Vec<u8>,
 }
 
-/// All views that are in use.
+/// All views in use.
 #[derive(Debug)]
 pub(crate) struct Views {
     views: Vec<View>,
@@ -44,7 +44,7 @@ pub(crate) struct Views {
 }
 
 impl Views {
-    /// At most so many at a time.
+    /// Creates an empty set of at most `most` views.
     pub(crate) fn new(most: usize) -> Self {
         Self {
             views: Vec::new(),
@@ -56,7 +56,7 @@ impl Views {
         }
     }
 
-    /// The view of these fields, which has one user more; of all where there are too many views.
+    /// Returns the view of these fields, and adds a user to it; the view of all fields if there are too many views.
     pub(crate) fn take(&mut self, mut fids: Vec<Fid>) -> ViewId {
         fids.sort_unstable();
         fids.dedup();
@@ -85,14 +85,14 @@ impl Views {
         ViewId(place + 1)
     }
 
-    /// One user more.
+    /// Adds a user.
     pub(crate) fn share(&mut self, view: ViewId) {
         if let Some(entry) = view.0.checked_sub(1).and_then(|place| self.views.get_mut(place as usize)) {
             entry.users += 1;
         }
     }
 
-    /// One user less.
+    /// Removes a user.
     pub(crate) fn release(&mut self, view: ViewId) {
         let Some(place) = view.0.checked_sub(1) else { return };
         let Some(entry) = self.views.get_mut(place as usize) else { return };
@@ -108,13 +108,13 @@ impl Views {
         self.free.push(place);
     }
 
-    /// The fields of a view, sorted; `None` for all.
+    /// Returns the fields of a view, sorted; `None` for all.
     pub(crate) fn fids(&self, view: ViewId) -> Option<&[Fid]> {
         self.views.get(view.0.checked_sub(1)? as usize).map(|view| &*view.fids)
     }
 
-    /// What a view has of the update of tick `seq`: encoded once for each view, however many clients have it. `None` where
-    /// none of its fields changed. What is no field list has no fields to choose from, and goes to everybody whole.
+    /// Returns the view of the update of tick `seq`: encoded once for each view, for any number of clients. `None` if none of its fields changed. A
+    /// message without a field list is returned whole.
     pub(crate) fn cut<'m>(&'m mut self, view: ViewId, seq: Seq, message: &'m [u8]) -> Option<&'m [u8]> {
         let place = match view.0.checked_sub(1) {
             Some(place) if is_field_list(message) => place,
@@ -134,12 +134,12 @@ impl Views {
     }
 }
 
-/// Whether a message's payload has fields.
+/// Returns `true` if a message's payload is a field list.
 fn is_field_list(message: &[u8]) -> bool {
     MessageView::parse(message).is_ok_and(|message| message.container() == DataType::FIELD_LIST)
 }
 
-/// The message with these of its fields; `None` where there are none, or it cannot be read.
+/// Writes the message with these of its fields; returns its length, or `None` if it has none of them or cannot be read.
 fn chosen(message: &[u8], fids: &[Fid], room: &mut [u8]) -> Option<usize> {
     let view = MessageView::parse(message).ok()?;
     let header @ Header::Update(_) = view.header().ok()? else { return None };
@@ -148,10 +148,10 @@ fn chosen(message: &[u8], fids: &[Fid], room: &mut [u8]) -> Option<usize> {
     is_any.then_some(start + len)
 }
 
-/// Writes those fields of a list that are among `fids`, which are sorted: its length, and whether there are any.
+/// Writes the fields of a list that are among `fids`, which are sorted; returns the length, and `true` if there are any.
 pub(crate) fn choose(list: &[u8], fids: &[Fid], room: &mut [u8]) -> Result<(usize, bool), Refused> {
     let mut chosen = FieldListEncoder::new(room)?;
-    // What is damaged ends the list: the plant's own never are.
+    // A damaged field ends the list: the plant's own are never damaged.
     for field in FieldList::parse(list).into_iter().flatten().map_while(Result::ok) {
         if fids.binary_search(&field.fid).is_ok() {
             chosen.raw(field.fid, field.data)?;
@@ -200,7 +200,7 @@ mod tests {
         let mut views = Views::new(1);
         let first = views.take(vec![fid::ASK, fid::BID, fid::ASK]);
         assert_eq!(views.take(vec![fid::BID, fid::ASK]), first);
-        // One more than there may be is no view.
+        // One view more than the maximum is no view.
         assert_eq!(views.take(vec![fid::BID]), ViewId::ALL);
         views.release(first);
         assert_eq!(views.fids(first), Some(&[fid::BID, fid::ASK][..]));

@@ -1,4 +1,4 @@
-//! The RWF message inside a tick. Stream id 0 throughout: whoever sends it to a client patches that.
+//! The RWF message in a tick. The stream id is always 0: a sender to a client patches it.
 
 pub(crate) mod levels;
 pub(crate) mod orders;
@@ -16,18 +16,18 @@ use tapeline_omm::{FieldListEncoder, Full};
 use crate::state;
 use crate::tick::Kind;
 
-/// The fields of a draft that changed, and those of its detail. `None` where they do not fit `out`, here and below.
+/// Writes the changed fields of a draft, and those of its detail; returns the length. `None` if they do not fit in `out`, here and below.
 pub(crate) fn update(out: &mut [u8], draft: &Draft, detail: Option<&Detail>) -> Option<usize> {
     let header = rwf::update_header(out, Domain::MARKET_PRICE, 0, draft.update, DataType::FIELD_LIST).ok()?;
     fields(out, header, draft, detail)
 }
 
-/// An update that changes nothing published: for a message that only has its place in the order.
+/// Writes an update without fields: for a message that only has its place in the sequence.
 pub(crate) fn empty_update(out: &mut [u8]) -> Option<usize> {
     rwf::update_header(out, Domain::MARKET_PRICE, 0, UpdateType::UNSPECIFIED, DataType::NO_DATA).ok()
 }
 
-/// The image of an item; `suspect` where it may be wrong. In place of an update with a detail it has that too.
+/// Writes the image of an item; `suspect` if it may be wrong. An image in place of an update with a detail contains the detail too.
 pub(crate) fn refresh(
     out: &mut [u8],
     draft: &Draft,
@@ -40,13 +40,13 @@ pub(crate) fn refresh(
     fields(out, header, draft, detail)
 }
 
-/// The state of an image that may be wrong, or is not.
+/// Returns the state of an image, suspect or not.
 fn image_state(suspect: bool) -> State<'static> {
     let data = if suspect { DataState::SUSPECT } else { DataState::OK };
     State { data, ..State::OPEN_OK }
 }
 
-/// The image or an update of a best bid and offer.
+/// Writes the image or an update of a best bid and offer.
 pub(crate) fn best(
     out: &mut [u8],
     kind: Kind,
@@ -65,7 +65,7 @@ pub(crate) fn best(
     Some(header + fields.finish())
 }
 
-/// The image of an item of which nothing is known any more: whatever is cached of it goes.
+/// Writes the image of an item whose data is void: it clears caches.
 pub(crate) fn blank(out: &mut [u8]) -> Option<usize> {
     let mut header = RefreshHeader::new(Domain::MARKET_PRICE, 0, State::OPEN_OK, DataType::FIELD_LIST);
     header.flags = flags::refresh::REFRESH_COMPLETE | flags::refresh::CLEAR_CACHE;
@@ -73,7 +73,7 @@ pub(crate) fn blank(out: &mut [u8]) -> Option<usize> {
     fields(out, header, &Draft::BLANK, None)
 }
 
-/// The channel's state is another one now. `first` is the first message that is missing, where it is recovering.
+/// Writes a change of the channel's state. `first` is the first missing message, if the channel is recovering.
 pub(crate) fn state(
     out: &mut [u8],
     before: state::State,
@@ -102,7 +102,7 @@ pub(crate) fn state(
     status(out, data, code, &text)
 }
 
-/// One line has fallen silent while others go on, or is heard of again. Data is as good as before.
+/// Writes that one line has become silent while others continue, or has resumed. The data is not affected.
 pub(crate) fn line(out: &mut [u8], line: line::Line, silent: bool) -> Option<usize> {
     let mut text = Line::default();
     let letter = line.letter();
@@ -114,7 +114,7 @@ pub(crate) fn line(out: &mut [u8], line: line::Line, silent: bool) -> Option<usi
     status(out, DataState::NO_CHANGE, StateCode::NONE, &text)
 }
 
-/// Data is suspect: messages are missing on every line.
+/// Writes that data is suspect: messages are missing on every line.
 pub(crate) fn gap(out: &mut [u8], first: u64, last: u64) -> Option<usize> {
     let mut text = Line::default();
     let _ = if first == last {
@@ -125,7 +125,7 @@ pub(crate) fn gap(out: &mut [u8], first: u64, last: u64) -> Option<usize> {
     status(out, DataState::SUSPECT, StateCode::GAP_DETECTED, &text)
 }
 
-/// Data is suspect: the session is heard of from its middle on.
+/// Writes that data is suspect: reception begins in the middle of the session.
 pub(crate) fn begins_late(out: &mut [u8], first: u64) -> Option<usize> {
     let mut text = Line::default();
     let _ = write!(
@@ -135,31 +135,31 @@ pub(crate) fn begins_late(out: &mut [u8], first: u64) -> Option<usize> {
     status(out, DataState::SUSPECT, StateCode::GAP_DETECTED, &text)
 }
 
-/// The feed has said that nothing more comes.
+/// Writes that the feed has announced the end of its session.
 pub(crate) fn end_of_session(out: &mut [u8], last: u64) -> Option<usize> {
     let mut text = Line::default();
     let _ = write!(text, "the feed's session ended with message {last}");
     status(out, DataState::NO_CHANGE, StateCode::NONE, &text)
 }
 
-/// The feed goes on, though it had said that nothing more comes.
+/// Writes that the feed continues after its announced end.
 pub(crate) fn end_taken_back(out: &mut [u8], last: u64) -> Option<usize> {
     let mut text = Line::default();
     let _ = write!(text, "the feed's session goes on after message {last}: its end was announced in error");
     status(out, DataState::NO_CHANGE, StateCode::NONE, &text)
 }
 
-/// Returns the name of the session whose start a status text reports. For readers of a ring that need the name: ticks of a feed carry its
+/// Returns the name of the session whose start a status text reports. For readers of a ring that need the name: ticks of a feed contain its
 /// sequences, not its sessions.
 #[must_use]
 pub fn session_begun(text: &str) -> Option<&str> {
     text.strip_prefix(SESSION_BEGINS.0)?.strip_suffix(SESSION_BEGINS.1)
 }
 
-/// What stands around a session's name.
+/// The text before and after a session's name.
 const SESSION_BEGINS: (&str, &str) = ("the feed's session ", " begins");
 
-/// A session begins: what was known of the books no longer holds.
+/// Writes the start of a session: the previous books are void.
 pub(crate) fn reset(out: &mut [u8], session: Session) -> Option<usize> {
     let mut text = Line::default();
     let _ = write!(text, "{}{session}{}", SESSION_BEGINS.0, SESSION_BEGINS.1);
@@ -178,7 +178,7 @@ fn fields(out: &mut [u8], header: usize, draft: &Draft, detail: Option<&Detail>)
     Some(header + fields.finish())
 }
 
-/// A line of text on the stack; what does not fit is cut.
+/// A line of text on the stack; text beyond its capacity is cut.
 struct Line {
     bytes: [u8; 96],
     len: usize,

@@ -111,12 +111,12 @@ pub enum Applied {
     PassedBy,
 }
 
-/// The place of an item, for callers that apply many messages to it: saves the lookup by key. Void once the item is
-/// [removed](Cache::remove), and found again then.
+/// The place of an item, for callers that apply many messages to it: saves the lookup by key. Void after the item is [removed](Cache::remove), and
+/// then looked up again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Slot {
     place: u32,
-    /// Of the item in it, from 1; 0 of none.
+    /// The serial of the item in it, from 1; 0 for none.
     serial: u32,
 }
 
@@ -126,17 +126,17 @@ pub struct Cache {
     limits: Limits,
     items: Vec<Option<Item>>,
     free: Vec<u32>,
-    /// Of the item that came last.
+    /// The serial of the newest item.
     serial: u32,
-    /// Places in `items`, by key.
+    /// Indexes in `items`, by key.
     index: HashTable<u32>,
     hasher: RandomState,
     shapes: Shapes,
     dictionaries: Vec<Arc<Dictionary>>,
-    /// Places in `dictionaries`, by service.
+    /// Indexes in `dictionaries`, by service.
     services: Vec<(u16, u16)>,
     scratch: Scratch,
-    /// Room for what is being folded.
+    /// Buffers for folding.
     rooms: Vec<Vec<u8>>,
     /// Bytes of all items' labels and bodies.
     held: usize,
@@ -173,20 +173,18 @@ impl Cache {
             self.dictionaries.len() - 1
         });
         self.services.retain(|(known, _)| *known != service);
-        // There are at most 65,536 services, and no service has had more than a few dictionaries.
+        // There are at most 65,536 services, and each has had only a few dictionaries.
         self.services.push((service, number as u16));
     }
 
-    /// Applies a complete RWF message of an item; `seq` is its place in the plant's sequence. A refresh of an unknown item
-    /// adds the item.
+    /// Applies a complete RWF message of an item; `seq` is its place in the plant's sequence. A refresh of an unknown item adds the item.
     ///
-    /// An update costs about twice the decoding of its values (bench `cache`), and allocates only if its image becomes longer than ever
-    /// before.
+    /// An update costs about twice the decoding of its values (bench `cache`), and allocates only if its image becomes longer than ever before.
     ///
     /// # Errors
     ///
-    /// [`Refused`]. A message is checked before anything of it is applied, so it is applied as a whole or not at all; beyond
-    /// a limit the image is let go.
+    /// [`Refused`]. A message is checked before anything of it is applied, so it is applied as a whole or not at all; beyond a limit the image is
+    /// dropped.
     pub fn apply(&mut self, key: &ItemKey<'_>, seq: Seq, message: &[u8]) -> Result<Applied, Refused> {
         self.apply_at(&mut Slot::default(), key, seq, message)
     }
@@ -337,7 +335,7 @@ impl Cache {
         let begins = header.flags.has(flag::CLEAR_CACHE)
             || item.progress == Progress::Empty
             || header.container != item.container && header.container != DataType::NO_DATA;
-        // What was lost is made good by an image from its beginning, and by nothing less.
+        // Only an image from its start repairs lost data.
         let heals = header.flags.has(flag::CLEAR_CACHE) || header.flags.has(flag::SOLICITED) && is_first;
         let before = item.bytes();
         let dictionary = if begins { dictionary } else { item.dictionary };
@@ -349,7 +347,7 @@ impl Cache {
             rooms: &mut self.rooms,
         };
         if begins {
-            // In a body of its own, so that a fault leaves the old one as it was.
+            // Uses a separate body, so that an error leaves the old one unchanged.
             let mut body = Body::None;
             if header.container != DataType::NO_DATA
                 && let Err(why) = body.apply(header.container, payload, false, &mut tools)
@@ -392,7 +390,7 @@ impl Cache {
         if header.flags.has(flags::status::CLEAR_CACHE) {
             item.body.clear(&mut self.shapes);
             item.progress = Progress::Empty;
-            // What was lost is cleared with the rest.
+            // The lost data is cleared as well.
             item.is_broken = false;
         }
         let is_open = matches!(item.state().stream, StreamState::OPEN | StreamState::NON_STREAMING);
@@ -437,9 +435,8 @@ impl Cache {
         item.map_or_else(Slot::default, |(place, item)| Slot { place, serial: item.serial })
     }
 
-    /// Prefetches an item to which a message will soon be applied. With 100,000 items none is in the processor's caches; items that are prefetched
-    /// one after the other arrive at the same time. Call [`expect_image`](Self::expect_image) next, for all
-    /// items.
+    /// Prefetches an item to which a message will soon be applied. With 100,000 items none is in the processor's caches, and several prefetches are
+    /// in progress at the same time. Call [`expect_image`](Self::expect_image) next, for all items.
     #[inline]
     pub fn expect(&self, slot: Slot) {
         black_box(self.item_at(slot).map(|item| item.container));
@@ -477,7 +474,7 @@ impl Cache {
     }
 
     fn bytes(&self) -> usize {
-        // The index has a byte of control beside each place.
+        // The index has one control byte for each place.
         let places = self.items.capacity() * size_of::<Option<Item>>()
             + self.free.capacity() * size_of::<u32>()
             + self.index.capacity() * (size_of::<u32>() + 1);
@@ -497,7 +494,7 @@ impl Cache {
         self.services.iter().find(|(service, _)| *service == item.service).map(|(_, number)| *number)
     }
 
-    /// A place for a new item.
+    /// Creates a place for a new item.
     fn begin(&mut self, key: &ItemKey<'_>) -> Result<u32, Refused> {
         if self.index.len() >= self.limits.items {
             return Err(Refused::Limit { what: "items", limit: self.limits.items });
@@ -505,7 +502,7 @@ impl Cache {
         if self.bytes() > self.limits.bytes {
             return Err(Refused::Limit { what: "bytes", limit: self.limits.bytes });
         }
-        // As many items again are not between two uses of a slot.
+        // The serial does not repeat between two uses of a slot.
         self.serial = self.serial.wrapping_add(1).max(1);
         let item = Item::new(key, self.serial);
         self.held += item.bytes();
@@ -513,7 +510,7 @@ impl Cache {
             Some(place) => place,
             None => {
                 self.items.push(None);
-                // Cannot cut: there are no more items than the limit, which is a u32.
+                // Lossless: the number of items is limited by a u32.
                 (self.items.len() - 1) as u32
             }
         };
@@ -527,7 +524,7 @@ impl Cache {
         Ok(place)
     }
 
-    /// Refuses what would be too much, and lets the image go that it came for.
+    /// Refuses bytes beyond a limit, and drops the image that caused the excess.
     #[inline]
     fn check_bytes(&mut self, place: u32) -> Result<(), Refused> {
         if self.bytes() <= self.limits.bytes {
@@ -552,7 +549,7 @@ impl Cache {
     }
 }
 
-/// The dictionary of this number.
+/// Returns the dictionary of this number.
 #[inline]
 fn words(dictionaries: &[Arc<Dictionary>], number: Option<u16>) -> Words<'_> {
     let number = number?;

@@ -1,4 +1,4 @@
-//! One feed's whole way: datagrams in, ticks out.
+//! The complete path of one feed: datagrams to ticks.
 
 use std::ops::RangeInclusive;
 
@@ -81,18 +81,18 @@ pub struct ChannelCounters {
     pub ended: bool,
 }
 
-/// One feed: datagrams of its lines go in, ticks come out.
+/// The channel of one feed, which turns the datagrams of its lines into ticks.
 #[derive(Debug)]
 pub struct Channel {
     arbiter: Arbiter,
     stage: Stage,
-    /// Whether somebody is asked for what is missing.
+    /// `true` if missing messages are requested.
     recovers: bool,
     stale_after_ns: u64,
-    /// When the lines were last looked at one by one.
+    /// Time of the last check of the lines.
     looked: Nanos,
     lines: usize,
-    /// Whether each line has been told to be silent.
+    /// For each line, `true` if it was last reported as silent.
     silent: [bool; MAX_LINES],
 }
 
@@ -159,11 +159,10 @@ impl Channel {
         self.stage.normaliser.keep_orders(max_orders)
     }
 
-    /// Handles a datagram that arrived on `line` at `wire`. A malformed one is counted by its reason and has no other
-    /// effect.
+    /// Handles a datagram that arrived on `line` at `wire`. A malformed one is counted by its reason and has no other effect.
     ///
     /// # Errors
-    /// [`Refused`] when a tick could not be published; the plant cannot go on without losing it.
+    /// [`Refused`] if a tick could not be published; the plant cannot continue without losing it.
     pub fn datagram<P: Publish>(
         &mut self,
         line: Line,
@@ -176,12 +175,12 @@ impl Channel {
             return self.unsettled(line, datagram, wire, time, to);
         }
         let mut output = Output { stage: &mut self.stage, time, to, refused: Ok(()) };
-        // A malformed datagram is counted by the arbiter, by line and reason.
+        // The arbiter counts a malformed datagram by line and reason.
         let _ = self.arbiter.datagram(line, datagram, wire, &mut output);
         output.refused
     }
 
-    /// As [`datagram`](Self::datagram), while the channel is not live: what comes may change that.
+    /// As [`datagram`](Self::datagram), while the channel is not live: the datagram may change that.
     #[cold]
     fn unsettled<P: Publish>(
         &mut self,
@@ -192,7 +191,7 @@ impl Channel {
         to: &mut Sequencer<P>,
     ) -> Result<(), Refused> {
         let heard = self.arbiter.heard();
-        // Recovery delivers, but it is not the feed: only the feed's own lines wake a channel.
+        // Data of recovery is not data of the feed: only the feed's own lines wake a channel.
         if self.stage.state != State::Recovering && line != Line::RECOVERY {
             let seen = if self.has_hole(wire) { Seen::Hole } else { Seen::Whole };
             self.stage.waking = Some((seen, self.first_missing()));
@@ -202,7 +201,7 @@ impl Channel {
         output.refused?;
         self.stage.waking = None;
         if self.stage.state != State::Recovering && self.arbiter.heard() == heard {
-            // A stray, or recovery: the feed itself has said nothing.
+            // A stray packet, or recovery: the feed itself has not resumed.
             return Ok(());
         }
         self.see(self.seen(wire), time, to).map(|_| ())
@@ -268,12 +267,12 @@ impl Channel {
             output.refused?;
             told = true;
         }
-        // What is stale stays so until a line says something, whatever recovery brings or gives up meanwhile.
+        // A stale channel stays stale until a line receives data, regardless of recovery.
         let seen = if self.stage.state == State::Stale { Seen::Quiet } else { self.seen(now) };
         if self.stage.state != State::Initial && !(seen == Seen::Whole && self.stage.state == State::Live) {
             told |= self.see(seen, time, to)?;
         }
-        // A sixteenth of the time is near enough.
+        // A sixteenth of the time is precise enough.
         if now.since(self.looked) >= as_i64(self.stale_after_ns / 16) {
             self.looked = now;
             told |= self.look_at_lines(time, to)?;
@@ -315,7 +314,7 @@ impl Channel {
         self.stage.see(seen, self.first_missing(), time, to)
     }
 
-    /// The first message that is missing, where one is.
+    /// Returns the first missing message, if there is one.
     fn first_missing(&self) -> u64 {
         self.arbiter.next_sequence().unwrap_or_default()
     }
@@ -330,8 +329,8 @@ impl Channel {
         }
     }
 
-    /// Whether messages are missing that the lines have had their time to bring. While they are recovered: any, so that the
-    /// channel is live again only when all is there.
+    /// Returns `true` if messages are missing after the lines have had their time. During recovery any missing message counts, so that the channel
+    /// is live only when all are there.
     fn has_hole(&self, now: Nanos) -> bool {
         let overdue = self.arbiter.overdue_at();
         match self.stage.state {
@@ -340,8 +339,8 @@ impl Channel {
         }
     }
 
-    /// Whether nothing has been heard for too long. After the end of a session nothing is to be heard, even while recovery
-    /// still brings what is missing of it.
+    /// Returns `true` if no data has arrived for too long. After the end of a session none is expected, even while recovery delivers the rest of
+    /// it.
     fn is_quiet(&self, now: Nanos) -> bool {
         self.stale_after_ns > 0
             && !self.stage.counters.ended
@@ -349,7 +348,7 @@ impl Channel {
             && self.arbiter.heard().is_some_and(|heard| now.since(heard) >= as_i64(self.stale_after_ns))
     }
 
-    /// Tells which lines have fallen silent while another goes on, and which are back.
+    /// Reports lines that have become silent while another continues, and lines that have resumed.
     fn look_at_lines<P: Publish>(
         &mut self,
         time: &impl Time,
@@ -365,9 +364,9 @@ impl Channel {
         for number in 0..self.lines {
             let Some(line) = Line::new(number) else { break };
             let last = self.arbiter.line(line).last.unwrap_or_default();
-            // One that is silent stays so when a session begins; the others have their time from then on.
+            // A silent line stays silent at the start of a session; the others have their time from then on.
             let since = if self.silent[number] { last } else { last.max(self.arbiter.begun()) };
-            // Behind the one that was heard last, not behind the clock: when the plant pauses, so do all of them.
+            // Compared with the line heard last, not with the clock: a pause of the plant affects all lines.
             let silent = heard.since(since) >= as_i64(self.stale_after_ns);
             if std::mem::replace(&mut self.silent[number], silent) != silent {
                 self.stage.line(line, silent, time, to)?;

@@ -7,7 +7,7 @@ use tapeline_measure::Nanos;
 use crate::tick::MAX_NAME_BYTES;
 use crate::{ItemId, ItemSource, Items};
 
-/// Symbols are numbered among themselves.
+/// The service of symbols, which have their own numbers.
 const NO_SERVICE: u16 = 0;
 /// Nanoseconds of a day.
 const DAY_NS: u64 = 86_400_000_000_000;
@@ -48,7 +48,7 @@ pub struct ConsolidationCounters {
     pub items_refused: u64,
 }
 
-/// A symbol that is consolidated, whatever the items of the channels are called; 0 for none.
+/// A consolidated symbol, independent of the channels' item names; 0 for none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Symbol(u32);
 
@@ -56,22 +56,22 @@ pub(crate) struct Symbol(u32);
 #[derive(Debug)]
 pub struct Consolidation {
     best: Consolidated,
-    /// By channel, which venue it is.
+    /// The venue of each channel.
     venues: Vec<Option<Venue>>,
     names: Vec<Box<str>>,
     number: u16,
     suffix: Box<str>,
-    /// The symbols, in the order in which they first appear.
+    /// The symbols, in the order of appearance.
     symbols: Items,
-    /// By number of the symbol, the consolidated item; `ItemId(0)` where there is none yet.
+    /// The consolidated item by the number of the symbol; `ItemId(0)` for none yet.
     items: Vec<ItemId>,
     pub(crate) counters: ConsolidationCounters,
 }
 
-/// A consolidated item, ready to be published.
+/// A consolidated item, ready for publication.
 pub(crate) struct Named {
     pub(crate) item: ItemId,
-    /// Nobody has seen the item yet.
+    /// `true` if the item was not published before.
     pub(crate) is_new: bool,
     name: [u8; MAX_NAME_BYTES],
     name_len: usize,
@@ -79,7 +79,7 @@ pub(crate) struct Named {
 
 impl Named {
     pub(crate) fn name(&self) -> &str {
-        // Made of two texts, so it is one.
+        // Two texts make a valid text.
         std::str::from_utf8(&self.name[..self.name_len]).unwrap_or_default()
     }
 }
@@ -101,7 +101,7 @@ impl Consolidation {
             names: participants().map(|participant| cut(&participant.venue)).collect(),
             number: settings.number,
             suffix: settings.suffix.as_str().into(),
-            // They are numbered from 1.
+            // Symbols are numbered from 1.
             symbols: Items::new(settings.max_symbols.saturating_sub(1)),
             items: Vec::new(),
             counters: ConsolidationCounters::default(),
@@ -126,8 +126,7 @@ impl Consolidation {
         self.best.best(self.symbols.find(NO_SERVICE, symbol).map_or(0, |symbol| symbol.0))
     }
 
-    /// The number of a symbol that a channel lists, given now if it is new; none where the channel takes no part, or no
-    /// more symbols are taken.
+    /// Returns the number of a channel's symbol, assigned if it is new; none if the channel does not participate, or the limit is reached.
     pub(crate) fn symbol(&mut self, channel: u16, name: &str) -> Symbol {
         if self.venue(channel).is_none() {
             return Symbol(0);
@@ -139,8 +138,8 @@ impl Consolidation {
         *self.venues.get(usize::from(channel))?
     }
 
-    /// A channel drafted an update of a symbol: the new best, if that made it another one. A stock that is halted, or may be
-    /// quoted but not traded, takes no part; one about which nothing was said does.
+    /// Handles a channel's draft of a symbol; returns the new best if it changed. A stock that is halted, or open for quotes only, does not
+    /// participate; one without a status does.
     #[inline]
     pub(crate) fn show(&mut self, channel: u16, symbol: Symbol, draft: &Draft) -> Option<Nbbo> {
         let venue = self.venue(channel)?;
@@ -151,7 +150,7 @@ impl Consolidation {
         self.best.show(venue, symbol.0, draft.bid, draft.ask, trades)
     }
 
-    /// A channel's data is current from now on, or no longer: the symbols whose best is another one by that.
+    /// Sets a channel's data to current or not; returns the symbols whose best changed.
     pub(crate) fn set_current(&mut self, channel: u16, is_current: bool) -> Vec<(Symbol, Nbbo)> {
         let mut changed = Vec::new();
         if let Some(venue) = self.venue(channel) {
@@ -160,7 +159,7 @@ impl Consolidation {
         changed
     }
 
-    /// What a channel showed no longer holds: the symbols whose best is another one by that.
+    /// Drops a channel's quotes; returns the symbols whose best changed.
     pub(crate) fn clear(&mut self, channel: u16) -> Vec<(Symbol, Nbbo)> {
         let mut changed = Vec::new();
         if let Some(venue) = self.venue(channel) {
@@ -169,8 +168,8 @@ impl Consolidation {
         changed
     }
 
-    /// The consolidated item of a symbol, named in its service now if it is new, for the channel that made it so; `None` where that has no
-    /// place any more, or the name is too long.
+    /// Returns the consolidated item of a symbol, named in its service if it is new, on behalf of the channel; `None` if the service has no place,
+    /// or the name is too long.
     #[inline]
     pub(crate) fn named(
         &mut self,
@@ -203,7 +202,7 @@ impl Consolidation {
         Some(named)
     }
 
-    /// Writes the fields of a best, of which `event` was the cause.
+    /// Writes the fields of a best bid and offer that `event` caused.
     pub(crate) fn encode(
         &self,
         best: &Nbbo,

@@ -33,30 +33,30 @@ pub enum ItemSource {
     Service(u16),
 }
 
-/// A source that has places of its own.
+/// A source with reserved places.
 #[derive(Debug)]
 struct Share {
     source: ItemSource,
-    /// Items that it named and that are not over.
+    /// Number of its present items.
     used: usize,
 }
 
 /// The numbers of item names, by service. Bounded: a hostile source cannot exceed the limit.
 #[derive(Debug)]
 pub struct Items {
-    /// By number; `None` where the number is free.
+    /// By number; `None` for a free number.
     names: Vec<Option<Entry>>,
     free: Vec<ItemId>,
     /// By service; a plant has few.
     services: Vec<(u16, HashMap<Box<str>, ItemId>)>,
     limit: usize,
-    /// The service for which places are kept free, and how many.
+    /// The service with reserved places, and their number.
     reserved: Option<(u16, usize)>,
-    /// Items of the other services.
+    /// Number of items of the other services.
     of_others: usize,
-    /// The sources for each of which places are kept, whatever the others name; a plant has few.
+    /// The sources with reserved places; a plant has few.
     shares: Vec<Share>,
-    /// How many places each of them is sure to have.
+    /// Number of places reserved for each of them.
     share: usize,
 }
 
@@ -64,12 +64,12 @@ pub struct Items {
 #[derive(Debug)]
 struct Entry {
     service: u16,
-    /// Which of the shares it is counted in; none if there is no such share.
+    /// Index of the share that includes it; [`NO_SHARE`] without a share.
     share: u16,
     name: Box<str>,
 }
 
-/// In no share.
+/// No share.
 const NO_SHARE: u16 = u16::MAX;
 
 impl Items {
@@ -101,8 +101,8 @@ impl Items {
     /// Returns the number of `name` in a service; assigns one if the name is new. Numbers are unique across services.
     ///
     /// # Errors
-    /// [`TooManyItems`] if it is new and the limit is reached, or what of it is not [reserved](Self::reserve) for another
-    /// service, or [kept](Self::share) for other sources.
+    /// [`TooManyItems`] if it is new and the limit is reached, or the remaining places are reserved for another [service](Self::reserve) or for
+    /// other [sources](Self::share).
     pub fn id(&mut self, service: u16, name: &str) -> Result<ItemId, TooManyItems> {
         self.id_by(ItemSource::Service(service), service, name)
     }
@@ -134,11 +134,11 @@ impl Items {
         if let Some(share) = share {
             self.shares[share].used += 1;
         }
-        // Cannot cut: there are fewer shares than NO_SHARE.
+        // Lossless: there are fewer shares than NO_SHARE.
         let share = share.map_or(NO_SHARE, |share| share as u16);
         let id = self.free.pop().unwrap_or_else(|| {
             self.names.push(None);
-            // Cannot cut: the limit is below u32::MAX.
+            // Lossless: the limit is below u32::MAX.
             ItemId(self.names.len() as u32)
         });
         self.names[id.0 as usize - 1] = Some(Entry { service, share, name: name.into() });
@@ -151,7 +151,7 @@ impl Items {
         Ok(id)
     }
 
-    /// Whether a source may name one more item: it has not had what is its own, or there is more than what the others are sure to have.
+    /// Returns `true` if a source may name one more item: it has reserved places left, or there are more places than those reserved for others.
     fn has_place(&self, source: ItemSource) -> bool {
         let left = |share: &Share| self.share.saturating_sub(share.used);
         let is_own = |share: &&Share| share.source == source;
@@ -162,7 +162,7 @@ impl Items {
         self.limit - self.len() > of_others
     }
 
-    /// An item is over: its number is the next new item's.
+    /// Removes an item: its number is reused for the next new item.
     pub(crate) fn free(&mut self, id: ItemId) {
         let place = (id.0 as usize).checked_sub(1).and_then(|place| self.names.get_mut(place));
         let Some(Entry { service, share, name }) = place.and_then(Option::take) else { return };
@@ -257,7 +257,7 @@ mod tests {
         assert_eq!((items.id(8, "C"), items.id(8, "D")), (Ok(ItemId(3)), Err(TooManyItems { limit: 2 })));
     }
 
-    /// One source that makes up names takes nothing from what the others are sure to have, whichever comes first.
+    /// A source that invents names does not reduce the reserved places of others, in any order of events.
     #[test]
     fn a_source_that_makes_up_names_leaves_the_others_their_places() {
         let sources = [ItemSource::Channel(0), ItemSource::Channel(1), ItemSource::Service(7)];
@@ -268,12 +268,12 @@ mod tests {
         };
         assert_eq!(items.id_by(ItemSource::Channel(1), 1, "REAL"), Ok(ItemId(1)));
         assert_eq!(flood(&mut items, ItemSource::Channel(0), 1, 100), 6);
-        // Who is no source of its own has no more.
+        // A source without a share has no further place.
         assert_eq!(items.id(9, "OTHER"), Err(TooManyItems { limit: 10 }));
         assert_eq!(flood(&mut items, ItemSource::Channel(1), 1, 100), 1);
         assert_eq!(flood(&mut items, ItemSource::Service(7), 7, 100), 2);
         assert_eq!((items.len(), items.id_by(ItemSource::Channel(0), 1, "REAL")), (10, Ok(ItemId(1))));
-        // What is over is its source's again, and nobody else's.
+        // The place of a removed item goes back to its source, and to no other.
         let gone = items.find(7, "Service(7) 0").unwrap();
         items.free(gone);
         assert_eq!(items.id_by(ItemSource::Channel(0), 1, "MORE"), Err(TooManyItems { limit: 10 }));
@@ -284,7 +284,7 @@ mod tests {
     fn what_is_kept_is_never_more_than_there_is() {
         let mut items = Items::new(3).share([ItemSource::Channel(0), ItemSource::Channel(1)], 100);
         assert!(items.id_by(ItemSource::Channel(0), 1, "A").is_ok());
-        // One place is nobody's own.
+        // One place is not reserved.
         assert!(items.id_by(ItemSource::Channel(0), 1, "B").is_ok());
         assert!(items.id_by(ItemSource::Channel(0), 1, "C").is_err());
         assert!(items.id_by(ItemSource::Channel(1), 1, "C").is_ok());
@@ -297,7 +297,7 @@ mod tests {
         assert_eq!(items.id(7, "C"), Err(TooManyItems { limit: 2 }));
         assert_eq!((items.id(1, "A"), items.id(1, "B")), (Ok(ItemId(3)), Ok(ItemId(4))));
         assert_eq!((items.id(8, "B"), items.id(1, "C")), (Ok(ItemId(2)), Err(TooManyItems { limit: 4 })));
-        // What the others do not take is the service's too.
+        // The service also gets the places that the others do not use.
         let mut items = Items::new(2).reserve(1, 1);
         assert_eq!((items.id(1, "A"), items.id(1, "B")), (Ok(ItemId(1)), Ok(ItemId(2))));
         assert_eq!(items.id(7, "A"), Err(TooManyItems { limit: 2 }));

@@ -19,10 +19,10 @@ pub struct Note {
     pub state: State,
 }
 
-/// The last word of a note names its layout, so that a ring of another program is not misread.
+/// The last word of a note identifies its layout, so that the ring of another program is not misread.
 const LAYOUT: u64 = u64::from_le_bytes(*b"plant-02");
 
-/// The bits of a word that count drops; the state is above them.
+/// The bits of a word that count drops; the state is in the bits above.
 const DROPS: u64 = (1 << 56) - 1;
 
 impl Note {
@@ -58,7 +58,7 @@ impl Note {
             messages,
             missing,
             kernel_drops: drops & DROPS,
-            // Cannot cut: eight bits are left.
+            // Lossless: eight bits are left.
             state: State::from_number((drops >> DROPS.count_ones()) as u8)?,
         })
     }

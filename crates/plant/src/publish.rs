@@ -1,4 +1,4 @@
-//! Where ticks go.
+//! The destinations of ticks.
 
 use std::fmt;
 use std::time::Duration;
@@ -112,7 +112,7 @@ impl RingPublish {
         self.ring.close()
     }
 
-    /// Polls until `claim` finds room, giving the core away so that a subscriber on it can make some.
+    /// Polls until `claim` succeeds, and yields the core so that a subscriber on it can free capacity.
     #[cold]
     fn wait_for_room(
         &mut self,
@@ -151,7 +151,7 @@ impl Publish for RingPublish {
         if let Ok(claim) = self.ring.claim(len) {
             return commit(claim, fill);
         }
-        // Room that has been there once stays until it is used: nobody else publishes.
+        // Free capacity stays free until it is used: there is no other publisher.
         self.wait_for_room(|ring| ring.claim(len).map(|_| ()), len)?;
         match self.ring.claim(len) {
             Ok(claim) => commit(claim, fill),
@@ -159,7 +159,7 @@ impl Publish for RingPublish {
         }
     }
 
-    /// In one batch, or in several where they take more than half of the ring.
+    /// Publishes in one batch, or in several if the ticks take more than half of the ring.
     fn publish_together(
         &mut self,
         lens: &[usize],
@@ -168,7 +168,7 @@ impl Publish for RingPublish {
         if let Some(len) = lens.iter().find(|len| **len > self.ring.max_frame()) {
             return Err(self.too_long(*len));
         }
-        // The other half is for those who have not read what was there before.
+        // The other half contains ticks that subscribers have not read yet.
         let most = self.ring.capacity() / 2;
         let mut from = 0;
         while from < lens.len() {
@@ -183,7 +183,7 @@ impl Publish for RingPublish {
                 let longest = batch.iter().copied().max().unwrap_or(0);
                 self.wait_for_room(|ring| claim_all(ring, batch, |_, _| {}).map(|_| ()), longest)?;
             }
-            // Room that has been there once stays until it is used.
+            // Free capacity stays free until it is used.
             let Ok(claimed) = claim_all(&mut self.ring, batch, |at, frame| fill(from + at, frame)) else {
                 return Err(Refused::Stopping);
             };
@@ -194,7 +194,7 @@ impl Publish for RingPublish {
     }
 }
 
-/// What the ring takes for a frame beside its bytes, at most: its header, and what fills up its last word.
+/// Maximum overhead of a frame in the ring in bytes: its header, and the padding of its last word.
 const FRAME_BYTES: usize = 16;
 
 /// Claims frames of these lengths, to be committed together.

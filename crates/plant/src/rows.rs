@@ -14,7 +14,7 @@ use crate::sequencer::{Origin, Sequencer, Stamps, Time, Together};
 use crate::tick::{Flags, HEADER_BYTES, Kind, MAX_NAME_BYTES};
 use crate::{ItemId, State};
 
-/// What stands in front of each row of an [`Update`]: the lengths of name, fields and source.
+/// Bytes before each row of an [`Update`]: the lengths of name, fields and source.
 const LENGTHS: usize = 5;
 
 /// Rows that were sent together.
@@ -111,7 +111,7 @@ impl<'a> Iterator for Rows<'a> {
         let (fields, rest) = rest.split_at_checked(usize::from(u16::from_le_bytes([*f, *g])))?;
         let (source, rest) = rest.split_at_checked(usize::from(u16::from_le_bytes([*s, *t])))?;
         self.0 = rest;
-        // It was text when it was pushed.
+        // It was valid text when it was added.
         Some(Row { name: std::str::from_utf8(name).unwrap_or_default(), fields, source })
     }
 }
@@ -135,7 +135,7 @@ pub struct RowChannel {
     update: Box<[u8]>,
     /// The number of the last update.
     last: u64,
-    /// What the ticks of an update are, in turn.
+    /// Item and kind of each tick of an update.
     ticks: Vec<(ItemId, Kind)>,
     counters: RowCounters,
 }
@@ -152,7 +152,7 @@ impl RowChannel {
             UpdateType::UNSPECIFIED,
             DataType::FIELD_LIST,
         );
-        // Both fit by far.
+        // Both fit easily.
         let update = room[..update.unwrap_or(0)].into();
         let mut header =
             RefreshHeader::new(Domain::MARKET_PRICE, 0, ItemState::OPEN_OK, DataType::FIELD_LIST);
@@ -162,7 +162,7 @@ impl RowChannel {
         Self { number, refresh, update, last: 0, ticks: Vec::new(), counters: RowCounters::default() }
     }
 
-    /// Says that the channel is heard of.
+    /// Publishes that the channel has received data.
     fn begin<P: Publish>(&self, to: &mut Sequencer<P>, time: &impl Time) -> Result<(), Refused> {
         let now = time.now();
         let stamps = Stamps { event: now, wire: now, decoded: now };
@@ -251,7 +251,7 @@ mod tests {
     use crate::Items;
     use crate::tick::Tick;
 
-    /// Keeps ticks of so many bytes at most.
+    /// Stores ticks of at most `most` bytes.
     struct Kept {
         most: usize,
         ticks: Vec<Vec<u8>>,
@@ -278,7 +278,7 @@ mod tests {
         }
     }
 
-    /// An update with rows of an item, of these sources.
+    /// Returns an update with rows of an item with these sources.
     fn update(name: &str, sources: &[&[u8]]) -> Update {
         let mut update = Update::default();
         update.begin(Nanos(5));

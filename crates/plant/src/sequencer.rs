@@ -64,12 +64,12 @@ pub(crate) struct Together<'a> {
     pub(crate) kind: Kind,
     pub(crate) flags: Flags,
     pub(crate) origin: Origin<'a>,
-    /// The RWF message: its header, and what follows that.
+    /// The RWF message: its header, and the rest.
     pub(crate) header: &'a [u8],
     pub(crate) payload: &'a [u8],
 }
 
-/// What made a best bid and offer change.
+/// The cause of a change of a best bid and offer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Consolidating {
     /// The channel's number.
@@ -82,18 +82,18 @@ pub(crate) struct Consolidating {
     pub(crate) stamps: Stamps,
 }
 
-/// How far a channel can be believed.
+/// The validity of a channel's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// Messages are missing, or nothing arrives.
+    /// Messages are missing, or no data arrives.
     Doubtful,
-    /// Everything has come again.
+    /// All data has arrived again.
     Current,
-    /// A session begins: it is current, and nothing is known yet.
+    /// A session begins: the data is current, and empty.
     New,
 }
 
-/// A sequencer that gives every tick the next number and writes it once, where readers will see it.
+/// A sequencer that assigns the next sequence to every tick and writes the tick once, in place for its readers.
 #[derive(Debug)]
 pub struct Sequencer<P> {
     publish: P,
@@ -131,15 +131,15 @@ impl<P: Publish> Sequencer<P> {
         self.items.id(self.service, name)
     }
 
-    /// The same, where a channel names the item: it is counted as that channel's.
+    /// As [`item`](Self::item), on behalf of a channel, whose share includes the item.
     ///
     /// # Errors
-    /// [`TooManyItems`] if it is new, and the plant is full, or has no place but those of other sources.
+    /// [`TooManyItems`] if it is new, and the plant is full, or has only places that are reserved for other sources.
     pub(crate) fn item_by(&mut self, channel: u16, name: &str) -> Result<ItemId, TooManyItems> {
         self.items.id_by(ItemSource::Channel(channel), self.service, name)
     }
 
-    /// The number of an item of the feeds' service that has one.
+    /// Returns the number of an item of the feeds' service, if it has one.
     #[must_use]
     pub(crate) fn find_item(&self, name: &str) -> Option<ItemId> {
         self.items.find(self.service, name)
@@ -183,7 +183,7 @@ impl<P: Publish> Sequencer<P> {
     /// Costs a claim, a copy of name and source, one clock read and a commit; no allocation, no system call.
     ///
     /// # Errors
-    /// [`Refused`] when the tick could not be published; its sequence is then not used up.
+    /// [`Refused`] if the tick could not be published; its sequence is then not used.
     #[inline]
     pub fn tick(
         &mut self,
@@ -200,7 +200,7 @@ impl<P: Publish> Sequencer<P> {
     /// Does the same as [`Self::tick`] for an RWF message of up to `most_body` bytes: messages of OMM providers may have any length.
     ///
     /// # Errors
-    /// As [`tick`](Self::tick): [`Refused::TooLong`] where the ring takes no such tick.
+    /// As [`tick`](Self::tick): [`Refused::TooLong`] if the tick exceeds the maximum of the ring.
     pub fn tick_up_to(
         &mut self,
         most_body: usize,
@@ -223,7 +223,7 @@ impl<P: Publish> Sequencer<P> {
             let body_len = write_body(&mut rest[..most_body]).min(most_body);
             rest[body_len..body_len + origin.source.len()].copy_from_slice(origin.source);
             let header = header(seq, service, (kind, flags), origin, stamps, time);
-            // Cannot cut: `name` is at most MAX_NAME_BYTES long.
+            // Lossless: `name` has at most MAX_NAME_BYTES.
             header.write(fixed, name.len() as u8, source_len);
             HEADER_BYTES + name.len() + body_len + origin.source.len()
         })?;
@@ -231,7 +231,7 @@ impl<P: Publish> Sequencer<P> {
         Ok(seq)
     }
 
-    /// Publishes ticks that readers see all at once, as far as the ring has room for that many: each with its own sequence.
+    /// Publishes ticks that become visible together, if the ring has capacity for all of them at once; each has its own sequence.
     ///
     /// # Errors
     /// As [`tick`](Self::tick); for [`Refused::TooLong`] none was published.
@@ -257,7 +257,7 @@ impl<P: Publish> Sequencer<P> {
             let header =
                 header(Seq(*next + at as u64), service, (tick.kind, tick.flags), origin, stamps, time);
             let mut fixed = [0; HEADER_BYTES];
-            // Neither is cut: both were looked at above.
+            // Lossless: both lengths were checked above.
             header.write(&mut fixed, name.len() as u8, origin.source.len() as u16);
             for part in [&fixed[..], name, tick.header, tick.payload, origin.source] {
                 let (place, rest) = frame.split_at_mut(part.len());
@@ -280,7 +280,7 @@ impl<P: Publish> Sequencer<P> {
         self.consolidation.as_deref()
     }
 
-    /// What a symbol of a channel is called where it is consolidated.
+    /// Returns the consolidated symbol of a channel's symbol.
     pub(crate) fn symbol(&mut self, channel: u16, name: &str) -> Symbol {
         match &mut self.consolidation {
             Some(consolidation) => consolidation.symbol(channel, name),
@@ -288,7 +288,7 @@ impl<P: Publish> Sequencer<P> {
         }
     }
 
-    /// A channel drafted an update of a symbol: publishes the best bid and offer where that made it another one.
+    /// Handles a channel's draft of a symbol: publishes the best bid and offer if it changed.
     ///
     /// # Errors
     /// As [`tick`](Self::tick).
@@ -307,7 +307,7 @@ impl<P: Publish> Sequencer<P> {
         }
     }
 
-    /// A channel's data is no longer to be believed, or it begins anew.
+    /// Handles a change in the validity of a channel's data.
     ///
     /// # Errors
     /// As [`tick`](Self::tick).
@@ -339,7 +339,7 @@ impl<P: Publish> Sequencer<P> {
         origin: &Consolidating,
         time: &impl Time,
     ) -> Result<(), Refused> {
-        // Taken out meanwhile, so that publishing may use the rest of the sequencer.
+        // Taken out meanwhile, so that publication may use the rest of the sequencer.
         let Some(mut consolidation) = self.consolidation.take() else { return Ok(()) };
         let mut done = Ok(());
         for (symbol, best) in changed {
@@ -350,7 +350,7 @@ impl<P: Publish> Sequencer<P> {
             let tick_origin = Origin {
                 service: None,
                 channel: consolidation.number(),
-                // Of the channels that are live: the others take no part.
+                // The state of the live channels: the others do not participate.
                 state: State::Live,
                 item: named.item,
                 name: named.name(),
@@ -393,13 +393,13 @@ impl<P: Publish> Sequencer<P> {
     }
 }
 
-/// The length of a tick's source, as its header has it.
+/// Returns the length of a tick's source for its header.
 fn source_len(origin: &Origin<'_>) -> Result<u16, Refused> {
     let len = origin.source.len();
     u16::try_from(len).map_err(|_| Refused::TooLong { len, max: usize::from(u16::MAX) })
 }
 
-/// A tick's header, stamped now.
+/// Returns a tick's header, stamped with the present time.
 #[inline]
 fn header(
     seq: Seq,
@@ -426,7 +426,7 @@ fn header(
     }
 }
 
-/// At most `max` bytes of `text`, cut between characters.
+/// Returns at most `max` bytes of `text`, cut between characters.
 fn cut(text: &str, max: usize) -> &str {
     &text[..text.floor_char_boundary(max)]
 }

@@ -61,12 +61,12 @@ pub use outlets::{LinkId, Outlets};
 pub use seen::{Part, SeenSource, Standing};
 pub use settings::{Policy, Posts, ProviderSettings, ServiceSettings, Settings, Sharing, Sourcing};
 
-/// Notes that wait to be taken at most; later ones are left out.
+/// Maximum number of queued notes; further ones are dropped.
 const MOST_NOTES: usize = 1_000;
-/// Messages that cannot be read until a source is cut: a good one sends none.
+/// Number of unreadable messages after which a source is cut: a correct one sends none.
 const MOST_MALFORMED: u64 = 1_000;
 
-/// How long a non-interactive provider has for its login where too many have none, ns.
+/// Minimum time for the login of a non-interactive provider if too many have none, ns.
 const STRANGE_NS: u64 = 1_000_000_000;
 
 /// The sources of a plant. See the [module](self).
@@ -77,7 +77,7 @@ pub struct Sources {
     desk: Desk,
 }
 
-/// What all sources share.
+/// The state that all sources share.
 #[derive(Debug)]
 struct Desk {
     settings: Settings,
@@ -85,28 +85,28 @@ struct Desk {
     requests: Requests,
     numbers: Numbers,
     serving: Serving,
-    /// Items that a message of the publisher that served them has ended, and others take over: service, domain, number.
+    /// Items that their serving publisher has ended while others stand by: service, domain, number.
     handed_over: Vec<(usize, Domain, ItemId)>,
     private: Private,
     awaited: Awaited,
     posted: PostedFields,
     answers: VecDeque<Answer>,
-    /// Bytes that those take.
+    /// Bytes of the queued answers.
     answer_bytes: usize,
     wishes: VecDeque<Wish>,
     notes: VecDeque<Note>,
-    /// Items that are open where they are no longer wanted, and which they are where nobody wants them at all.
+    /// Open items to close at a source, each with its name if no client needs it at all.
     to_close: Vec<(LinkId, Handle, Option<ItemName>)>,
     counters: Counters,
     now: Nanos,
 }
 
-/// A connection, or what is to have one.
+/// A source with its connection, present or future.
 #[derive(Debug)]
 struct Link {
     role: Role,
     state: LinkState,
-    /// When it is to have its turn.
+    /// Time of its next step.
     due: Option<Nanos>,
 }
 
@@ -116,19 +116,19 @@ enum Role {
     Publisher(Box<Acceptor>),
 }
 
-/// What is kept of a source beside its role.
+/// The state of a source without its role.
 #[derive(Debug)]
 struct LinkState {
     id: LinkId,
-    /// Who it is, where something is said of it.
+    /// Its name in notes.
     name: String,
-    /// When it connected.
+    /// Time of the connection.
     since: Nanos,
-    /// What it says of its services is not as it was.
+    /// `true` if its services have changed.
     has_news: bool,
-    /// A provider that has refused the login: when to try again.
+    /// For a provider that has refused the login: the time of the next attempt.
     again: Option<Nanos>,
-    /// It has been said that no login comes about with it.
+    /// `true` if the failure to log in was reported.
     is_known_lost: bool,
     publishing: Publishing,
 }
@@ -140,13 +140,13 @@ impl LinkState {
     }
 }
 
-/// A source, while something of its is looked at.
+/// A source during the handling of one input.
 struct Taking<'a, P, T> {
     desk: &'a mut Desk,
     link: &'a mut LinkState,
     to: &'a mut Sequencer<P>,
     time: &'a T,
-    /// After a refusal nothing more is taken.
+    /// After a refusal further input is ignored.
     refused: Result<(), Refused>,
 }
 
@@ -203,7 +203,7 @@ impl Sources {
     /// Opens a link for a non-interactive provider that has connected.
     pub fn open(&mut self, now: Nanos) -> LinkId {
         let id = LinkId(self.next_link);
-        // So many connections are more than a process lives for.
+        // No process lives for 2^32 connections.
         self.next_link = self.next_link.saturating_add(1);
         let acceptor = Acceptor::new(self.desk.settings.publishers.clone(), now);
         let state = LinkState::new(id, format!("publisher {}", id.0), now);
@@ -223,7 +223,7 @@ impl Sources {
     /// Handles one message of a source.
     ///
     /// # Errors
-    /// [`Refused::Stopping`]: the plant is to end. What is too long for the ring is not an error.
+    /// [`Refused::Stopping`]: the plant is stopping. A message that exceeds the maximum of the ring is not an error.
     pub fn message<P: Publish>(
         &mut self,
         now: Nanos,
@@ -319,8 +319,7 @@ impl Sources {
         }
     }
 
-    /// Does what is due, and sends queued output. Call it after messages and demands, and again at the time that it
-    /// returns.
+    /// Does due work, and sends queued output. Call it after messages and demands, and again at the time that it returns.
     ///
     /// # Errors
     /// As [`message`](Self::message).
@@ -360,7 +359,7 @@ impl Sources {
         Ok(self.links.values().filter_map(|link| link.due).chain(posts).chain(strangers_due).min())
     }
 
-    /// Closes the oldest non-interactive providers without a login, where there are too many of them; when to look again.
+    /// Closes the oldest non-interactive providers without a login if there are too many; returns the time of the next check.
     fn part_with_strangers<P: Publish>(
         &mut self,
         now: Nanos,
@@ -371,7 +370,7 @@ impl Sources {
         if self.links.len() <= most {
             return Ok(None);
         }
-        // Links are numbered in the order in which they connect.
+        // Links are numbered in the order of connection.
         let strangers: Vec<(LinkId, Nanos)> = self
             .links
             .iter()
@@ -435,7 +434,7 @@ impl Sources {
         self.desk.requests.len()
     }
 
-    /// A source has its turn: a message of its, or what is due.
+    /// Runs a step of a source: a message, or due work.
     fn step<P: Publish>(
         &mut self,
         now: Nanos,
@@ -453,7 +452,7 @@ impl Sources {
             Role::Publisher(acceptor) => {
                 let done = match message {
                     Some(message) => {
-                        // What was sent is sent; what is owed, with the next turn.
+                        // Output is sent now; the rest at the next turn.
                         *due = Some(now);
                         acceptor.message(now, message, out, &mut taking)
                     }
@@ -490,7 +489,7 @@ impl Sources {
         self.log_in_again(id, now)
     }
 
-    /// A provider that had refused the plant is tried anew, when it is time.
+    /// Retries the login at a provider that refused it, when it is due.
     fn log_in_again(&mut self, id: LinkId, now: Nanos) -> Result<(), Refused> {
         let Some(link) = self.links.get_mut(&id) else { return Ok(()) };
         if link.state.again.is_none_or(|again| again > now) {
@@ -498,7 +497,7 @@ impl Sources {
         }
         link.state.again = None;
         let Some(settings) = self.desk.settings.providers.get(id.0 as usize) else { return Ok(()) };
-        // It could be written before.
+        // The login was encoded successfully before.
         let Ok(consumer) = Consumer::new(settings.consumer.clone(), &settings.login()) else { return Ok(()) };
         (link.role, link.due) = (Role::Provider(Box::new(consumer)), Some(now));
         self.open_again(id);
@@ -506,7 +505,7 @@ impl Sources {
     }
 }
 
-/// What becomes of items does not matter any more: the ring ends with the plant.
+/// The state of items no longer matters: the ring ends with the plant.
 struct Leaving;
 
 impl Application for Leaving {
@@ -520,18 +519,18 @@ impl Desk {
         }
     }
 
-    /// An answer that there is not more of than of what it answers.
+    /// Queues an answer whose number is bounded by the demands.
     fn answer(&mut self, answer: Answer) {
         self.answer_bytes += answer.bytes();
         self.answers.push_back(answer);
     }
 
-    /// Whether one more answer may wait that a source can send any number of.
+    /// Returns `true` if an answer whose number is not bounded may be queued.
     fn has_room_to_answer(&self) -> bool {
         self.answers.len() < self.settings.max_answers && self.has_bytes_to_answer()
     }
 
-    /// Whether what a source says may wait in its own words, which are as long as it likes.
+    /// Returns `true` if a source's own text, which may have any length, may be queued.
     fn has_bytes_to_answer(&self) -> bool {
         self.answer_bytes < self.settings.answer_bytes
     }

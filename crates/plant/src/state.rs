@@ -1,4 +1,4 @@
-//! The state of a channel: whether its subscribers see the feed complete and current.
+//! The state of a channel: the completeness and currency of its data.
 //!
 //! ```text
 //!             quiet        hole         whole
@@ -27,18 +27,18 @@ pub enum State {
     Stale = 3,
 }
 
-/// What is seen of a channel at a moment.
+/// The observed condition of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Seen {
-    /// No line has been heard of for too long.
+    /// No line has received anything for too long.
     Quiet = 0,
-    /// Messages are missing, and asked for.
+    /// Messages are missing, and requested.
     Hole = 1,
     /// Neither.
     Whole = 2,
 }
 
-/// The next state, by state and by what is seen.
+/// The next state, by state and observed condition.
 const NEXT: [[State; 3]; 4] = {
     use State::{Initial, Live, Recovering, Stale};
     [
@@ -76,7 +76,7 @@ impl State {
         }
     }
 
-    /// Goes over to what follows from what is seen; the state before if it was another one, which is to be told.
+    /// Sets the state that follows from the observed condition; returns the previous state if it changed.
     #[must_use = "a change is told once"]
     pub(crate) fn see(&mut self, seen: Seen) -> Option<Self> {
         let before = *self;
@@ -120,7 +120,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whoever hears every change knows the state, and hears no change twice.
+        /// A reader of all changes knows the state, and gets no change twice.
         #[test]
         fn no_change_is_silent_and_none_is_told_twice(seen in prop::collection::vec(0_usize..3, 0..200)) {
             let mut state = State::Initial;

@@ -85,7 +85,7 @@ impl Flags {
 impl BitOr for Flags {
     type Output = Self;
 
-    /// The bits of both.
+    /// Returns the bits of both.
     #[inline]
     fn bitor(self, other: Self) -> Self {
         Self(self.0 | other.0)
@@ -179,7 +179,7 @@ impl Header {
         out[60] = self.source_type;
         out[61] = name_len;
         out[62] = self.state as u8;
-        // A byte is spare: zero, so that a later meaning can tell old ticks apart.
+        // One byte is spare: zero, so that a later use can recognise old ticks.
         out[63] = 0;
     }
 }
@@ -239,7 +239,7 @@ impl<'a> Tick<'a> {
     /// Parses a frame; checks every length first.
     ///
     /// # Errors
-    /// [`Malformed`] says what is wrong with the frame.
+    /// [`Malformed`]: the error in the frame.
     pub fn parse(frame: &'a [u8]) -> Result<Self, Malformed> {
         let short = |needed| Malformed::Short { needed, found: frame.len() };
         let (h, rest) = frame.split_first_chunk::<HEADER_BYTES>().ok_or(short(HEADER_BYTES))?;
@@ -318,7 +318,7 @@ mod tests {
         [&fixed[..], name, body, source].concat()
     }
 
-    /// Other languages and the journal read these offsets: a change of any is a new layout.
+    /// Other languages and the journal read these offsets: any change is a new layout.
     #[test]
     fn the_layout_is_pinned() {
         let bytes = frame(b"AAPL", b"body", b"src");
@@ -370,7 +370,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// A ring may be anybody's: every byte of what is taken for a tick is accounted for, and the rest is refused.
+        /// A ring may have any publisher: every byte of an accepted tick is accounted for, and other frames are refused.
         #[test]
         fn any_bytes_are_a_tick_or_refused(
             mut bytes in vec(any::<u8>(), 0..200),
@@ -378,7 +378,7 @@ mod tests {
             state in 0..6_u8,
             lengths in any::<bool>(),
         ) {
-            // Else hardly any would get as far as its name.
+            // Otherwise few frames would be parsed as far as the name.
             if let Some(fixed) = bytes.get_mut(56..64) {
                 (fixed[2], fixed[6]) = (kind, state);
                 if lengths {
@@ -389,7 +389,7 @@ mod tests {
             let Ok(tick) = parsed else { return Ok(()) };
             let mut again = [0; HEADER_BYTES];
             tick.header.write(&mut again, tick.name.len() as u8, tick.source.len() as u16);
-            // Its last byte is spare.
+            // The last byte of the header is spare.
             prop_assert_eq!(&again[..63], &bytes[..63]);
             let rest = [tick.name.as_bytes(), tick.body, tick.source].concat();
             prop_assert_eq!(rest, &bytes[HEADER_BYTES..]);

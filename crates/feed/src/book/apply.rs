@@ -1,4 +1,4 @@
-//! What each message does to the books.
+//! The effect of each message on the books.
 
 use std::hint::select_unpredictable as select;
 
@@ -68,8 +68,8 @@ pub struct Change {
     pub correction: bool,
     /// `true` if the state of an auction changed.
     pub auction: bool,
-    /// Any of the first four. Whoever is given a change asks at once, and the processor cannot read four bytes together
-    /// before each that was written by itself has left for the cache.
+    /// The union of the first four fields. The caller reads it at once, and the processor cannot read four bytes together that were written one by
+    /// one until they have left the store buffer.
     quote: bool,
 }
 
@@ -89,7 +89,7 @@ impl Change {
         }
     }
 
-    /// What is different about the best of a side.
+    /// Returns the differences between two best levels of a side.
     #[inline(always)]
     const fn of(locate: Locate, side: Side, before: Best, after: Best) -> Self {
         let (price, shares) = (before.price_differs(after), before.shares_differ(after));
@@ -119,22 +119,22 @@ impl Change {
     }
 }
 
-/// What a message does to an order, as bits.
+/// The effect of a message on an order, as bits.
 type Action = u8;
 
-/// It is about an order, and no replacement.
+/// The message concerns one order, and is no replacement.
 const IS_ORDER: Action = 1;
 /// The order is new.
 const ADDS: Action = 2;
-/// It takes all that the order has.
+/// It takes all shares of the order.
 const ALL: Action = 4;
 /// It executes the order.
 const EXECUTES: Action = 8;
-/// At a price of its own.
+/// It has its own price.
 const PRICED: Action = 16;
 const REPLACES: Action = 32;
 
-/// By the message's first byte.
+/// Actions by the message's first byte.
 static ACTIONS: [Action; 256] = {
     let mut actions = [0; 256];
     actions[MessageType::AddOrder as usize] = IS_ORDER | ADDS;
@@ -147,11 +147,11 @@ static ACTIONS: [Action; 256] = {
     actions
 };
 
-/// Messages that are looked at together.
+/// Number of messages that are prefetched together.
 const BATCH: usize = 32;
 
-/// Live orders from which on they are too many for the second-level cache, so that it pays to look at each order of a
-/// batch twice: once to have its price level brought near.
+/// Number of live orders from which they exceed the second-level cache, so that a second prefetch pass over a batch, for the price levels, is worth
+/// its cost.
 const MANY: usize = 500_000;
 
 impl Books {
@@ -197,7 +197,7 @@ impl Books {
         }
     }
 
-    /// First orders and sides; then, where there is much of either, what those lead to: levels, and lines; then neighbours in line.
+    /// Prefetches orders and sides first; then, with queues or many orders, the levels and queues of those; then the neighbours in the queue.
     #[inline(always)]
     fn prefetch_batch(&self, records: &[Record]) {
         let mut orders = [&Order::NONE; BATCH];
@@ -234,7 +234,7 @@ impl Books {
         }
     }
 
-    /// The side and rank that a message is about, and whether it adds, if the order at its place is its own.
+    /// Returns side and rank of a message, and `true` if it adds an order; assumes that the order in its place has its reference.
     #[inline(always)]
     fn about(&self, record: &Record, order: &Order) -> Option<(&Ladder, Rank, bool)> {
         let adds = ACTIONS[usize::from(record.kind)] & ADDS != 0;
@@ -245,8 +245,8 @@ impl Books {
         Some((&book.sides[side as usize], rank, adds))
     }
 
-    /// A message about an order whose place is known, on a listed stock's book, with nothing odd about it: nearly all.
-    /// For every other the long way is taken; so far nothing has changed.
+    /// Fast path for a valid message about an order in a known place, on a listed stock's book: nearly all messages. Any other message takes the
+    /// slow path, before anything has changed.
     #[inline(always)]
     fn order_near(&mut self, record: &Record, action: Action) -> Change {
         let (adds, all) = (action & ADDS != 0, action & ALL != 0);
@@ -310,7 +310,7 @@ impl Books {
         Change { print, ..Change::of(locate, side, before, after) }
     }
 
-    /// A message about an order, one step after another.
+    /// Slow path for a message about an order.
     #[inline(never)]
     fn order_far(&mut self, record: &Record, action: Action) -> Change {
         if action & ADDS != 0 { self.add(record) } else { self.take(record, action) }
@@ -337,7 +337,7 @@ impl Books {
         self.changed(locate, side, before, record.ts_ns)
     }
 
-    /// Puts an order on its book, or counts why not.
+    /// Adds an order to its book, or counts the reason for ignoring it.
     fn insert(&mut self, kind: u8, reference: u64, mut order: Order) -> bool {
         if order.shares == 0 {
             self.counters.no_shares.count(kind);
@@ -394,7 +394,7 @@ impl Books {
         change
     }
 
-    /// Takes shares of an order off its level, and the order where none are left.
+    /// Subtracts shares of an order from its level, and the order itself if none are left.
     fn reduce(&mut self, order: &Order, shares: u32, gone: bool) {
         let side = order.side();
         let rank = ladder::rank(order.price, side);
@@ -422,7 +422,7 @@ impl Books {
         self.books.get(usize::from(locate.0)).map_or(Best::default(), |book| book.sides[side as usize].best())
     }
 
-    /// What is different from before, noted on the book.
+    /// Returns the changes since `before`, and records their time on the book.
     fn changed(&mut self, locate: Locate, side: Side, before: Best, ts_ns: u64) -> Change {
         let book = self.open(locate);
         let change = Change::of(locate, side, before, book.sides[side as usize].best());
@@ -432,7 +432,7 @@ impl Books {
         change
     }
 
-    /// Everything but the life of one order.
+    /// Applies every message that does not concern a single order.
     #[inline(never)]
     fn apply_other(&mut self, record: &Record, action: Action) -> Change {
         let locate = Locate(record.locate);
@@ -461,7 +461,7 @@ impl Books {
             }
             Some(MessageType::OperationalHalt) if locate != Locate(0) => {
                 let book = self.named(record);
-                // Other codes are other markets: the stock goes on here.
+                // Other codes are other markets: the stock continues to trade here.
                 if record.code == b'Q' {
                     let halted = record.code_2 == b'H';
                     change.status = book.halted != halted;
@@ -478,7 +478,7 @@ impl Books {
                         change.locate = broken.locate;
                         self.open(broken.locate).volume.take_back(&broken);
                     }
-                    // Whoever has the trade from before can take it back.
+                    // A receiver that stored the trade can still reverse it.
                     None => self.counters.unknown_match += 1,
                 }
                 change.correction = change.locate != Locate(0);
@@ -487,7 +487,7 @@ impl Books {
                 self.named(record);
                 change.auction = kind == MessageType::NetOrderImbalance;
             }
-            // These are about no stock, or about no stock's number of the day, though they name one.
+            // Messages about no stock, or with a symbol but no stock number.
             _ => {}
         }
         change
@@ -516,7 +516,7 @@ impl Books {
         change
     }
 
-    /// The book of a message that carries the stock's symbol: it is taken where the directory has not told it.
+    /// Returns the book of a message that contains the stock's symbol; before the directory entry, sets the symbol.
     fn named(&mut self, record: &Record) -> &mut Book {
         let locate = Locate(record.locate);
         if !self.open(locate).listed {
@@ -526,7 +526,7 @@ impl Books {
         self.open(locate)
     }
 
-    /// Counts what is odd about a message of a known order.
+    /// Counts irregularities of a message about a known order.
     fn of(&mut self, record: &Record, locate: Locate) {
         if record.locate != locate.0 {
             self.counters.other_locate.count(record.kind);
@@ -544,7 +544,7 @@ impl Books {
 }
 
 impl Book {
-    /// Counts an execution; gives what is to be reported of it.
+    /// Counts an execution; returns it if it has to be reported.
     fn executed(
         &mut self,
         record: &Record,
@@ -555,7 +555,7 @@ impl Book {
     ) -> Option<Print> {
         let is_priced = action & PRICED != 0;
         let shares = u64::from(shares);
-        // Only `N` keeps it out of the volume; a code that is not known yet does not.
+        // Only `N` excludes it from the volume; an unknown code does not.
         if is_priced && record.code == b'N' {
             self.volume.nonprintable_shares = self.volume.nonprintable_shares.saturating_add(shares);
             return None;

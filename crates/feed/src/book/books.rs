@@ -10,21 +10,19 @@ use crate::itch::{ByType, Code, Decoder, Locate, OrderRef, Price4, Side, Symbol,
 
 /// The limits and options of the books.
 ///
-/// Memory, allocated on demand. An order: 16 bytes in pages of 16 KiB with capacity for at most four times
-/// `max_orders` (so 64 bytes for each of those), and 53 to 107 bytes in the table of stragglers; 16 more with
-/// queues. A level: 8 bytes among the 1,024 of a side with rungs (8.2 KiB, 16.2 with queues, for `max_ladders` of them),
-/// 24 to 96 elsewhere. A stock: 256 bytes, for at most 65,536 of them. Trades that may be broken: 2 MB.
-/// [`Books::bytes`] returns the present total.
+/// Memory, allocated on demand. An order: 16 bytes in pages of 16 KiB with capacity for at most four times `max_orders` (so 64 bytes for each of
+/// those), and 53 to 107 bytes in the hash table of the others; 16 more with queues. A level: 8 bytes among the 1,024 of a side with rungs (8.2
+/// KiB, 16.2 with queues, for `max_ladders` of them), 24 to 96 elsewhere. A stock: 256 bytes, for at most 65,536 of them. Trades that may be
+/// broken: 2 MB. [`Books::bytes`] returns the present total.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Maximum number of orders on all books, at most 16 million. At the limit a new order is counted and left out.
+    /// Maximum number of orders on all books, at most 16 million. At the limit a new order is counted and ignored.
     pub max_orders: usize,
     /// Number of orders for which memory is reserved at the start.
     pub reserve_orders: usize,
     /// Maximum number of sides with rungs. Sides beyond the limit have none, which is slower and has no other effect.
     pub max_ladders: usize,
-    /// Maximum number of levels of a side outside its rungs. At the limit an order at a further price is counted and left
-    /// out.
+    /// Maximum number of levels of a side outside its rungs. At the limit an order at a further price is counted and ignored.
     pub max_far_levels: usize,
     /// `true` to store the orders of a level in order of arrival ([`Books::queue`], [`Books::ahead`]).
     pub queues: bool,
@@ -57,8 +55,8 @@ pub struct Counters {
     pub unknown_side: ByType,
     /// Orders and trades of zero shares. A replacement still deletes the old order.
     pub no_shares: ByType,
-    /// New orders beyond [`Settings::max_orders`] or [`Settings::max_far_levels`], or at a price that has a million
-    /// million shares. A replacement still deletes the old order.
+    /// New orders beyond [`Settings::max_orders`] or [`Settings::max_far_levels`], or at a price with a million million shares. A replacement still
+    /// deletes the old order.
     pub refused: ByType,
     /// Messages whose locate is not that of their order. The locate of the order applies.
     pub other_locate: ByType,
@@ -96,7 +94,7 @@ pub struct Books {
     pub(super) means: Means,
     pub(super) matches: Matches,
     pub(super) broken: Broken,
-    /// Apart: 18 KiB, of which the usual message touches a line.
+    /// Stored separately: 18 KiB, of which a typical message touches one cache line.
     pub(super) counters: Box<Counters>,
     pub(super) decoder: Decoder,
     settings: Settings,
@@ -106,7 +104,7 @@ pub struct Books {
 #[derive(Debug)]
 #[repr(C)]
 pub struct Book {
-    /// Bids and asks: a cache line each.
+    /// Bids and asks, one cache line each.
     pub(super) sides: [Ladder; 2],
     pub(super) symbol: Symbol,
     pub(super) met: bool,
@@ -264,7 +262,7 @@ impl Books {
         self.matches = Matches::new();
     }
 
-    /// The book of a stock, made if need be. Locates are 16 bits wide, so there is an end to it.
+    /// Returns the book of a stock, created if necessary. Locates have 16 bits, so their number is bounded.
     #[inline]
     pub(super) fn open(&mut self, locate: Locate) -> &mut Book {
         let at = usize::from(locate.0);

@@ -1,10 +1,10 @@
-//! The last trades by their match numbers, since one of them may be broken.
+//! The last trades by match number, in case one of them is broken.
 
 use crate::itch::{Locate, MatchNumber};
 
 use super::Print;
 
-/// Which sum of its stock a trade is part of, beside all that was traded.
+/// The sum of its stock that includes a trade, in addition to the total.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Part {
     /// Executions of displayed orders.
@@ -20,23 +20,23 @@ pub(super) enum Part {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Match {
     number: MatchNumber,
-    /// 0 where nothing is remembered.
+    /// 0 for an empty entry.
     pub(super) shares: u64,
     pub(super) price: u32,
     pub(super) locate: Locate,
     pub(super) part: Part,
 }
 
-/// So many trades are remembered: the newest at least, since match numbers rise. 2 MB; on a busy day that is minutes,
-/// within which most broken trades are broken.
+/// Number of remembered trades: about the newest, because match numbers rise. 2 MB; on a busy day they span minutes, the time within which most
+/// broken trades are broken.
 const COUNT: usize = 1 << 16;
 
-/// A trade for each of the possible last bits of its number: a newer one takes an older one's place.
+/// One trade for each value of the low bits of its number: a newer trade replaces an older one.
 #[derive(Debug)]
 pub(super) struct Matches(Box<[Match]>);
 
 impl Matches {
-    /// Nothing; takes its memory with the first trade.
+    /// Creates an empty table; memory is allocated with the first trade.
     pub(super) fn new() -> Self {
         Self(Box::new([]))
     }
@@ -55,7 +55,7 @@ impl Matches {
             Match { number: print.match_number, shares: print.shares, price: print.price.0, locate, part };
     }
 
-    /// Gives a trade, and forgets it: it can be broken once.
+    /// Removes and returns a trade: it can be broken once.
     pub(super) fn forget(&mut self, number: MatchNumber) -> Option<Match> {
         let remembered = self.0.get_mut(number.0 as usize % COUNT)?;
         (remembered.shares != 0 && remembered.number == number).then(|| std::mem::take(remembered))

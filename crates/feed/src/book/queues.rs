@@ -1,4 +1,4 @@
-//! Orders in the order of their coming, at each level.
+//! The orders of each level in order of arrival.
 
 use std::hint::select_unpredictable as select;
 
@@ -9,14 +9,14 @@ use crate::processor::prefetch;
 /// No node.
 const NOBODY: u32 = u32::MAX;
 
-/// Two orders by their nodes' numbers: the first and the last of a queue, or those before and behind another.
+/// Two orders by node number: the first and the last of a queue, or the neighbours of another order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Pair {
     before: u32,
     behind: u32,
 }
 
-/// The first and the last order of a level, in the order of their coming.
+/// The first and the last order of a level, in order of arrival.
 pub(super) type Queue = Pair;
 
 impl Pair {
@@ -26,8 +26,8 @@ impl Pair {
 /// The queues of a side's rungs.
 pub(super) type Row = [Queue; RUNGS];
 
-/// The queues of all sides with rungs, apart from their shares: a message that takes an order out of the middle of its line
-/// touches none of them.
+/// The queues of all sides with rungs, stored apart from the shares: a message that removes an order from the middle of its queue touches none of
+/// them.
 #[derive(Debug)]
 pub(super) struct Rows {
     pieces: Pieces<Row>,
@@ -39,7 +39,7 @@ impl Rows {
         Self { pieces: Pieces::new(), rows: Vec::new() }
     }
 
-    /// Makes queues for a side; gives their number. Sides are 131,072 at most.
+    /// Creates queues for a side; returns their number. There are at most 131,072 sides.
     pub(super) fn add(&mut self) -> u32 {
         self.rows.push(self.pieces.take([Queue::EMPTY; RUNGS]));
         self.rows.len() as u32 - 1
@@ -62,7 +62,7 @@ impl Rows {
     }
 }
 
-/// An order in line: 16 bytes, four to a cache line. What else there is to know stands where its reference leads.
+/// A queued order: 16 bytes, four to a cache line. Its other data are stored by its reference.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 struct Node {
@@ -70,12 +70,12 @@ struct Node {
     beside: Pair,
 }
 
-/// All orders as nodes of the lists of their levels. A node's number stays while its order lives; nodes that came free
-/// are used again first, being near.
+/// All orders as nodes of the lists of their levels. A node's number is constant during the life of its order. The node freed last is reused first,
+/// because it is likely to be cached.
 #[derive(Debug)]
 pub(super) struct Queues {
     nodes: Vec<Node>,
-    /// The first of the free ones, which are a list by `behind`.
+    /// The first free node; free nodes form a list through `behind`.
     free: u32,
 }
 
@@ -103,7 +103,7 @@ impl Queues {
         self.nodes = nodes;
     }
 
-    /// Changes the line of a side's level: see [`change`](Self::change).
+    /// Changes the queue of a side's level: see [`change`](Self::change).
     #[inline(always)]
     pub(super) fn level_changed(
         &mut self,
@@ -115,7 +115,7 @@ impl Queues {
     ) -> u32 {
         match ladder.queue_near_mut(rank, rows) {
             Some(queue) => self.change(queue, adds, at, reference),
-            // Where the level is gone, it was the last in its line.
+            // If the level is gone, the order was the last in its queue.
             None => match ladder.queue_apart(rank) {
                 Some(queue) => self.change(queue, adds, at, reference),
                 None => self.change(&mut { Queue::EMPTY }, adds, at, reference),
@@ -123,11 +123,11 @@ impl Queues {
         }
     }
 
-    /// Puts an order last in line or takes one out, which is that of node `at` then; gives the node of the one that came.
-    /// There are as many nodes as there were ever orders at once.
+    /// Appends an order to a queue, or removes the order of node `at`; returns the node of the appended order. The number of nodes is the maximum
+    /// number of orders so far.
     ///
-    /// Both are one: two links are set, to the order or past it. Which of the two it is comes at random, as does whether it stood
-    /// at an end, so that nothing here jumps.
+    /// Both operations set two links, to the order or past it. Whether an order is added, and whether it is at an end, is random, so this code has
+    /// no branches.
     #[inline(always)]
     fn change(&mut self, queue: &mut Queue, adds: bool, at: u32, reference: u64) -> u32 {
         if adds & (self.free == NOBODY) {
@@ -153,7 +153,7 @@ impl Queues {
         at
     }
 
-    /// Makes a free node.
+    /// Creates a free node.
     #[inline(never)]
     fn blank(&mut self) {
         if self.nodes.len() == self.nodes.capacity() {
@@ -163,26 +163,26 @@ impl Queues {
         self.nodes.push(Node { reference: 0, beside: Pair::EMPTY });
     }
 
-    /// Those beside an order: an address to be prefetched first, and read later.
+    /// Returns the neighbours of an order: an address to prefetch first, and to read later.
     #[inline(always)]
     pub(super) fn beside(&self, node: u32) -> &Pair {
         self.nodes.get(node as usize).map_or(&Pair::EMPTY, |node| &node.beside)
     }
 
-    /// Asks for the lines of two nodes.
+    /// Prefetches two nodes.
     #[inline(always)]
     pub(super) fn prefetch(&self, nodes: &Pair) {
         prefetch(self.beside(nodes.before));
         prefetch(self.beside(nodes.behind));
     }
 
-    /// The references of a line, first in line first.
+    /// Returns the references of a queue, first in line first.
     pub(super) fn iter(&self, queue: Option<Queue>) -> impl Iterator<Item = u64> + '_ {
         let first = queue.map_or(NOBODY, |queue| queue.before);
         std::iter::successors(self.at(first), |node| self.at(node.beside.behind)).map(|node| node.reference)
     }
 
-    /// The references before a node, nearest first.
+    /// Returns the references before a node, nearest first.
     pub(super) fn before(&self, node: u32) -> impl Iterator<Item = u64> + '_ {
         let before = self.at(node).map_or(NOBODY, |node| node.beside.before);
         std::iter::successors(self.at(before), |node| self.at(node.beside.before)).map(|node| node.reference)

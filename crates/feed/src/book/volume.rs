@@ -1,4 +1,4 @@
-//! What was traded.
+//! Traded volume.
 
 use super::matches::{Match, Part};
 use super::{Print, PrintKind};
@@ -13,7 +13,7 @@ pub struct Volume {
     pub hidden_shares: u64,
     /// Shares of crosses (`Q`).
     pub cross_shares: u64,
-    /// Shares of executions that must not count as volume (`C` with `N`): a later bulk print includes them.
+    /// Shares of non-printable executions (`C` with `N`): a later bulk print includes them.
     pub nonprintable_shares: u64,
     /// Trades counted in `traded_shares`.
     pub trades: u64,
@@ -39,7 +39,7 @@ pub struct LastTrade {
 }
 
 impl Volume {
-    /// Counts a trade. Sums stop at the largest number: a hostile feed makes them wrong, not the process stop.
+    /// Counts a trade. Sums stop at the largest number, so a hostile feed causes wrong sums, not a panic.
     #[inline]
     pub(super) fn add(&mut self, print: Print, ts_ns: u64) {
         let Print { price, shares, match_number, kind } = print;
@@ -49,7 +49,7 @@ impl Volume {
         self.last = Some(LastTrade { price, shares, ts_ns, match_number, kind });
     }
 
-    /// The sum of a part.
+    /// Returns the sum of a part.
     pub(super) fn part(&mut self, part: Part) -> Option<&mut u64> {
         match part {
             Part::Displayed => None,
@@ -58,7 +58,7 @@ impl Volume {
         }
     }
 
-    /// Takes back a trade that was broken. The last trade stays.
+    /// Subtracts a broken trade. The last trade stays.
     pub(super) fn take_back(&mut self, broken: &Match) {
         self.traded_shares = self.traded_shares.saturating_sub(broken.shares);
         self.trades = self.trades.saturating_sub(1);

@@ -1,7 +1,7 @@
 //! pcap and pcapng: from a stream of bytes to packets with a time and a link type.
 //!
-//! Sources: draft-ietf-opsawg-pcap and draft-ietf-opsawg-pcapng. Framing is done here, so that every error knows its
-//! place and a block of any length can be stepped over in bounded memory; `pcap-parser` reads the fields.
+//! Sources: draft-ietf-opsawg-pcap and draft-ietf-opsawg-pcapng. Framing is done here, so that every error has its place and a block of any length
+//! can be skipped in bounded memory; `pcap-parser` decodes the fields.
 
 use std::ops::Range;
 
@@ -15,16 +15,16 @@ use tapeline_nanos::Nanos;
 use super::window::Window;
 use super::{Error, LARGEST_PACKET, Place, Skip};
 
-/// Block types whose packet, if it cannot be read, must be counted.
+/// Types of blocks that contain a packet: an unreadable one is counted.
 const PACKET_BLOCKS: [u32; 3] = [2, 3, 6];
-/// A section header's type; the same in both byte orders.
+/// The type of a section header; the same in both byte orders.
 const SECTION_HEADER: u32 = 0x0A0D_0D0A;
-/// A block of up to this length is read as a whole: the largest packet, with options beside it.
+/// Maximum length of a block that is read as a whole: the largest packet and its options.
 const LARGEST_BLOCK: u32 = LARGEST_PACKET as u32 + 32 * 1024;
-/// Interfaces that one section may describe; a real one has a handful.
+/// Maximum number of interfaces of a section; a real one has a handful.
 const MOST_INTERFACES: usize = 4096;
 
-/// A captured packet; `data` is where the window holds it.
+/// A captured packet; `data` is its range in the window.
 #[derive(Debug)]
 pub(super) struct Record {
     pub(super) time: Nanos,
@@ -33,18 +33,18 @@ pub(super) struct Record {
     pub(super) data: Range<usize>,
 }
 
-/// What a container holds next.
+/// The next part of a container.
 #[derive(Debug)]
 pub(super) enum Next {
-    /// A packet; [`Container::next`] must be told to step over it by calling it again.
+    /// A packet; the next call of [`Container::next`] skips it.
     Packet(Record),
-    /// A packet that could not be used.
+    /// An unusable packet.
     Skipped(Skip),
-    /// The file is over; so many bytes of an unfinished record were left at that place.
+    /// The end of the file, with the position and length of an unfinished record.
     End { place: Place, trailing: u64 },
 }
 
-/// Which of the two formats, and what its headers said.
+/// The format, with the data of its headers.
 pub(super) enum Container {
     Pcap(PcapHeader),
     Ng(Section),
@@ -55,11 +55,11 @@ pub(super) enum Container {
 pub(super) struct Section {
     big_endian: bool,
     interfaces: Vec<Interface>,
-    /// Time of the packet before: a simple packet block has none of its own.
+    /// Time of the previous packet: a simple packet block has no time.
     last: Nanos,
 }
 
-/// How to read the packets of an interface.
+/// The properties of an interface that are needed to read its packets.
 #[derive(Debug)]
 struct Interface {
     link: i32,
@@ -82,7 +82,7 @@ impl Container {
         }
     }
 
-    /// A pcapng file, before its first section header.
+    /// Creates a pcapng reader before its first section header.
     pub(super) fn ng() -> Self {
         Self::Ng(Section::default())
     }
@@ -95,8 +95,7 @@ impl Container {
         }
     }
 
-    /// The next packet. The window is left at the start of its record, and the record's length is added to `behind`:
-    /// the caller steps over it before the next call.
+    /// Returns the next packet. The window stays at the start of its record, and the record's length is added to `behind`: the next call skips it.
     pub(super) fn next(&mut self, window: &mut Window<'_>, behind: &mut usize) -> Result<Next, Error> {
         window.step(std::mem::take(behind));
         match self {
@@ -119,7 +118,7 @@ fn pcap_record(header: &PcapHeader, window: &mut Window<'_>, behind: &mut usize)
     let length =
         if header.is_bigendian() { u32::from_be_bytes(*length) } else { u32::from_le_bytes(*length) };
     if length as usize > LARGEST_PACKET {
-        // Nothing after a wrong length can be found again.
+        // After a wrong length no further record can be found.
         return Err(Error::Format { place, expected: "a packet record of at most 262,144 bytes" });
     }
     let record_length = header_length + length as usize;
@@ -140,7 +139,7 @@ fn pcap_record(header: &PcapHeader, window: &mut Window<'_>, behind: &mut usize)
     *behind = record_length;
     Ok(Next::Packet(Record {
         time: Nanos(time),
-        // The upper bits hold other things (frame check sequence length).
+        // The upper bits have another meaning (frame check sequence length).
         link: header.network.0 & 0xFFFF,
         whole: packet.caplen >= packet.origlen,
         data: header_length..record_length,

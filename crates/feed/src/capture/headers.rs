@@ -1,7 +1,7 @@
 //! From a captured frame to the payload of a UDP datagram or a TCP segment: link layer, IP, UDP or TCP.
 //!
-//! Checksums are not checked: captures taken on the sending host carry none, as the network card fills them in.
-//! IP fragments are not put together again: exchanges do not send any.
+//! Checksums are not checked: captures taken on the sending host carry none, as the network card fills them in. IP fragments are not reassembled:
+//! exchanges do not send any.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::Range;
@@ -61,7 +61,7 @@ impl Skip {
     }
 }
 
-/// Where a datagram came from and went to, and which bytes of the frame it carries.
+/// The addresses of a datagram, and the range of its payload in the frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Udp {
     pub(super) source: SocketAddr,
@@ -69,7 +69,7 @@ pub(super) struct Udp {
     pub(super) payload: Range<usize>,
 }
 
-/// Where a segment came from and went to, its place in its stream, and which bytes of the frame it carries.
+/// The addresses of a segment, its position in its stream, and the range of its payload in the frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Tcp {
     pub(super) source: SocketAddr,
@@ -79,14 +79,14 @@ pub(super) struct Tcp {
     pub(super) payload: Range<usize>,
 }
 
-/// What an IP packet carries, and between whom.
+/// The payload of an IP packet, and its addresses.
 struct Carried {
     from: IpAddr,
     to: IpAddr,
     packet: Range<usize>,
 }
 
-/// Which protocol follows the link layer, and where.
+/// The protocol after the link layer, and its offset.
 enum Network {
     V4(usize),
     V6(usize),
@@ -94,32 +94,32 @@ enum Network {
 
 const ETHER_IPV4: u16 = 0x0800;
 const ETHER_IPV6: u16 = 0x86DD;
-/// 802.1Q, 802.1ad, and what switches used before it.
+/// 802.1Q, 802.1ad, and the tag of earlier switches.
 const VLAN_TAGS: [u16; 3] = [0x8100, 0x88A8, 0x9100];
-/// More tags than any network stacks.
+/// Maximum number of tags: more than any network uses.
 const MOST_TAGS: usize = 4;
 const UDP: u8 = 17;
 const TCP: u8 = 6;
 
-/// Finds the datagram in a frame of the given link type (numbers of the LINKTYPE_ registry, tcpdump.org). `whole` is
-/// false where the capture kept only a part of the frame.
+/// Returns the datagram in a frame of the given link type (numbers of the LINKTYPE_ registry, tcpdump.org). `whole` is false if the capture stored
+/// only a part of the frame.
 pub(super) fn datagram(link: i32, frame: &[u8], whole: bool) -> Result<Udp, Skip> {
     let short = short(whole);
     udp(frame, carried(link, frame, UDP, short)?, short)
 }
 
-/// The same for a segment of TCP; [`Skip::NotUdp`] stands for whatever it is instead.
+/// Returns the TCP segment in a frame; [`Skip::NotUdp`] for any other protocol.
 pub(super) fn segment(link: i32, frame: &[u8], whole: bool) -> Result<Tcp, Skip> {
     let short = short(whole);
     tcp(frame, carried(link, frame, TCP, short)?, short)
 }
 
-/// Headers that end too early are the capture's doing where it cut the frame, else the sender's.
+/// Returns the reason for truncated headers: the capture's if it cut the frame, otherwise the sender's.
 fn short(whole: bool) -> Skip {
     if whole { Skip::Malformed } else { Skip::Cut }
 }
 
-/// What is carried of this protocol.
+/// Returns the payload of this protocol.
 fn carried(link: i32, frame: &[u8], protocol: u8, short: Skip) -> Result<Carried, Skip> {
     let network = match link {
         1 => ethernet(frame, short)?,
@@ -136,7 +136,7 @@ fn carried(link: i32, frame: &[u8], protocol: u8, short: Skip) -> Result<Carried
                 _ => return Err(Skip::NotIp),
             }
         }
-        // Raw IP; 12 and 14 are what some systems wrote for it.
+        // Raw IP; some systems wrote 12 and 14 for it.
         12 | 14 | 101 => match frame.first().ok_or(short)? >> 4 {
             4 => Network::V4(0),
             6 => Network::V6(0),
@@ -193,13 +193,13 @@ fn v4(frame: &[u8], at: usize, protocol: u8, short: Skip) -> Result<Carried, Ski
     Ok(Carried { from: address(12), to: address(16), packet: at + header_length..at + total })
 }
 
-/// RFC 8200; of the extension headers, those that say nothing about what is carried are stepped over.
+/// RFC 8200; skips extension headers that do not affect the payload.
 fn v6(frame: &[u8], at: usize, protocol: u8, short: Skip) -> Result<Carried, Skip> {
     const HOP_BY_HOP: u8 = 0;
     const ROUTING: u8 = 43;
     const FRAGMENT: u8 = 44;
     const DESTINATION: u8 = 60;
-    /// More than any packet that means well has.
+    /// Maximum number of extension headers: more than any legitimate packet has.
     const MOST_EXTENSIONS: usize = 8;
 
     let packet = frame.get(at..).ok_or(short)?;
@@ -219,7 +219,7 @@ fn v6(frame: &[u8], at: usize, protocol: u8, short: Skip) -> Result<Carried, Ski
         let extension = || frame.get(start..)?.first_chunk::<4>();
         match next {
             _ if next == protocol => {
-                // Lengths of extensions may lead beyond the packet.
+                // Extension lengths may exceed the packet.
                 let packet = start..end.max(start);
                 return Ok(Carried { from: address(8), to: address(24), packet });
             }
@@ -393,7 +393,7 @@ mod tests {
             (101, Vec::new(), Skip::Malformed),
         ];
         for (number, (link, frame, reason)) in cases.into_iter().enumerate() {
-            // An IP length beyond the frame only matters where UDP's own length follows it.
+            // An IP length beyond the frame matters only if UDP's own length follows it.
             if number == 7 {
                 assert!(datagram(link, &frame, true).is_ok());
                 continue;

@@ -5,10 +5,10 @@ use super::{Error, Place};
 use crate::itch::MessageType;
 use crate::itch::framing::{Framing, Step, step};
 
-/// Bytes of the longest message that a length of 16 bits can announce, with that length.
+/// The maximum length of a message with its length of 16 bits.
 const LONGEST_FRAME: usize = 2 + u16::MAX as usize;
 
-/// Whether a file that begins so holds ITCH messages, and how they are framed.
+/// Returns the framing of a file with this start, if it contains ITCH messages.
 pub(super) fn recognise(start: &[u8]) -> Option<Framing> {
     let [high, low, letter] = *start.first_chunk()?;
     let known = MessageType::of(letter)?.length();
@@ -24,7 +24,7 @@ pub(super) fn recognise(start: &[u8]) -> Option<Framing> {
 pub struct ItchFile<'r> {
     window: Window<'r>,
     framing: Framing,
-    /// Bytes of the message that was given out last, and is still to be stepped over.
+    /// Bytes of the message returned last, which the next call skips.
     behind: usize,
     messages: u64,
     trailing: u64,
@@ -40,8 +40,7 @@ impl<'r> ItchFile<'r> {
     ///
     /// # Errors
     ///
-    /// The stream fails, or the file gives no lengths ([`Framing::Type`]) and has a type that is not known, after
-    /// which nothing can be found.
+    /// The stream fails, or the file has no lengths ([`Framing::Type`]) and a message of unknown type, after which nothing can be found.
     #[allow(clippy::should_implement_trait, reason = "what it gives borrows from the file")]
     pub fn next(&mut self) -> Result<Option<&[u8]>, Error> {
         self.window.step(std::mem::take(&mut self.behind));
@@ -102,7 +101,7 @@ impl<'r> ItchFile<'r> {
         self.window.place().offset + self.behind as u64 - self.trailing
     }
 
-    /// What is left makes no message.
+    /// Ends the file: the remaining bytes are no message.
     fn end(&mut self) -> Result<Option<&[u8]>, Error> {
         self.trailing += self.window.skip(u64::MAX)?;
         Ok(None)

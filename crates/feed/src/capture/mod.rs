@@ -121,20 +121,20 @@ pub enum Recording<'r> {
     Records(dbn::File<'r>),
 }
 
-/// The largest window that a file in Zstandard may want, as a power of two: that of Zstandard's own command.
+/// The maximum window of a Zstandard file, as a power of two: that of Zstandard's own command.
 const ZSTD_WINDOW_LOG: u32 = 27;
 
 /// Opens a capture; recognises its format by its first bytes.
 ///
 /// # Errors
 ///
-/// The stream fails, is in no known format, or breaks off within its file header.
+/// The stream fails, is in no known format, or ends within its file header.
 pub fn open<'r>(stream: impl Read + Send + 'r) -> Result<Recording<'r>, Error> {
     let mut window = Window::new(stream, false);
     match window.fill(4)? {
         // The magic and the method of gzip (RFC 1952).
         [0x1F, 0x8B, 8, ..] => window = Window::new(MultiGzDecoder::new(Remaining(window)), true),
-        // Zstandard (RFC 8878): a frame, or one to be skipped. There may be several, one behind the other.
+        // Zstandard (RFC 8878): a frame, or one to be skipped. A file may have several frames in a row.
         [0x28, 0xB5, 0x2F, 0xFD, ..] | [0x50..=0x5F, 0x2A, 0x4D, 0x18, ..] => {
             window =
                 Window::new(unpacked(window).map_err(|source| Error::Read { place: START, source })?, true);
@@ -168,14 +168,14 @@ pub fn open<'r>(stream: impl Read + Send + 'r) -> Result<Recording<'r>, Error> {
 
 const START: Place = Place { offset: 0, unpacked: false };
 
-/// What a window in Zstandard holds when it is unpacked.
+/// Returns a reader of the decompressed stream of a Zstandard window.
 fn unpacked<'r>(window: Window<'r>) -> std::io::Result<impl Read + Send + 'r> {
     let mut stream = zstd::Decoder::with_buffer(BufReader::new(Remaining(window)))?;
     stream.window_log_max(ZSTD_WINDOW_LOG)?;
     Ok(stream)
 }
 
-/// The first eight bytes for an error message.
+/// Returns the first eight bytes for an error message.
 fn hexadecimal(bytes: &[u8]) -> String {
     if bytes.is_empty() {
         return "nothing".to_owned();
@@ -183,7 +183,7 @@ fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().take(8).map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ")
 }
 
-/// What a window holds, and then the rest of its stream.
+/// The bytes of a window, then the rest of its stream.
 struct Remaining<'r>(Window<'r>);
 
 impl Read for Remaining<'_> {
@@ -257,7 +257,7 @@ impl Counts {
 pub struct Capture<'r> {
     window: Window<'r>,
     container: Container,
-    /// Bytes of the record that was given out last, and are still to be stepped over.
+    /// Bytes of the record returned last, which the next call skips.
     behind: usize,
     counts: Counts,
 }
@@ -324,7 +324,7 @@ impl Capture<'_> {
         }
     }
 
-    /// The next packet, whatever it is; `None` at the end.
+    /// Returns the next packet of any kind; `None` at the end.
     fn record(&mut self) -> Result<Option<Record>, Error> {
         loop {
             match self.container.next(&mut self.window, &mut self.behind)? {

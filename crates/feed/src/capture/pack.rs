@@ -26,11 +26,11 @@ impl Packing {
 /// A datagram made from messages.
 #[derive(Clone, Copy, Debug)]
 pub struct Packed<'a> {
-    /// Time of its first message: nanoseconds since midnight of the trading day (ITCH carries no date).
+    /// Time of its first message, ns since midnight of the trading day (ITCH contains no date).
     pub time: Nanos,
     /// Sequence number of its first message.
     pub sequence: u64,
-    /// Messages in it.
+    /// Number of messages.
     pub messages: u16,
     /// The MoldUDP64 packet.
     pub payload: &'a [u8],
@@ -44,7 +44,7 @@ pub struct Packer<'r> {
     packing: Packing,
     next_sequence: u64,
     packet: Vec<u8>,
-    /// A message that was read but did not go into the datagram before.
+    /// A message that was read and did not fit in the previous datagram.
     held: Option<Vec<u8>>,
 }
 
@@ -91,7 +91,7 @@ impl<'r> Packer<'r> {
             let Some(message) = self.file.next()? else { break };
             let late = event_ns(message).saturating_sub(first_ns) > self.packing.within_ns;
             if late || packet.push(message).is_err() {
-                // Where it does not go in here, it begins the next one.
+                // A message that does not fit here begins the next datagram.
                 self.held = Some(message.to_vec());
                 break;
             }
@@ -115,7 +115,7 @@ impl<'r> Packer<'r> {
     }
 }
 
-/// A message's own time: nanoseconds since midnight; 0 where it is too short to have one.
+/// Returns a message's own time, ns since midnight; 0 if it is too short to contain one.
 fn event_ns(message: &[u8]) -> u64 {
     match message.get(5..).and_then(<[u8]>::first_chunk::<6>) {
         Some(&[a, b, c, d, e, f]) => u64::from_be_bytes([0, 0, a, b, c, d, e, f]),

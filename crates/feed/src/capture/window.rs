@@ -1,10 +1,10 @@
-//! A bounded window over a stream of bytes that knows how far it has come.
+//! A bounded window over a stream of bytes that tracks its position.
 
 use std::io::{ErrorKind, Read};
 
 use super::{Error, Place};
 
-/// Bytes that the window can hold: the largest record with its header, twice, so that bytes move rarely.
+/// Capacity of the window in bytes: twice the largest record with its header, so that bytes are rarely moved.
 const CAPACITY: usize = 2 * (super::LARGEST_PACKET + 64 * 1024);
 
 /// The next bytes of a stream.
@@ -15,7 +15,7 @@ pub(crate) struct Window<'r> {
     end: usize,
     /// Bytes of the stream before `start`.
     offset: u64,
-    /// Whether offsets count decompressed bytes.
+    /// `true` if offsets count decompressed bytes.
     unpacked: bool,
     ended: bool,
 }
@@ -26,18 +26,17 @@ impl<'r> Window<'r> {
         Self { stream: Box::new(stream), bytes, start: 0, end: 0, offset: 0, unpacked, ended: false }
     }
 
-    /// Where the window begins.
+    /// Returns the position of the window.
     pub(crate) fn place(&self) -> Place {
         Place { offset: self.offset, unpacked: self.unpacked }
     }
 
-    /// What is in the window, without reading more.
+    /// Returns the bytes in the window, without reading more.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes[self.start..self.end]
     }
 
-    /// Reads on until the window holds `wanted` bytes (at most its capacity) or the stream is at its end, and gives
-    /// what it holds.
+    /// Reads until the window contains `wanted` bytes (at most its capacity) or the stream ends, and returns its bytes.
     pub(crate) fn fill(&mut self, wanted: usize) -> Result<&[u8], Error> {
         let wanted = wanted.min(self.bytes.len());
         while self.end - self.start < wanted && !self.ended {
@@ -59,14 +58,14 @@ impl<'r> Window<'r> {
         Ok(self.bytes())
     }
 
-    /// Steps over `count` bytes that the window holds; over all of them where it holds fewer.
+    /// Skips `count` bytes of the window, at most all of them.
     pub(crate) fn step(&mut self, count: usize) {
         let count = count.min(self.end - self.start);
         self.start += count;
         self.offset += count as u64;
     }
 
-    /// Steps over `count` bytes, reading on as needed, and gives how many there were.
+    /// Skips `count` bytes, reading as needed, and returns the number of skipped bytes.
     pub(crate) fn skip(&mut self, count: u64) -> Result<u64, Error> {
         let mut left = count;
         while left > 0 {

@@ -5,7 +5,7 @@ use std::net::SocketAddrV4;
 
 use tapeline_nanos::Nanos;
 
-/// Bytes of the Ethernet, IPv4 and UDP headers before the payload.
+/// Bytes of the Ethernet, IPv4 and UDP headers.
 const HEADERS: usize = 14 + 20 + 8;
 
 /// A writer of a pcap file. Give it a buffered stream.
@@ -30,11 +30,11 @@ impl<W: Write> PcapWriter<W> {
         Ok(Self { stream, packets: 0 })
     }
 
-    /// Appends a datagram. The UDP checksum is left out, as IPv4 allows.
+    /// Appends a datagram. The UDP checksum is omitted, as IPv4 allows.
     ///
     /// # Errors
     ///
-    /// Those of the stream; a payload that UDP cannot carry; a time after 2106, which pcap cannot write.
+    /// Those of the stream; a payload too long for UDP; a time after 2106, which pcap cannot represent.
     pub fn write(
         &mut self,
         time: Nanos,
@@ -53,7 +53,7 @@ impl<W: Write> PcapWriter<W> {
         let mut headers = [0; HEADERS];
         let (ethernet, rest) = headers.split_at_mut(14);
         let to = destination.ip().octets();
-        // RFC 1112: the lower 23 bits of the group; otherwise a made-up address.
+        // RFC 1112: the lower 23 bits of the group; otherwise an artificial address.
         let card = if destination.ip().is_multicast() {
             [0x01, 0x00, 0x5E, to[1] & 0x7F, to[2], to[3]]
         } else {
@@ -99,7 +99,7 @@ impl<W: Write> PcapWriter<W> {
     }
 }
 
-/// RFC 1071 over a header whose checksum field is still zero.
+/// Returns the checksum of RFC 1071 over a header whose checksum field is zero.
 fn ip_checksum(header: &[u8]) -> u16 {
     let sum: u32 = header.chunks_exact(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]]))).sum();
     let folded = (sum & 0xFFFF) + (sum >> 16);
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn the_header_sum_is_that_of_the_standard() {
-        // RFC 1071's rule: with its checksum in place, a header sums to zero.
+        // The rule of RFC 1071: a header with its checksum sums to zero.
         let header =
             [0x45, 0, 0, 0x73, 0, 0, 0x40, 0, 0x40, 0x11, 0, 0, 0xC0, 0xA8, 0, 1, 0xC0, 0xA8, 0, 0xC7];
         assert_eq!(ip_checksum(&header), 0xB861);

@@ -85,7 +85,7 @@ pub struct Volume {
     pub last: Option<Trade>,
 }
 
-/// Where an instrument's name comes from; the later are heeded more.
+/// The source of an instrument's name, in ascending order of precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum NamedBy {
     Number,
@@ -101,12 +101,12 @@ pub struct Book {
     instrument: u32,
     name: Box<str>,
     named_by: NamedBy,
-    /// From then on the name may be another, ns since 1970 UTC.
+    /// Time from which the name may be another one, ns since 1970 UTC.
     named_until: u64,
     definition: Option<Box<Definition>>,
-    /// As it was at the end of the last event.
+    /// At the end of the last event.
     top: Top,
-    /// As the publisher told it in the middle of one.
+    /// Within an incomplete event, as stated by the publisher.
     unsettled: Option<Top>,
     quoted_ns: Option<u64>,
     orders: Option<Box<OrderBook>>,
@@ -117,7 +117,7 @@ pub struct Book {
     records: u64,
 }
 
-/// Kinds of statistics that are kept of one instrument.
+/// Maximum number of statistics of one instrument, one of each kind.
 const MOST_STATISTICS: usize = 64;
 
 impl Book {
@@ -162,7 +162,7 @@ impl Book {
         self.orders.iter().flat_map(move |orders| orders.ladder(side).iter())
     }
 
-    /// Returns the ten best levels, if the publisher keeps them; within an event in their intermediate state.
+    /// Returns the ten best levels, if the publisher maintains them; within an event in their intermediate state.
     #[must_use]
     pub fn depth(&self) -> Option<&[Level; 10]> {
         self.depth.as_deref()
@@ -204,7 +204,7 @@ impl Book {
         self.unsettled.is_some()
     }
 
-    /// The book as its orders make it.
+    /// Returns the best levels of the order book.
     fn built(&self) -> Top {
         self.orders
             .as_ref()
@@ -251,7 +251,7 @@ pub struct Change {
     pub status: bool,
     /// `true` if there was a trade.
     pub trade: bool,
-    /// `true` if an event is over and the publisher keeps ten levels: any of them may have changed.
+    /// `true` if an event is complete and the publisher maintains ten levels: any of them may have changed.
     pub depth: bool,
 }
 
@@ -270,7 +270,7 @@ pub struct Books {
     settings: Settings,
     symbols: Symbols,
     places: HashMap<u64, u32, RandomState>,
-    /// The instrument of the last record: the next is often about the same.
+    /// The instrument of the last record: the next record is often about the same one.
     last: Option<(u64, u32)>,
     books: Vec<Book>,
     live_orders: usize,
@@ -343,7 +343,7 @@ impl Books {
         change
     }
 
-    /// The place of a record's instrument, made now where it is new, and whether it has another name than before.
+    /// Returns the index of a record's instrument, created if it is new, and `true` if its name is new or changed.
     #[inline]
     fn place(&mut self, header: &Header) -> Option<(u32, bool)> {
         let key = u64::from(header.publisher) << 32 | u64::from(header.instrument);
@@ -394,7 +394,7 @@ impl Books {
         Some(place)
     }
 
-    /// Another day: the number may stand for another instrument, of which nothing is known.
+    /// Handles the start of another day: the number may stand for another instrument, of which nothing is known.
     #[cold]
     fn rename(&mut self, place: u32, header: &Header) -> bool {
         let Self { books, symbols, live_orders, .. } = self;
@@ -450,7 +450,7 @@ impl Books {
 }
 
 impl Book {
-    /// Gives the instrument a name, unless it has one that is heeded more; whether it is another.
+    /// Names the instrument, unless its present name has precedence. Returns `true` if the name changed.
     fn call(&mut self, symbol: Option<&str>, named_by: NamedBy) -> bool {
         let Some(symbol) = symbol.filter(|symbol| !symbol.is_empty()) else { return false };
         if named_by < self.named_by {
@@ -469,7 +469,7 @@ impl Book {
     fn order(&mut self, order: &Order, settings: &Settings, live: &mut usize, counters: &mut Counters) {
         let orders = self.orders.get_or_insert_with(|| Box::new(OrderBook::new()));
         orders.apply(order, settings, live, counters);
-        // What it is will be looked at when the event is over.
+        // The top is determined at the end of the event.
         self.unsettled = Some(Top::default());
     }
 
@@ -495,7 +495,7 @@ impl Book {
         }
     }
 
-    /// The event is over: what was told in it is the top of book now.
+    /// Handles the end of an event: the intermediate top becomes the top of book.
     #[inline]
     fn settle(&mut self, ts_event: u64, change: &mut Change) {
         let Some(told) = self.unsettled.take() else { return };
@@ -522,8 +522,7 @@ impl Book {
     }
 }
 
-/// A symbol with its venue, where the publisher's dataset has several: `AAPL.XNAS`. A publisher that is not known is named
-/// by its number.
+/// Returns a symbol with its venue if the publisher's dataset has several venues: `AAPL.XNAS`. The suffix of an unknown publisher is its number.
 fn full_name(symbol: &str, publisher: u16) -> Box<str> {
     match ::dbn::Publisher::try_from(publisher) {
         Ok(known) if known.dataset().publishers().len() > 1 => {

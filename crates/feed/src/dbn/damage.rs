@@ -1,4 +1,4 @@
-//! What can be wrong with a file of records.
+//! Damage of a file of records.
 
 use super::metadata::MOST_METADATA_BYTES;
 use super::record::{self, Kind};
@@ -16,13 +16,13 @@ pub enum Damage {
     /// The metadata's length is impossible, or exceeds the limit.
     #[error("metadata of {length} bytes; 100 to {MOST_METADATA_BYTES} are expected")]
     MetadataLength {
-        /// The length.
+        /// The stated length.
         length: u32,
     },
     /// The length of symbols is too short.
     #[error("symbols of {said} bytes; at least 22 are expected")]
     SymbolLength {
-        /// The length.
+        /// The stated length.
         said: u16,
     },
     /// The metadata contradict themselves.

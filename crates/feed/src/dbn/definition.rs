@@ -1,4 +1,4 @@
-//! The views of an instrument's definition, which each version of the format lays out anew.
+//! The views of an instrument's definition, which has another layout in each version of the format.
 
 use std::mem::{offset_of, size_of};
 
@@ -8,7 +8,7 @@ use super::field::{Field, Letter, Price, Text, Value, chunk};
 use super::record::{HEADER_BYTES, Header, TS_OUT_BYTES, records};
 
 records! {
-    /// What an instrument is, version 1.
+    /// A definition of an instrument, version 1.
     DefinitionV1: v1::InstrumentDefMsg {
         ts_recv: u64, min_price_increment: Price, display_factor: Price, expiration: u64, activation: u64,
         high_limit_price: Price, low_limit_price: Price, max_price_variation: Price, trading_reference_price: Price,
@@ -25,7 +25,7 @@ records! {
         security_update_action: Letter, maturity_month: u8, maturity_day: u8, maturity_week: u8,
         user_defined_instrument: Letter, contract_multiplier_unit: i8, flow_schedule_type: i8, tick_rule: u8,
     }
-    /// What an instrument is, version 2.
+    /// A definition of an instrument, version 2.
     DefinitionV2: v2::InstrumentDefMsg {
         ts_recv: u64, min_price_increment: Price, display_factor: Price, expiration: u64, activation: u64,
         high_limit_price: Price, low_limit_price: Price, max_price_variation: Price, trading_reference_price: Price,
@@ -42,7 +42,7 @@ records! {
         maturity_month: u8, maturity_day: u8, maturity_week: u8, user_defined_instrument: Letter,
         contract_multiplier_unit: i8, flow_schedule_type: i8, tick_rule: u8,
     }
-    /// What an instrument is, version 3.
+    /// A definition of an instrument, version 3.
     DefinitionV3: v3::InstrumentDefMsg {
         ts_recv: u64, min_price_increment: Price, display_factor: Price, expiration: u64, activation: u64,
         high_limit_price: Price, low_limit_price: Price, max_price_variation: Price, unit_of_measure_qty: i64,

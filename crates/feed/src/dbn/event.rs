@@ -1,4 +1,4 @@
-//! What a record means, whatever schema and version it was in.
+//! The meaning of a record, in any schema and version.
 
 use super::field::{Flags, Letter, Price};
 use super::record::{Level, Mbp10, Record, Status};
@@ -123,7 +123,7 @@ pub struct Statistic {
     pub quantity: Option<i64>,
 }
 
-/// A top of book, with the trade where the record is of one.
+/// A top of book, with the trade if the record contains one.
 macro_rules! quote {
     ($it:ident, $top:ident, $depth:expr) => {{
         let trade = ($it.action() == Letter(b'T')).then(|| trade!($it));
@@ -177,7 +177,7 @@ impl<'a> Event<'a> {
                 let [top] = mbp.levels();
                 quote!(mbp, top, None)
             }
-            // The end of an interval is between events.
+            // Records of an interval's end lie between events.
             Record::Bbo(bbo) => {
                 let [top] = bbo.levels();
                 Self::Quote(Quote { top, depth: None, trade: None, settled: true })
@@ -201,7 +201,7 @@ impl<'a> Event<'a> {
                 tick: it.min_price_increment(),
                 display_factor: it.display_factor(),
             }),
-            // The symbol is the side that is no number; both may be symbols, then it is the one that was asked for.
+            // The symbol is the side that is not a number; if both are symbols, the requested one.
             Record::MappingV1(it) => {
                 Self::Symbol(symbol(widened(it.stype_in_symbol().0), widened(it.stype_out_symbol().0)))
             }
@@ -254,7 +254,7 @@ const fn side(letter: Letter) -> Option<Side> {
     }
 }
 
-/// A symbol of version 1 as one of the later versions.
+/// Converts a symbol of version 1 to the length of the later versions.
 fn widened<const N: usize>(short: [u8; N]) -> Symbol {
     let mut wide = [0; 71];
     for (to, from) in wide.iter_mut().zip(short) {
@@ -263,7 +263,7 @@ fn widened<const N: usize>(short: [u8; N]) -> Symbol {
     super::field::Text(wide)
 }
 
-/// The symbol of a mapping record.
+/// Returns the symbol of a mapping record.
 fn symbol(of_input: Symbol, of_output: Symbol) -> Symbol {
     let is_number = |symbol: &Symbol| symbol.bytes().iter().all(u8::is_ascii_digit);
     if is_number(&of_output) { of_input } else { of_output }

@@ -2,25 +2,25 @@
 
 use std::fmt;
 
-/// A value that stands in `N` bytes of a record.
+/// A value of `N` bytes in a record.
 pub(super) trait Field<const N: usize> {
     fn of(bytes: [u8; N]) -> Self;
-    /// The value without its type, for listings.
+    /// Returns the value without its type, for listings.
     fn value(&self) -> Value<'_>;
 }
 
 /// A field's value without its type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value<'a> {
-    /// A number as it stands in the record: prices in units of 1e-9, times in ns since 1970.
+    /// A number as in the record: prices in units of 1e-9, times in ns since 1970.
     Number(i128),
     /// A code of one letter.
     Letter(Letter),
-    /// Text without the NULs behind it.
+    /// Text without its trailing NULs.
     Text(&'a [u8]),
 }
 
-/// `N` bytes from place `AT` of an `L`-byte record; that they lie within it is checked when this is compiled.
+/// Returns `N` bytes from offset `AT` of an `L`-byte record; the compiler checks that they lie within it.
 #[inline(always)]
 pub(super) fn chunk<const AT: usize, const N: usize, const L: usize>(record: &[u8; L]) -> [u8; N] {
     const { assert!(AT + N <= L) };
@@ -52,12 +52,12 @@ numbers!(u8: 1, i8: 1, u16: 2, i16: 2, u32: 4, i32: 4, u64: 8, i64: 8);
 pub struct Price(pub i64);
 
 impl Price {
-    /// Stands where there is no price.
+    /// The value of a missing price.
     pub const UNDEFINED: Self = Self(::dbn::UNDEF_PRICE);
     /// Decimals of a price.
     pub const DECIMALS: u8 = 9;
 
-    /// The price, unless it is undefined.
+    /// Returns the price; `None` if it is undefined.
     #[inline]
     #[must_use]
     pub const fn defined(self) -> Option<Self> {
@@ -65,7 +65,7 @@ impl Price {
     }
 }
 
-/// As a decimal number without needless zeros: `5529.25`; `–` where it is undefined.
+/// Writes a decimal number without trailing zeros: `5529.25`; `–` for an undefined price.
 impl fmt::Display for Price {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.defined().is_none() {
@@ -92,7 +92,7 @@ impl Field<8> for Price {
     }
 }
 
-/// A code of one letter, as received: the set may grow, so any byte is one.
+/// A code of one letter, as received. Any byte is valid, because the set may grow.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Letter(pub u8);
@@ -108,7 +108,7 @@ impl Field<1> for Letter {
     }
 }
 
-/// The letter; nothing for the NUL that stands for none.
+/// Writes the letter; nothing for NUL, which means none.
 impl fmt::Display for Letter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0 == 0 {
@@ -118,20 +118,20 @@ impl fmt::Display for Letter {
     }
 }
 
-/// What a record says of the event that it is part of.
+/// The flags of a record within its event.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Flags(pub u8);
 
 impl Flags {
-    /// The last record of an event for its instrument: only now does the book show what the venue showed.
+    /// The last record of an event for its instrument: only after it does the book equal the venue's.
     pub const LAST: u8 = ::dbn::flags::LAST;
-    /// The message is the top of book itself and not an order.
+    /// The record contains the top of book itself, not an order.
     pub const TOP_OF_BOOK: u8 = ::dbn::flags::TOB;
-    /// From a replay, such as the snapshot that a book begins with.
+    /// From a replay, such as the snapshot at the start of a book.
     pub const SNAPSHOT: u8 = ::dbn::flags::SNAPSHOT;
 
-    /// Whether all of these bits are set.
+    /// Returns `true` if all of these bits are set.
     #[inline]
     #[must_use]
     pub const fn has(self, bits: u8) -> bool {
@@ -150,20 +150,20 @@ impl Field<1> for Flags {
     }
 }
 
-/// Text of up to `N` bytes with NULs behind it.
+/// Text of up to `N` bytes, padded with NULs.
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Text<const N: usize>(pub [u8; N]);
 
 impl<const N: usize> Text<N> {
-    /// The bytes before the first NUL.
+    /// Returns the bytes before the first NUL.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         let end = self.0.iter().position(|byte| *byte == 0).unwrap_or(N);
         &self.0[..end]
     }
 
-    /// The text, where it is UTF-8.
+    /// Returns the text; `None` if it is not UTF-8.
     #[must_use]
     pub fn as_str(&self) -> Option<&str> {
         std::str::from_utf8(self.bytes()).ok()

@@ -6,13 +6,13 @@ use super::record::{HEADER_BYTES, Kind, TS_OUT_BYTES};
 use crate::capture::Error;
 use crate::capture::window::Window;
 
-/// Stands for "as long as in any version", where the version is not known.
+/// Stands for "the length of any version" if the version is unknown.
 const ANY_VERSION: u8 = u8::MAX;
-/// Words of the longest record whose length says nothing else.
+/// Maximum length in words; the greater value has a special meaning.
 const LONGEST: u8 = ANY_VERSION - 1;
 
-/// Whether a file that begins so holds records: with metadata, or a fragment, whose first record must be of a known kind
-/// and of a length that the kind has.
+/// Returns `true` if a file with this start contains records: with metadata, or as a fragment, whose first record must be of a known kind with a
+/// length of that kind.
 pub(crate) fn recognise(start: &[u8]) -> bool {
     if start.starts_with(metadata::MAGIC) {
         return true;
@@ -28,18 +28,18 @@ pub(crate) fn recognise(start: &[u8]) -> bool {
 pub struct File<'r> {
     window: Window<'r>,
     metadata: Option<Box<Metadata>>,
-    /// How many words of four bytes a record of each kind has; 0 for kinds that are not known.
+    /// Length of a record of each kind, in words of four bytes; 0 for unknown kinds.
     words: Box<[u8; 256]>,
-    /// Bytes of the record that was given out last, and are still to be stepped over.
+    /// Bytes of the record returned last, which the next call skips.
     behind: usize,
-    /// Bytes of the record that the file ends in.
+    /// Bytes of an incomplete record at the end of the file.
     unfinished: usize,
     records: u64,
     done: bool,
 }
 
 impl<'r> File<'r> {
-    /// Reads the metadata, where there are any.
+    /// Reads the metadata, if there are any.
     pub(crate) fn open(mut window: Window<'r>) -> Result<Self, Error> {
         let metadata = if window.bytes().starts_with(metadata::MAGIC) {
             Some(Box::new(metadata::read(&mut window)?))
@@ -50,8 +50,8 @@ impl<'r> File<'r> {
         Ok(Self { window, metadata, words, behind: 0, unfinished: 0, records: 0, done: false })
     }
 
-    /// Returns the next record's bytes, or `None` at the end and after an error. Their number is that in the header and that
-    /// of the record's kind, so that [`decode`](super::decode) can read them.
+    /// Returns the bytes of the next record, or `None` at the end and after an error. Their number is that of the header and of the record's kind,
+    /// so that [`decode`](super::decode) can read them.
     ///
     /// # Errors
     /// The stream fails, or a record is cut or has an impossible length; nothing can be read after that.
@@ -76,7 +76,7 @@ impl<'r> File<'r> {
         Ok(self.window.bytes().get(..length))
     }
 
-    /// The length of a record that is not just as expected, or not in the window yet; `None` at the end.
+    /// Returns the length of a record that has not exactly the expected one, or is not in the window yet; `None` at the end.
     #[cold]
     fn length(&mut self) -> Result<Option<usize>, Error> {
         if self.done {
@@ -113,7 +113,7 @@ impl<'r> File<'r> {
         Err(Error::Records { place, source: damage })
     }
 
-    /// Reads on until the window holds the whole record.
+    /// Fills the window until it contains the whole record.
     #[cold]
     fn whole(&mut self, length: usize) -> Result<(), Error> {
         let place = self.window.place();
@@ -123,7 +123,7 @@ impl<'r> File<'r> {
             Err(error) => error,
         };
         self.done = true;
-        // The window goes to its end, so that nothing is found there again.
+        // The window is consumed, so that a further call finds nothing.
         self.unfinished = self.window.bytes().len();
         self.window.step(self.unfinished);
         Err(error)
@@ -148,13 +148,13 @@ impl<'r> File<'r> {
     }
 }
 
-/// The lengths of each kind in the version of a file, in words.
+/// Returns the lengths of all kinds in the version of a file, in words.
 fn words(metadata: Option<&Metadata>) -> [u8; 256] {
     std::array::from_fn(|kind| {
         let Some(lengths) = Kind(kind as u8).lengths() else { return 0 };
         let Some(Metadata { about, .. }) = metadata else { return ANY_VERSION };
         let length = lengths[usize::from(about.version).clamp(1, 3) - 1];
-        // The longest, a definition with its gateway's time, has 132 words.
+        // The longest record, a definition with its gateway's time, has 132 words.
         ((length + if about.ts_out { TS_OUT_BYTES } else { 0 }) / 4) as u8
     })
 }

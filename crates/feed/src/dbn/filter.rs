@@ -1,4 +1,4 @@
-//! Which instruments are wanted, decided by their numbers.
+//! The selection of instruments by their numbers.
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
@@ -7,7 +7,7 @@ use super::record::{Header, Kind};
 use super::symbols::Symbols as Names;
 use crate::symbols::Symbols;
 
-/// Instruments of which it is remembered whether they are wanted; all of them are forgotten at the limit.
+/// Maximum number of stored decisions; at the limit all are dropped.
 const MOST_REMEMBERED: usize = 1 << 20;
 
 /// A filter that decides for each record whether its instrument is wanted, before the record is decoded.
@@ -17,7 +17,7 @@ const MOST_REMEMBERED: usize = 1 << 20;
 pub struct Filter {
     wanted: Symbols,
     names: Names,
-    /// By number: until when it is known, ns since 1970 UTC, and whether it is wanted.
+    /// By number: the time until which the decision is valid, ns since 1970 UTC, and whether the instrument is wanted.
     known: HashMap<u32, (u64, bool), RandomState>,
     passed_over: u64,
 }

@@ -1,9 +1,9 @@
-//! One side's price levels.
+//! The price levels of one side.
 
 use super::field::Price;
 use crate::itch::Side;
 
-/// Most changes are at the best few levels: those are looked through before the others are searched.
+/// Number of best levels to examine before the search of the others: most changes are among them.
 const NEAR: usize = 8;
 
 /// A price level.
@@ -17,11 +17,10 @@ pub struct Resting {
     pub orders: u32,
 }
 
-/// Levels, the best at the back, where coming and going moves little. Memory: 24 bytes a level, at most as many levels as
-/// the limit says.
+/// Levels, the best last, so that insertions and removals move little. Memory: 24 bytes for each level, up to the limit.
 #[derive(Clone, Debug)]
 pub(super) struct Ladder {
-    /// Prices of the ask side are mirrored, so that the better is the greater on both.
+    /// Prices of the ask side are mirrored, so that the better price is the greater one on both sides.
     levels: Vec<Resting>,
     mirror: i64,
 }
@@ -35,7 +34,7 @@ impl Ladder {
         Self { levels: Vec::new(), mirror }
     }
 
-    /// A price as a rank, and back.
+    /// Converts a price to a rank, or a rank to a price.
     #[inline]
     const fn mirrored(&self, price: Price) -> Price {
         Price(price.0 ^ self.mirror)
@@ -46,7 +45,7 @@ impl Ladder {
         self.levels.last().map(|level| Resting { price: self.mirrored(level.price), ..*level })
     }
 
-    /// The levels, best first.
+    /// Returns the levels, best first.
     pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = Resting> + '_ {
         self.levels.iter().rev().map(|level| Resting { price: self.mirrored(level.price), ..*level })
     }
@@ -66,7 +65,7 @@ impl Ladder {
         self.levels[..near].binary_search_by_key(&rank, |level| level.price)
     }
 
-    /// Adds an order; whether there was room for its level among `most`.
+    /// Adds an order. Returns `false` if its level would be one more than `most`.
     #[inline]
     #[must_use]
     pub(super) fn add(&mut self, price: Price, size: u32, most: usize) -> bool {
@@ -83,10 +82,10 @@ impl Ladder {
         true
     }
 
-    /// Takes size from an order, and the order itself where nothing is left of it.
+    /// Reduces an order by `size`; `gone` if nothing of the order remains.
     #[inline]
     pub(super) fn reduce(&mut self, price: Price, size: u32, gone: bool) {
-        // Every order of the book has its level, and the level at least the order's size.
+        // Each order of the book has its level, and the level has at least the order's size.
         let Ok(at) = self.find(self.mirrored(price)) else { return };
         let level = &mut self.levels[at];
         level.size = level.size.saturating_sub(u64::from(size));

@@ -1,4 +1,4 @@
-//! What a file says before its records: read by the `dbn` crate, from bytes whose lengths were checked before.
+//! The metadata at the start of a file, decoded by the `dbn` crate after this module has checked all lengths.
 
 use ::dbn::VersionUpgradePolicy;
 use ::dbn::decode::dbn::MetadataDecoder;
@@ -8,20 +8,20 @@ use super::record::Kind;
 use crate::capture::Error;
 use crate::capture::window::Window;
 
-/// What a file begins with.
+/// The first bytes of a file.
 pub(super) const MAGIC: &[u8] = b"DBN";
 /// Bytes before the metadata: magic, version, length.
 const PRELUDE_BYTES: usize = 8;
-/// The part that every version has.
+/// Size in bytes of the part that all versions have.
 const FIXED_BYTES: u32 = 100;
 /// The maximum size of metadata in bytes. A month of all SPY options has 6 MB.
 pub const MOST_METADATA_BYTES: u32 = 64 << 20;
-/// Where versions 2 and 3 say how long a symbol is, and the shortest that they may say, version 1's: a shorter one would
-/// let a file make many times its own size of memory.
+/// Offset of the length of symbols in versions 2 and 3, and the minimum length, that of version 1: with a shorter one a file could cause
+/// allocations of many times its own size.
 const SYMBOL_LENGTH_AT: usize = PRELUDE_BYTES + 45;
 const SHORTEST_SYMBOL: u16 = ::dbn::v1::SYMBOL_CSTR_LEN as u16;
 
-/// A file's metadata and their length.
+/// The metadata of a file and their length.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Metadata {
     /// Bytes after the prelude, padding included.
@@ -38,7 +38,7 @@ impl Metadata {
     }
 }
 
-/// Reads prelude and metadata, and leaves the window at the first record.
+/// Reads prelude and metadata; the window then starts at the first record.
 pub(super) fn read(window: &mut Window<'_>) -> Result<Metadata, Error> {
     let place = window.place();
     let damaged = |damage| Error::Records { place, source: damage };
@@ -53,7 +53,7 @@ pub(super) fn read(window: &mut Window<'_>) -> Result<Metadata, Error> {
     if !(FIXED_BYTES..=MOST_METADATA_BYTES).contains(&length) {
         return Err(damaged(Damage::MetadataLength { length }));
     }
-    // Memory is taken as the bytes come, not as the length promises.
+    // Memory is allocated as bytes arrive, not as the length announces.
     let wanted = PRELUDE_BYTES + length as usize;
     let mut bytes = Vec::new();
     while bytes.len() < wanted {

@@ -1,18 +1,18 @@
 //! Databento Binary Encoding, versions 1 to 3: market data of many venues in one form.
 //!
-//! [`capture::open`](crate::capture::open) recognises such files, plain or compressed, with metadata or without (fragments),
-//! and gives a [`File`]; [`decode`] reads one [`Record`] of it, all fields at the places that the `dbn` crate's structures
-//! have; [`Event`] says what a record means, and [`Books`] keep what it changes: names, order books, tops of book, trades,
-//! trading states. Source of the format: the [`dbn`](https://docs.rs/dbn) crate and Databento's pages on it.
+//! [`capture::open`](crate::capture::open) recognises such files, plain or compressed, with metadata or without (fragments), and returns a
+//! [`File`]. [`decode`] reads one [`Record`] of it, with all fields at the offsets of the `dbn` crate's structures. [`Event`] is the meaning of a
+//! record, and [`Books`] store names, order books, tops of book, trades and trading states. Source of the format: the [`dbn`](https://docs.rs/dbn)
+//! crate and Databento's pages on it.
 //!
-//! **Events.** A venue's event may take several records; only after the one with [`Flags::LAST`] does a book show what the
-//! venue showed, so only then may its top of book change. Snapshots are one long event. Trades are told at once.
+//! **Events.** A venue's event may consist of several records. Only after the record with [`Flags::LAST`] does a book equal the venue's, so only
+//! then may its top of book change. A snapshot is one long event. Trades are reported at once.
 //!
-//! **Names.** An instrument is a number of a publisher; its name is the symbol that the file's metadata give for the day, else
-//! that of a symbol mapping or a definition, else the number. In datasets of several venues the venue stands behind it.
+//! **Names.** An instrument is a number of a publisher. Its name is the symbol for the day in the file's metadata, otherwise that of a symbol
+//! mapping or a definition, otherwise the number. In datasets of several venues the name has the venue as suffix.
 //!
-//! **Bytes are hostile**: lengths are checked before they are believed, memory is bounded by [`Settings`], by the most bytes of
-//! metadata that are read, and by a window of 128 MiB where a file is compressed.
+//! **Input is hostile**: lengths are checked before use. Memory is bounded by [`Settings`], by the maximum size of metadata, and by a window of 128
+//! MiB for a compressed file.
 //!
 //! ```
 //! use tapeline_feed::capture::{self, Recording};

@@ -1,4 +1,4 @@
-//! One instrument's orders, and their price levels.
+//! The orders and price levels of one instrument.
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
@@ -11,17 +11,17 @@ use crate::itch::Side;
 
 /// The orders of one instrument at one publisher.
 ///
-/// Rules: an order is what was added less what was cancelled, and at 0 it is gone; a modification gives it its new price and
-/// size; trades and fills do not touch the book, since the cancels that go with them do. Source: Databento's schema MBO.
+/// Rules: the size of an order is the added size less cancellations, and the order is deleted at 0; a modification sets a new price and size;
+/// trades and fills do not affect the book, because a cancel accompanies each of them. Source: Databento's schema MBO.
 #[derive(Debug)]
 pub(super) struct OrderBook {
-    /// References come from outside, so the hash is seeded anew in each process.
+    /// References come from outside, so the hash has a new seed in each process.
     orders: HashMap<u64, Standing, RandomState>,
     bids: Ladder,
     asks: Ladder,
 }
 
-/// What has to be known of an order: 16 bytes.
+/// The stored data of an order: 16 bytes.
 #[derive(Clone, Copy, Debug)]
 struct Standing {
     price: Price,
@@ -60,7 +60,7 @@ impl OrderBook {
         self.ladder(side).best()
     }
 
-    /// Applies one record. `live` are the orders of all books.
+    /// Applies one record. `live` is the number of orders on all books.
     #[inline]
     pub(super) fn apply(
         &mut self,
@@ -108,7 +108,7 @@ impl OrderBook {
         live: &mut usize,
         counters: &mut Counters,
     ) {
-        // What has no size is not there; a modification to 0 is how some venues take an order away.
+        // An order without size does not exist; some venues delete an order by a modification to 0.
         if standing.size == 0 {
             return;
         }
@@ -149,7 +149,7 @@ impl OrderBook {
     }
 
     pub(super) fn clear(&mut self, live: &mut usize) {
-        // An empty table may have much room: clearing it again and again would cost its size each time.
+        // An empty table may have a large capacity, and each clear costs in proportion to it.
         if !self.orders.is_empty() {
             *live -= self.orders.len();
             self.orders.clear();
@@ -158,7 +158,7 @@ impl OrderBook {
         self.asks.clear();
     }
 
-    /// The record is one side's best itself: what was known of the side no longer holds. Such books have no orders.
+    /// Applies a record that contains the best level of a side itself: it replaces the side. Such books have no orders.
     #[cold]
     fn top_of_book(&mut self, order: &Order, live: &mut usize, counters: &mut Counters) {
         if order.action == Action::Clear {
@@ -177,13 +177,13 @@ impl OrderBook {
         ladder.clear();
         let comes = matches!(order.action, Action::Add | Action::Modify);
         if comes && order.price.defined().is_some() && order.size > 0 {
-            // One level has room within any limit above 0.
+            // One level is within any limit above 0.
             let _ = ladder.add(order.price, order.size, 1);
         }
     }
 }
 
-/// What an order has to have to stand in a book.
+/// Returns the data of an order that is on a book; `None` without price or side.
 #[inline]
 fn standing(order: &Order) -> Option<Standing> {
     Some(Standing { price: order.price.defined()?, size: order.size, side: order.side? })

@@ -1,7 +1,7 @@
-//! The views: one for each kind of record, all fields at the places that the `dbn` crate's own structures have.
+//! The views: one for each kind of record, with all fields at the offsets of the `dbn` crate's own structures.
 //!
-//! Fields are read by place, from bytes that need not be aligned: the crate's references to its structures are sound only
-//! where every length before them was right, which a damaged file does not promise (`docs/adr/0004-dbn.md`).
+//! Fields are read by offset, from bytes that need not be aligned. The crate's references to its structures are sound only if every earlier length
+//! was right, which a damaged file does not guarantee (`docs/adr/0004-dbn.md`).
 
 use std::mem::{offset_of, size_of};
 
@@ -10,26 +10,26 @@ use ::dbn::{rtype, v1, v2, v3};
 use super::definition::{DefinitionV1, DefinitionV2, DefinitionV3};
 use super::field::{Field, Flags, Letter, Price, Text, Value, chunk};
 
-/// Bytes of the header that every record begins with.
+/// The size of the header of every record in bytes.
 pub const HEADER_BYTES: usize = size_of::<::dbn::RecordHeader>();
-/// Bytes of the time at which a gateway sent a record, where a file has those.
+/// Size in bytes of the send time of a gateway, in files that contain it.
 pub(super) const TS_OUT_BYTES: usize = 8;
 
-/// What every record begins with.
+/// The header of every record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// What kind of record it is.
+    /// The kind of record.
     pub kind: Kind,
-    /// Who published it: a venue within a dataset.
+    /// The publisher: a venue within a dataset.
     pub publisher: u16,
-    /// The publisher's number of the instrument, for a day at least.
+    /// The publisher's number of the instrument, valid for at least a day.
     pub instrument: u32,
-    /// When it happened at the venue, ns since 1970 UTC.
+    /// Time of the event at the venue, ns since 1970 UTC.
     pub ts_event: u64,
 }
 
 impl Header {
-    /// The header of a record, where there are bytes enough.
+    /// Returns the header of a record; `None` if the bytes are too short.
     #[inline(always)]
     #[must_use]
     pub fn of(record: &[u8]) -> Option<Self> {
@@ -48,18 +48,18 @@ impl Header {
     }
 }
 
-/// A kind of record: any byte is one.
+/// A kind of record. Any byte is valid.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Kind(pub u8);
 
 impl Kind {
-    /// What an instrument is.
+    /// A definition of an instrument.
     pub const DEFINITION: Self = Self(rtype::INSTRUMENT_DEF);
-    /// Which symbol an instrument stands for.
+    /// A symbol of an instrument.
     pub const SYMBOL_MAPPING: Self = Self(rtype::SYMBOL_MAPPING);
 
-    /// The name that the format's schemas have; `None` for a kind that is not known.
+    /// Returns the name of the kind in the format's schemas; `None` for an unknown kind.
     #[must_use]
     pub const fn name(self) -> Option<&'static str> {
         Some(match self.0 {
@@ -90,8 +90,8 @@ impl Kind {
         })
     }
 
-    /// Whether such a record tells of a quote, an order, a trade or a trading state, which is what a plant publishes. Definitions and
-    /// symbol mappings give names alone; nothing is published of bars, statistics and imbalances.
+    /// Returns `true` if such records contain a quote, an order, a trade or a trading state, which a plant publishes. Definitions and symbol
+    /// mappings only contain names; bars, statistics and imbalances are not published.
     #[must_use]
     pub const fn is_published(self) -> bool {
         matches!(
@@ -110,7 +110,7 @@ impl Kind {
         )
     }
 
-    /// Whether such a record tells of an instrument what is neither published nor its name: a bar, a statistic, an imbalance.
+    /// Returns `true` if such records contain data of an instrument that are neither published nor its name: a bar, a statistic, an imbalance.
     #[must_use]
     pub const fn is_unused(self) -> bool {
         matches!(
@@ -126,13 +126,12 @@ impl Kind {
         )
     }
 
-    /// The names of all kinds of which something [is published](Self::is_published).
+    /// Returns the names of all kinds with [published](Self::is_published) data.
     pub fn published() -> impl Iterator<Item = &'static str> {
         (0..=u8::MAX).map(Self).filter(|kind| kind.is_published()).filter_map(Self::name)
     }
 
-    /// The lengths of such a record in versions 1, 2 and 3, without the gateway's time; `None` for a kind that is not
-    /// known.
+    /// Returns the lengths of such records in versions 1, 2 and 3 in bytes, without the gateway's time; `None` for an unknown kind.
     #[must_use]
     pub const fn lengths(self) -> Option<[usize; 3]> {
         Some(match self.0 {
@@ -160,7 +159,7 @@ impl Kind {
         })
     }
 
-    /// Whether some version has such a record of so many bytes, with a gateway's time or without.
+    /// Returns `true` if some version has such records of this length, with or without a gateway's time.
     #[must_use]
     pub(super) fn may_have(self, length: usize) -> bool {
         self.lengths().is_some_and(|lengths| {
@@ -169,42 +168,42 @@ impl Kind {
     }
 }
 
-/// Why bytes are no record.
+/// The reason why bytes are not a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Malformed {
     /// The bytes are shorter than a header.
     #[error("a record of {length} bytes; every record has a header of 16")]
     Short {
-        /// How many there are.
+        /// The actual number of bytes.
         length: usize,
     },
-    /// The length in the header is another than the number of bytes.
+    /// The length in the header differs from the number of bytes.
     #[error("a record of {length} bytes says that it has {said}")]
     Said {
-        /// How many there are.
+        /// The actual number of bytes.
         length: usize,
-        /// How many it says.
+        /// The number in the header.
         said: usize,
     },
-    /// No version has a record of that kind and length.
+    /// No version has a record of this kind and length.
     #[error("a record of kind {} ({:#04x}) with {length} bytes; {} are expected", .kind.name().unwrap_or("unknown"), .kind.0, expected(*.kind))]
     Length {
         /// The kind.
         kind: Kind,
-        /// How many bytes there are.
+        /// The actual number of bytes.
         length: usize,
     },
 }
 
-/// The lengths that a kind of record may have, in words.
+/// Returns the valid lengths of a kind, in words.
 pub(super) fn expected(kind: Kind) -> String {
     let mut lengths = kind.lengths().unwrap_or_default().to_vec();
     lengths.dedup();
     lengths.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// Declares the views. Places are those of the crate's structures; the kind of each field is ours.
+/// Declares the views. The offsets are those of the crate's structures; the type of each field is ours.
 macro_rules! records {
     ($( $(#[$about:meta])* $name:ident: $layout:ty { $( $field:ident: $kind:ty, )* } )*) => {
         $(
@@ -214,17 +213,17 @@ macro_rules! records {
             pub struct $name<'a>(&'a [u8; size_of::<$layout>()]);
 
             impl<'a> $name<'a> {
-                /// Bytes of the record, without a gateway's time.
+                /// The size of the record in bytes, without a gateway's time.
                 pub const LENGTH: usize = size_of::<$layout>();
 
-                /// The view, where the bytes are as many as such a record has, with a gateway's time or without.
+                /// Returns the view, if the number of bytes is that of such a record, with or without a gateway's time.
                 #[inline(always)]
                 pub(super) fn of(bytes: &'a [u8]) -> Option<Self> {
                     let fits = bytes.len() == Self::LENGTH || bytes.len() == Self::LENGTH + TS_OUT_BYTES;
                     if fits { bytes.first_chunk().map(Self) } else { None }
                 }
 
-                /// What every record begins with.
+                /// Returns the header of the record.
                 #[inline(always)]
                 #[must_use]
                 pub fn header(self) -> Header {
@@ -240,7 +239,7 @@ macro_rules! records {
                     }
                 )*
 
-                /// Shows every field but the levels, by name.
+                /// Passes every field except the levels to `see`, by name.
                 pub(super) fn each(self, see: &mut dyn FnMut(&str, Value<'_>)) {
                     $( see(stringify!($field), Field::value(&self.$field())); )*
                 }
@@ -260,7 +259,7 @@ macro_rules! records {
 pub(super) use records;
 
 records! {
-    /// An order, or what became of one.
+    /// A change of an order.
     Mbo: ::dbn::MboMsg {
         order_id: u64, price: Price, size: u32, flags: Flags, channel_id: u8, action: Letter, side: Letter,
         ts_recv: u64, ts_in_delta: i32, sequence: u32,
@@ -284,11 +283,11 @@ records! {
     Bbo: ::dbn::BboMsg {
         price: Price, size: u32, side: Letter, flags: Flags, ts_recv: u64, sequence: u32,
     }
-    /// A change of the best over several venues.
+    /// A change of the best quote over several venues.
     Cmbp1: ::dbn::Cmbp1Msg {
         price: Price, size: u32, action: Letter, side: Letter, flags: Flags, ts_recv: u64, ts_in_delta: i32,
     }
-    /// The best over several venues at the end of a second or minute.
+    /// The best quote over several venues at the end of a second or minute.
     Cbbo: ::dbn::CbboMsg {
         price: Price, size: u32, side: Letter, flags: Flags, ts_recv: u64,
     }
@@ -318,11 +317,11 @@ records! {
         ts_recv: u64, ts_ref: u64, price: Price, quantity: i64, sequence: u32, ts_in_delta: i32, stat_type: u16,
         channel_id: u16, update_action: u8, stat_flags: u8,
     }
-    /// Which symbol an instrument stands for, version 1.
+    /// A symbol of an instrument, version 1.
     MappingV1: v1::SymbolMappingMsg {
         stype_in_symbol: Text<22>, stype_out_symbol: Text<22>, start_ts: u64, end_ts: u64,
     }
-    /// Which symbol an instrument stands for.
+    /// A symbol of an instrument.
     Mapping: v2::SymbolMappingMsg {
         stype_in: u8, stype_in_symbol: Text<71>, stype_out: u8, stype_out_symbol: Text<71>, start_ts: u64, end_ts: u64,
     }
@@ -336,20 +335,20 @@ records! {
     System: v3::SystemMsg { msg: Text<303>, code: u8, }
 }
 
-/// One price level of both sides. On consolidated records the counts are the publishers that have the best.
+/// One price level of both sides. On consolidated records the counts are the publishers with the best price.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Level {
     /// Bid price.
     pub bid_px: Price,
     /// Ask price.
     pub ask_px: Price,
-    /// Size bid.
+    /// Bid size.
     pub bid_sz: u32,
-    /// Size offered.
+    /// Ask size.
     pub ask_sz: u32,
-    /// Orders, or the publisher, of the bid.
+    /// Number of orders of the bid, or its publisher.
     pub bid_ct: u32,
-    /// Orders, or the publisher, of the ask.
+    /// Number of orders of the ask, or its publisher.
     pub ask_ct: u32,
 }
 
@@ -394,7 +393,7 @@ impl Level {
 macro_rules! levels {
     ($($name:ident: $layout:ty, $count:literal, $consolidated:literal;)*) => {
         $(impl $name<'_> {
-            /// The levels, best first.
+            /// Returns the levels, best first.
             #[inline(always)]
             #[must_use]
             pub fn levels(self) -> [Level; $count] {
@@ -425,7 +424,7 @@ levels! {
     Cbbo: ::dbn::CbboMsg, 1, true;
 }
 
-/// A record of a kind that is not known: only its header can be read.
+/// A record of an unknown kind: only its header can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unknown<'a>(pub &'a [u8]);
 
@@ -441,7 +440,7 @@ macro_rules! record_enum {
         }
 
         impl Record<'_> {
-            /// Shows every field behind the header by the name that the format gives it, in no particular order.
+            /// Passes every field after the header to `see` by its name in the format, in no particular order.
             pub fn fields(&self, see: &mut dyn FnMut(&str, Value<'_>)) {
                 match self {
                     $( Self::$name(record) => record.each(see), )*
@@ -462,8 +461,8 @@ record_enum! {
     Mbp1 Mbp10 Bbo Cmbp1 Cbbo
 }
 
-/// When a record was recorded, ns since 1970 UTC: when its publisher received it, or else when it happened; `None` where
-/// neither is told.
+/// Returns the time of a record, ns since 1970 UTC: the receive time at its publisher, otherwise the event time; `None` if the record contains
+/// neither.
 #[must_use]
 pub fn recorded_ns(bytes: &[u8]) -> Option<u64> {
     let received = match decode(bytes).ok()? {
@@ -486,13 +485,13 @@ pub fn recorded_ns(bytes: &[u8]) -> Option<u64> {
     [received, Header::of(bytes)?.ts_event].into_iter().find(|ns| *ns != ::dbn::UNDEF_TIMESTAMP)
 }
 
-/// Reads a record: exactly its bytes, as its header says.
+/// Decodes a record: exactly the bytes that its header announces.
 ///
-/// Costs a look at kind and length. The kinds tell versions and gateways' times apart by their lengths, so nothing else
-/// has to be known of the file.
+/// Costs a test of kind and length. The lengths of a kind identify its version and the presence of a gateway's time, so nothing else about the file
+/// is needed.
 ///
 /// # Errors
-/// [`Malformed`] where the length is not that of the header or not that of the kind.
+/// [`Malformed`] if the length is not that of the header or not one of the kind.
 #[inline(always)]
 pub fn decode(bytes: &[u8]) -> Result<Record<'_>, Malformed> {
     let Some(header) = bytes.first_chunk::<HEADER_BYTES>() else {

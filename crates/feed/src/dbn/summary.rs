@@ -1,4 +1,4 @@
-//! What a file of records held, for people and programs.
+//! A summary of a file of records, for people and programs.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use super::field::{Flags, Letter};
 use super::record::{self, Header, Kind, Record};
 use super::symbols::Symbols;
 
-/// First and last of something.
+/// The first and last value of a quantity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Range<T> {
     /// The first.
@@ -41,7 +41,7 @@ pub struct Summary {
     times_going_back: u64,
 }
 
-/// What most kinds of market data have in common.
+/// The data that most kinds of market data have in common.
 struct Common {
     action: Option<Letter>,
     side: Letter,

@@ -1,4 +1,4 @@
-//! Which symbol an instrument number stands for, day by day, as a file's metadata say.
+//! The symbol of an instrument number on each day, from a file's metadata.
 
 use std::cmp::Reverse;
 
@@ -22,21 +22,21 @@ pub struct Symbols {
 #[derive(Clone, Copy, Debug)]
 struct Span {
     instrument: u32,
-    /// The first day, since 1970 UTC.
+    /// The first day, counted from 1970 UTC.
     from: u32,
     name: u32,
 }
 
-/// A symbol and how long it holds.
+/// A symbol and the end of its validity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Named<'a> {
     pub(super) name: &'a str,
-    /// From then on another may hold, ns since 1970 UTC.
+    /// Time from which another symbol may apply, ns since 1970 UTC.
     pub(super) until: u64,
 }
 
 impl Symbols {
-    /// Reads the symbols of a file's metadata. Mappings whose instrument is not a number are left out.
+    /// Reads the symbols of a file's metadata. Skips mappings whose instrument is not a number.
     #[must_use]
     pub fn of(metadata: &Metadata) -> Self {
         let about = &metadata.about;
@@ -72,8 +72,8 @@ impl Symbols {
         symbols
     }
 
-    /// The symbol of an instrument at a time. Before the first day that is told of, that of the first; after the last, that
-    /// of the last: events may carry the time of an earlier session.
+    /// Returns the symbol of an instrument at a time. Before the first mapped day it is that of the first day; after the last, that of the last:
+    /// events may carry the time of an earlier session.
     pub(super) fn name(&self, instrument: u32, ts_event: u64) -> Option<Named<'_>> {
         let from = self.spans.partition_point(|span| span.instrument < instrument);
         let spans = self.spans[from..].iter().take_while(|span| span.instrument == instrument);

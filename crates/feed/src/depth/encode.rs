@@ -1,7 +1,7 @@
-//! Orders in the Open Message Model's terms: entries of a market by order map.
+//! Orders in the Open Message Model: entries of a market by order map.
 //!
-//! The key is the order's number in digits (field ORDER_ID). A new order has ORDER_PRC, ORDER_SIDE, ORDER_SIZE, MMID where
-//! it is known, and PR_TIM_NS; a changed one ORDER_SIZE and OR_TIM_NS; a deleted one its key alone.
+//! The key is the order's number in digits (field ORDER_ID). A new order has ORDER_PRC, ORDER_SIDE, ORDER_SIZE, MMID if it is known, and PR_TIM_NS;
+//! a changed order has ORDER_SIZE and OR_TIM_NS; a deleted order has only its key.
 
 use tapeline_omm::rwf::{DataType, MapAction, MapEncoder, MapHead, Time};
 use tapeline_omm::{FieldListEncoder, Full, Real, Refused, fid};
@@ -11,7 +11,7 @@ use crate::digits::Digits;
 use crate::draft::{Reason, TradingStatus};
 use crate::itch::Side;
 
-/// Returns the head of a market by order map, without summary or hint.
+/// Returns the head of a market by order map, without summary data or hint.
 #[must_use]
 pub const fn head() -> MapHead<'static> {
     MapHead { key_fid: Some(fid::ORDER_ID), ..MapHead::new(DataType::BUFFER, DataType::FIELD_LIST) }
@@ -50,7 +50,7 @@ impl Order {
     /// Appends the order to an image.
     ///
     /// # Errors
-    /// [`Refused::Full`] where it does not fit; the map is as it was.
+    /// [`Refused::Full`] if it does not fit; the map is unchanged.
     pub fn encode(&self, map: &mut MapEncoder<'_>) -> Result<(), Refused> {
         map.entry_in_place(MapAction::ADD, Digits::of(self.reference).as_bytes(), None, |room| {
             let mut fields = FieldListEncoder::new(room)?;
@@ -74,7 +74,7 @@ impl OrderChange {
     /// Appends the change to an update.
     ///
     /// # Errors
-    /// [`Refused::Full`] where it does not fit; the map is as it was.
+    /// [`Refused::Full`] if it does not fit; the map is unchanged.
     pub fn encode(&self, map: &mut MapEncoder<'_>) -> Result<(), Refused> {
         match self.action {
             Action::Add => self.order.encode(map),

@@ -1,12 +1,12 @@
-//! What ITCH's messages do to the orders.
+//! The effect of ITCH's messages on the orders.
 
 use super::{Attribution, Depth, Order};
 use crate::draft::Price;
 use crate::itch::{Message, Price4, Side};
 
 impl Depth {
-    /// Applies an ITCH message; `gmt` turns its time of day into one in GMT. What the [books](crate::book) do not take
-    /// (orders of no shares, of neither side) is left out here as well.
+    /// Applies an ITCH message; `gmt` converts its time of day to GMT. Ignores the orders that the [books](crate::book) ignore (of zero shares, or
+    /// of neither side).
     pub fn apply_itch(&mut self, message: &Message<'_>, gmt: impl Fn(u64) -> u64) {
         self.begin();
         let order = |reference, side: Side, price, shares: u32, ts_ns, attribution: &str| Order {

@@ -1,4 +1,4 @@
-//! What one message tells beside the fields that last: a trade that was broken, the state of an auction.
+//! Data of one message that is not in lasting fields: a broken trade, the state of an auction.
 
 use tapeline_omm::{FieldListEncoder, Full, fid, rwf::Time};
 
@@ -86,14 +86,14 @@ pub struct Auction {
     pub at_ns: u64,
 }
 
-/// Where fields of a detail stand among those of a draft, so that all are in ascending order of their ids.
+/// The position of a detail's fields among those of a draft, so that all are in ascending order of their ids.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
-    /// Behind TRADE_ID.
+    /// After TRADE_ID.
     Indication,
-    /// Behind HALT_REASN.
+    /// After HALT_REASN.
     Broken,
-    /// Behind TRD_STATUS.
+    /// After TRD_STATUS.
     Extensions,
     /// At the end.
     Times,

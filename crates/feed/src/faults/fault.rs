@@ -1,4 +1,4 @@
-//! One fault: what, how often, on which line; and how it is written.
+//! One fault: its kind, probability and line, and its text form.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,11 +6,11 @@ use std::str::FromStr;
 use crate::line::{Line, MAX_LINES};
 use crate::simulate::schedule::span_ns;
 
-/// The most datagrams that a burst, a second copy or an overtaken datagram counts; bounds what waits.
+/// Maximum number of datagrams of a burst, before a second copy or before an overtaken datagram; bounds the held datagrams.
 const MOST_DATAGRAMS: u32 = 10_000;
-/// The most bytes of a datagram that are changed at once.
+/// Maximum number of changed bytes of a datagram.
 const MOST_BYTES: u32 = 64;
-/// The longest delay: ten seconds.
+/// Maximum delay: ten seconds.
 const LONGEST_DELAY_NS: u64 = 10_000_000_000;
 
 /// A probability, in parts of 2³².
@@ -18,23 +18,23 @@ const LONGEST_DELAY_NS: u64 = 10_000_000_000;
 pub struct Chance(u64);
 
 impl Chance {
-    /// Each time.
+    /// The probability 1.
     pub const ALWAYS: Self = Self(1 << 32);
 
     /// Returns the probability of a share from 0 to 1; `None` for anything else.
     #[must_use]
     pub fn of(share: f64) -> Option<Self> {
-        // Cannot cut: at most 2³².
+        // Lossless: at most 2³².
         (0.0..=1.0).contains(&share).then(|| Self((share * Self::ALWAYS.0 as f64).round() as u64))
     }
 
-    /// Whether a number drawn from all of 32 bits is a hit.
+    /// Returns `true` if a random number of 32 bits is a hit.
     pub(super) const fn hits(self, word: u32) -> bool {
         (word as u64) < self.0
     }
 }
 
-/// Reads `1%` and `0.01`.
+/// Parses `1%` and `0.01`.
 impl FromStr for Chance {
     type Err = ();
 
@@ -72,7 +72,7 @@ pub enum Kind {
     Silence {
         /// The first message.
         from: u64,
-        /// The first message that leaves again; `u64::MAX` for a line that is dead.
+        /// The first message that is sent again; `u64::MAX` for a dead line.
         to: u64,
     },
     /// Datagrams are lost.
@@ -118,7 +118,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The order in which faults act on a datagram.
+    /// Returns the position of the fault in the order in which faults act on a datagram.
     pub(super) const fn rank(self) -> u8 {
         match self {
             Self::Reset { .. } | Self::Roll { .. } => 0,
@@ -159,14 +159,14 @@ pub struct NotAFault {
 impl FromStr for Fault {
     type Err = NotAFault;
 
-    /// Reads `loss=1%,burst=5,line=A`: see [the module](super).
+    /// Parses `loss=1%,burst=5,line=A`: see [the module](super).
     fn from_str(text: &str) -> Result<Self, NotAFault> {
         let text = text.trim();
         read(text).map_err(|wrong| NotAFault { fault: text.to_owned(), wrong })
     }
 }
 
-/// The names that a fault can have, with how each is written.
+/// The names of faults with their text forms.
 const KINDS: [(&str, &str); 9] = [
     ("loss", "loss=1% or loss=1%,burst=5"),
     ("duplicate", "duplicate=1% or duplicate=1%,after=3"),
@@ -235,7 +235,7 @@ fn read(text: &str) -> Result<Fault, String> {
     Ok(Fault { kind, line })
 }
 
-/// What stands behind the first comma.
+/// The options after the first comma.
 struct Options<'t> {
     sample: &'t str,
     all: Vec<(&'t str, &'t str)>,

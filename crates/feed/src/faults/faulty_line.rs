@@ -10,9 +10,9 @@ use crate::line::Line;
 use crate::moldudp64::HEADER_BYTES;
 use crate::simulate::random::Random;
 
-/// The most datagrams that wait for their delay to be over: beyond it the oldest leaves.
+/// Maximum number of delayed datagrams: beyond it the oldest is sent.
 const MOST_DELAYED: usize = 1 << 16;
-/// How often the end of a session is said before another one begins.
+/// Number of end-of-session packets before another session.
 const ENDS: usize = 3;
 
 /// A line that applies the faults of a [`Script`] to its datagrams.
@@ -26,20 +26,20 @@ pub struct FaultyLine {
     rules: Vec<Rule>,
     delay_ns: u64,
     numbering: Numbering,
-    /// Datagrams so far, those of [`ENDS`] included.
+    /// Number of datagrams so far, those of [`ENDS`] included.
     datagrams: u64,
-    /// Datagrams with messages, and without any since the last of those: what a fate is drawn from.
+    /// Number of datagrams with messages, and number without messages since the last of those: the random faults are drawn from them.
     drawn: (u64, u64),
     bytes: Vec<u8>,
-    /// Leaves when so many datagrams have; in the order in which they were put here then.
+    /// Datagrams to be overtaken, by the datagram number after which each is sent, then in the order of insertion.
     overtaken: BTreeMap<(u64, u64), Box<[u8]>>,
-    /// How often something was put there.
+    /// Number of insertions into `overtaken`.
     held_back: u64,
-    /// Leaves at its time.
+    /// Delayed datagrams with their send times.
     delayed: VecDeque<(Nanos, Box<[u8]>)>,
 }
 
-/// A fault, and how many datagrams of a burst are still to be lost.
+/// A fault, with the number of datagrams that its present burst still loses.
 #[derive(Clone, Copy, Debug)]
 struct Rule {
     kind: Kind,
@@ -69,7 +69,7 @@ impl FaultyLine {
         }
     }
 
-    /// Takes a datagram that would be sent now.
+    /// Accepts a datagram that would be sent now.
     pub fn datagram(&mut self, datagram: &[u8], now: Nanos, to: &mut impl Outlet) {
         self.release(now, to);
         let mut bytes = std::mem::take(&mut self.bytes);
@@ -85,7 +85,7 @@ impl FaultyLine {
             bytes.clear();
             bytes.extend_from_slice(datagram);
             self.numbering.apply(&mut bytes);
-            // Of the datagram that is about to come.
+            // The number of the next datagram.
             let (line, datagram) = (self.line, self.datagrams + 1);
             to.note(&Entry { line, datagram, numbers: Numbers::of(&bytes), did });
         }
@@ -119,7 +119,7 @@ impl FaultyLine {
         }
     }
 
-    /// What the line does to a datagram. `source` says what it was before the exchange gave it other numbers.
+    /// Applies the faults to a datagram. `source` is its original session and sequences, before the exchange's resets.
     fn suffer(&mut self, bytes: &mut Vec<u8>, source: Option<Numbers>, now: Nanos, to: &mut impl Outlet) {
         self.datagrams += 1;
         let (line, datagram) = (self.line, self.datagrams);
@@ -129,7 +129,7 @@ impl FaultyLine {
         let mut overtaken_by = 0;
         let mut lost = false;
         for rule in &mut self.rules {
-            // Each draws from a stream of its own, so that one more fault leaves those before it as they are.
+            // Each fault has its own random stream, so that an additional fault does not affect earlier ones.
             let mut random = Random::seeded(fate.word());
             let word = random.word() as u32;
             match rule.kind {
@@ -149,7 +149,7 @@ impl FaultyLine {
                         lost = true;
                     }
                 }
-                // What is lost suffers nothing else.
+                // A lost datagram has no other fault.
                 _ if lost => {}
                 Kind::Duplicate { chance, after } if chance.hits(word) => {
                     note(Did::Duplicated { after });
@@ -164,7 +164,7 @@ impl FaultyLine {
                     }
                 }
                 Kind::Truncate { chance } if chance.hits(word) => {
-                    // Lengths of datagrams fit 32 bits.
+                    // The length of a datagram fits in 32 bits.
                     let length = random.below(bytes.len() as u32) as usize;
                     bytes.truncate(length);
                     note(Did::Truncated { to: length });
@@ -191,8 +191,7 @@ impl FaultyLine {
         }
     }
 
-    /// The numbers that a datagram's fate is drawn from. How many packets without messages there are depends on time, so
-    /// they count apart.
+    /// Returns the random stream of a datagram. The number of packets without messages depends on time, so they have a separate count.
     fn draw(&mut self, numbers: Option<Numbers>) -> Random {
         match numbers {
             Some(Numbers { messages: 0, .. }) => self.drawn.1 += 1,
@@ -221,12 +220,12 @@ impl FaultyLine {
     }
 }
 
-/// Whether a packet belongs to the messages `from` to before `to`: by its first, or by the last that it tells of.
+/// Returns `true` if a packet belongs to the messages `from` to before `to`: by its first message, or by the last one before it.
 fn is_within(numbers: Numbers, from: u64, to: u64) -> bool {
     (from..to).contains(&numbers.message())
 }
 
-/// Changes so many bytes of a part, and tells which; fewer where one is drawn twice, none where the part is empty.
+/// Changes `count` random bytes of a part, and returns their offsets and masks; fewer if one is drawn twice, none if the part is empty.
 fn corrupt(bytes: &mut [u8], count: u32, part: Part, random: &mut Random) -> Vec<(usize, u8)> {
     let header = HEADER_BYTES.min(bytes.len());
     let range = match part {
@@ -236,7 +235,7 @@ fn corrupt(bytes: &mut [u8], count: u32, part: Part, random: &mut Random) -> Vec
     };
     let mut changed = BTreeMap::new();
     for _ in 0..if range.is_empty() { 0 } else { count } {
-        // Lengths of datagrams fit 32 bits; never zero, which would change nothing.
+        // The length of a datagram fits in 32 bits. The mask is never zero, which would change nothing.
         let at = range.start + random.below(range.len() as u32) as usize;
         changed.entry(at).or_insert(1 + random.below(255) as u8);
     }

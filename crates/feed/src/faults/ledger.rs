@@ -1,4 +1,4 @@
-//! What was done to a datagram.
+//! A record of the faults of each datagram.
 
 use crate::framing::{Framing, Packet, Session};
 use crate::iex::tp;
@@ -16,21 +16,21 @@ pub struct Numbers {
 }
 
 impl Numbers {
-    /// The numbers of a datagram; `None` where it is no packet.
+    /// Returns the numbers of a datagram; `None` if it is not a packet.
     pub(super) fn of(datagram: &[u8]) -> Option<Self> {
         let packet = packet(datagram)?;
         let (sequence, end) = packet.kind.sequences();
-        // Cannot cut: a packet's count has 16 bits.
+        // Lossless: a packet's count has 16 bits.
         Some(Self { session: packet.session, sequence, messages: (end - sequence) as u16 })
     }
 
-    /// The message by which it is placed: its first; the last one before it for a packet without any.
+    /// Returns the message that determines the packet's position: its first; for a packet without messages the last one before it.
     pub(super) fn message(&self) -> u64 {
         if self.messages == 0 { self.sequence.saturating_sub(1) } else { self.sequence }
     }
 }
 
-/// A datagram of either transport; `None` where it is none.
+/// Parses a datagram of either transport; `None` if it is of neither.
 pub(super) fn packet(datagram: &[u8]) -> Option<Packet<'_>> {
     let framing = if tp::is_likely(datagram) { Framing::IexTp } else { Framing::MoldUdp64 };
     framing.parse(datagram).ok()

@@ -1,34 +1,32 @@
 //! Faults from a script and a seed: the faults of networks, switches and exchanges on a feed, at any rate.
 //!
-//! A [`FaultyLine`] stands between the sender of a feed and one of its lines: datagrams go in, and the resulting
-//! datagrams come out through an [`Outlet`], with an [`Entry`] for every fault, so that a checker can
-//! account for every message. The same script, seed and datagrams give the same faults, at any speed: each datagram's
-//! fate is drawn from its number on the line, and heartbeats, whose number depends on time, have separate numbers.
+//! A [`FaultyLine`] is between the sender of a feed and one of its lines. It passes the resulting datagrams to an [`Outlet`], with an [`Entry`] for
+//! every fault, so that a checker can account for every message. The same script, seed and datagrams give the same faults, at any speed: the faults
+//! of each datagram are drawn from its number on the line, and heartbeats, whose number depends on time, have separate numbers.
 //!
-//! A [`Script`] is a list of faults, one a line of a file or one an option; `#` begins a comment:
+//! A [`Script`] is a list of faults, one on each line of a file or in each option; `#` begins a comment:
 //!
-//! | fault | what becomes of a datagram |
+//! | fault | effect on a datagram |
 //! |---|---|
-//! | `loss=1%`, `loss=1%,burst=5` | it is lost, with so many in a row |
-//! | `duplicate=1%`, `duplicate=1%,after=3` | it comes again, after so many others |
-//! | `reorder=1%`, `reorder=1%,by=4` | so many others overtake it |
-//! | `delay=200us` | all come so much later than on the other lines |
-//! | `corrupt=1%`, `corrupt=1%,bytes=3,in=payload` | so many of its bytes change, of the packet's `header`, of its `payload` or of `any` |
+//! | `loss=1%`, `loss=1%,burst=5` | it is lost, in bursts of this many |
+//! | `duplicate=1%`, `duplicate=1%,after=3` | it is sent again, after this many others |
+//! | `reorder=1%`, `reorder=1%,by=4` | this many others overtake it |
+//! | `delay=200us` | all are delayed by this time |
+//! | `corrupt=1%`, `corrupt=1%,bytes=3,in=payload` | this many of its bytes change, in the packet's `header`, its `payload` or in `any` part |
 //! | `truncate=1%` | its end is cut off |
-//! | `silence=5000,messages=800` | none leaves that begins with one of these messages; without a number, the line is dead from there on |
+//! | `silence=5000,messages=800` | datagrams that begin with one of these messages are not sent; without a number, the line is dead from there on |
 //! | `reset=4000` | the exchange numbers from 1 again, in the same session, beginning with this message |
-//! | `roll=4000` | the exchange says that the session is over, and begins another one with this message |
+//! | `roll=4000` | the exchange ends the session, and begins another one with this message |
 //!
-//! Resets and rolls are written into packets of MoldUDP64 and segments of IEX-TP (which has no end of session to say); all
-//! else happens to any datagram. Each but the last two can be kept to one line with `line=A`. They act in the order of this table's rows (`silence`
-//! first, `reset` and `roll` before all): what is lost is not duplicated, and a second copy is whole.
+//! Resets and rolls apply to packets of MoldUDP64 and segments of IEX-TP (which has no end of session); all other faults apply to any datagram.
+//! Each fault except the last two can be limited to one line with `line=A`. They act in the order of this table's rows (`silence` first, `reset`
+//! and `roll` before all): a lost datagram is not duplicated, and a second copy is undamaged.
 //!
-//! **What can be found out.** A datagram that is cut is always malformed, as it announces more than it has. Of changed
-//! bytes those in the header and in the messages' lengths mostly show: a count or a length that no longer fits is malformed, or
-//! leaves bytes over; a strange session or a sequence far ahead is not believed until a second packet says the same.
-//! A sequence that is wrong by a little, and all that changes within a message, cannot be told from the truth. UDP's
-//! checksum is there for that; a fault here acts before it is computed, so it stands for a lie of the source. The
-//! entry in the ledger has the bytes that were changed.
+//! **Detectable faults.** A truncated datagram is always malformed, because it announces more bytes than it has. Changed bytes in the header and in
+//! the messages' lengths are mostly detectable: a wrong count or length is malformed or leaves trailing bytes, and a wrong session or a sequence
+//! far ahead needs confirmation by a second packet. A sequence with a small error, or a change within a message, is not detectable here. That is
+//! the purpose of UDP's checksum; these faults act before it is computed, so they represent wrong data of the source. The entry in the ledger
+//! contains the changed bytes.
 //!
 //! ```
 //! use tapeline_feed::faults::{Entry, FaultyLine, Outlet, Script};

@@ -1,38 +1,38 @@
-//! Resets and session rolls: what an exchange does to its numbers.
+//! Sequence resets and session rolls of an exchange.
 
 use super::ledger::packet;
 use super::{Kind, Numbers, Script};
 use crate::framing::{self, Session};
 use crate::moldudp64::{self, HEADER_BYTES, end_of_session};
 
-/// Gives packets other numbers from certain messages on.
+/// A renumbering of packets from certain messages on.
 #[derive(Clone, Debug)]
 pub(super) struct Numbering {
-    /// What is to come: the message, and whether a session begins with it. In reverse, so that the next one is last.
+    /// The remaining turns: the message, and `true` if a session begins with it. In reverse order: the next one is last.
     turns: Vec<(u64, bool)>,
-    /// What has come, and where each began. Packets that were overtaken belong to one before the last.
+    /// The past turns with their starts. Overtaken packets may belong to an earlier one.
     epochs: Vec<Epoch>,
 }
 
-/// Messages whose numbers are the source's less `base`.
+/// A range of messages whose numbers are those of the source less `base`.
 #[derive(Clone, Copy, Debug, Default)]
 struct Epoch {
     start: u64,
     base: u64,
-    /// Where its payload begins in the source's stream, in bytes; IEX-TP counts those too.
+    /// Position of its payload in the source's stream, in bytes; IEX-TP counts bytes too.
     offset: u64,
-    /// Sessions that were begun.
+    /// Number of sessions begun so far.
     rolls: u32,
 }
 
-/// A turn that was reached.
+/// A reached turn.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Turn {
-    /// The source's number of the message that has the number 1 now.
+    /// The source's number of the message that now has number 1.
     pub(super) from: u64,
-    /// Whether a session begins.
+    /// `true` if a session begins.
     pub(super) rolls: bool,
-    /// What says that the session before is over, where the transport has that.
+    /// The end of the previous session, if the transport has such a packet.
     pub(super) end: Option<[u8; HEADER_BYTES]>,
 }
 
@@ -52,7 +52,7 @@ impl Numbering {
         Self { turns, epochs: Vec::new() }
     }
 
-    /// The turn that comes before this datagram, if there is (still) one.
+    /// Returns the next turn if it is before this datagram. Call it until it returns `None`.
     pub(super) fn turn(&mut self, datagram: &[u8]) -> Option<Turn> {
         let &(at, rolls) = self.turns.last()?;
         let packet = packet(datagram)?;
@@ -70,13 +70,13 @@ impl Numbering {
             Session::IexTp(_) => offset = stream_offset(datagram),
             _ => {}
         }
-        // The sequence is at least that of a message, which is at least 1.
+        // A message's sequence is at least 1.
         let base = first.saturating_sub(1);
         self.epochs.push(Epoch { start: first, base, offset, rolls: before.rolls + u32::from(rolls) });
         Some(Turn { from: first, rolls, end })
     }
 
-    /// Gives a packet its new numbers; what is no packet stays as it is.
+    /// Renumbers a packet; a datagram that is not a packet stays unchanged.
     pub(super) fn apply(&self, datagram: &mut [u8]) {
         if self.epochs.is_empty() {
             return;
@@ -103,12 +103,12 @@ impl Numbering {
     }
 }
 
-/// Where the payload of a segment of IEX-TP stands in the session's stream.
+/// Returns the position of a segment's payload in the session's stream.
 fn stream_offset(segment: &[u8]) -> u64 {
     segment.get(16..).and_then(<[u8]>::first_chunk).map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
-/// The session's name with another number at its end, if it is not the first.
+/// Returns the session's name with `number` at its end; the first session keeps its name.
 fn numbered(moldudp64::Session(mut name): moldudp64::Session, number: u32) -> moldudp64::Session {
     if number > 0 {
         name[8] = b'0' + (number / 10 % 10) as u8;
@@ -150,7 +150,7 @@ mod tests {
         let turn = numbering.turn(&packet(11, 3)).unwrap();
         assert!(turn.from == 11 && turn.end.is_none());
         assert_eq!(numbers(&numbering, packet(11, 3)), named("DAY", 1));
-        // Overtaken, and a heartbeat before and behind.
+        // An overtaken packet, and a heartbeat before and after it.
         assert_eq!(numbers(&numbering, packet(8, 3)), named("DAY", 8));
         assert_eq!(numbers(&numbering, heartbeat(Session::new("DAY"), 11).to_vec()), named("DAY", 11));
         assert_eq!(numbers(&numbering, heartbeat(Session::new("DAY"), 14).to_vec()), named("DAY", 4));

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use super::{Fault, NotAFault};
 
-/// The most faults of a script: each is looked at for each datagram.
+/// Maximum number of faults of a script: each is tested for each datagram.
 const MOST_FAULTS: usize = 64;
 
 /// A list of faults that act together; empty for no faults.
@@ -61,7 +61,7 @@ impl Script {
 impl FromStr for Script {
     type Err = NotAScript;
 
-    /// Reads one fault a line; `#` begins a comment.
+    /// Parses one fault on each line; `#` begins a comment.
     fn from_str(text: &str) -> Result<Self, NotAScript> {
         let mut script = Self::default();
         for (at, line) in text.lines().enumerate() {
@@ -80,7 +80,7 @@ impl FromStr for Script {
 }
 
 impl FromIterator<Fault> for Script {
-    /// The first 64 faults.
+    /// Collects the first 64 faults.
     fn from_iter<I: IntoIterator<Item = Fault>>(faults: I) -> Self {
         Self { faults: faults.into_iter().take(MOST_FAULTS).collect() }
     }

@@ -1,4 +1,4 @@
-//! The books of all symbols, and what each message does to them.
+//! The books of all symbols, and the effect of each message on them.
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
@@ -8,17 +8,16 @@ use super::ladder::{Ladder, Set};
 use super::{LastTrade, Level, Listing, Message, Price, PriceLevel, Volume};
 use crate::itch::{Side, Symbol};
 
-/// Bounds of the books.
+/// The limits of the books.
 ///
-/// Memory: under 800 bytes for each symbol; 1 KiB for each side with more than four levels, which holds those near the best; 16
-/// bytes (up to 32 while they become more) for each of the others. So at most 67 KiB for a symbol with 1,024 levels a side; a
-/// busy one has a hundred on a side.
+/// Memory: under 800 bytes for each symbol; 1 KiB for each side with more than four levels, which holds those near the best; 16 bytes (up to 32
+/// while they grow) for each of the others. So at most 67 KiB for a symbol with 1,024 levels a side; a busy symbol has a hundred on a side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Maximum number of symbols. Messages about further ones are counted and left out.
+    /// Maximum number of symbols. Messages about further symbols are counted and ignored.
     pub max_symbols: usize,
-    /// Maximum number of price levels of one side of one symbol. At the limit a better level replaces the worst one, a worse one is left out; both
-    /// are counted.
+    /// Maximum number of price levels of one side of one symbol. At the limit a better level replaces the worst one, and a worse level is ignored;
+    /// both are counted.
     pub max_levels: usize,
 }
 
@@ -33,12 +32,12 @@ impl Default for Settings {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instrument(pub u32);
 
-/// A best price and the shares at it.
+/// The best price of a side and the shares at that price.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Quote {
-    /// Price; 0 where there is no quote.
+    /// Price; 0 without a quote.
     pub price: Price,
-    /// Shares; 0 where there is no quote.
+    /// Shares; 0 without a quote.
     pub size: u32,
 }
 
@@ -53,7 +52,7 @@ impl Quote {
         self.size != 0
     }
 
-    /// A quote as TOPS sends it: no shares are no quote, whatever the price.
+    /// Creates a quote as TOPS sends it: zero shares are no quote, at any price.
     #[inline]
     const fn new(price: Price, size: u32) -> Self {
         if size == 0 { Self::NONE } else { Self { price, size } }
@@ -87,9 +86,9 @@ pub struct Change {
     pub ask_size: bool,
     /// `true` if the trading status, its reason or the operational halt changed.
     pub status: bool,
-    /// There was a trade: [`Volume::last`].
+    /// `true` if there was a trade: [`Volume::last`].
     pub trade: bool,
-    /// A trade was broken, and is no longer in the volume.
+    /// `true` if a trade was broken; the volume no longer includes it.
     pub correction: bool,
     /// `true` if the state of an auction changed: [`Listing::auction`].
     pub auction: bool,
@@ -114,9 +113,9 @@ impl Change {
 /// The counters of messages that could not be applied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Updates to no shares of a price that had none.
+    /// Updates to zero shares of a price that had none.
     pub no_level: u64,
-    /// Levels that were left out or replaced: [`Settings::max_levels`].
+    /// Levels that were ignored or replaced: [`Settings::max_levels`].
     pub full_side: u64,
     /// Messages about a symbol beyond [`Settings::max_symbols`].
     pub refused: u64,
@@ -128,7 +127,7 @@ pub struct Counters {
 #[derive(Debug)]
 pub struct Books {
     settings: Settings,
-    /// Symbols come from outside, so the hash is seeded anew in each process.
+    /// Symbols come from outside, so the hash has a new seed in each process.
     index: HashMap<u64, u32, RandomState>,
     books: Vec<Book>,
     listings: Vec<Listing>,
@@ -161,10 +160,10 @@ impl Books {
         }
     }
 
-    /// Applies a message. One of an unknown type, or about the whole market, changes nothing.
+    /// Applies a message. A message of an unknown type, or about the whole market, changes nothing.
     ///
-    /// Costs a look into the table of symbols and a search near the best level (`benches/iex.rs`). Allocates only where a side
-    /// gets deeper than it ever was, or a symbol is new.
+    /// Costs one lookup in the table of symbols and a search near the best level (`benches/iex.rs`). Allocates only if a side becomes deeper than
+    /// ever before, or a symbol is new.
     #[inline]
     pub fn apply(&mut self, message: &Message<'_>) -> Change {
         match message {
@@ -236,7 +235,7 @@ impl Books {
         change
     }
 
-    /// The place of a symbol's book, made if need be, and a change of nothing so far.
+    /// Returns the index of a symbol's book, created if necessary, and an empty change.
     #[inline]
     fn open(&mut self, symbol: Symbol) -> Option<(usize, Change)> {
         let key = u64::from_le_bytes(symbol.0);
@@ -288,7 +287,7 @@ impl Books {
     /// Returns every instrument with messages, in the order of appearance.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (Instrument, &Book, &Listing)> {
         let both = self.books.iter().zip(&self.listings).enumerate();
-        // Cannot cut: there are fewer than 2³².
+        // Lossless: there are fewer than 2³².
         both.map(|(at, (book, listing))| (Instrument(at as u32), book, listing))
     }
 
@@ -328,7 +327,7 @@ impl Book {
         }
     }
 
-    /// Takes over the best of both sides, and notes what is another.
+    /// Sets the best of both sides, and records the differences.
     #[inline]
     fn publish(&mut self, top: Top, ts_ns: u64, change: &mut Change) {
         let before = self.top;
@@ -396,7 +395,7 @@ mod tests {
 
     #[test]
     fn a_symbol_takes_what_is_stated() {
-        // The table of symbols: 16 bytes an entry, at most twice as many as there are symbols, and a byte of control each.
+        // The table of symbols: 16 bytes for each entry, at most twice as many entries as symbols, and one control byte for each.
         let each = size_of::<Book>() + size_of::<Listing>() + 2 * 17;
         assert!(each < 800, "{each}");
     }

@@ -1,7 +1,7 @@
 //! Writing messages of TOPS 1.6 and DEEP 1.0 into a caller's buffer, for tests and simulation.
 //!
-//! One struct for each message, its fields in wire order behind the time; numbers are written little-endian, text as it is
-//! given. Nothing is checked against the specifications' code sets: a test may want an odd value.
+//! One struct for each message, its fields in wire order after the time; numbers are written little-endian, text unchanged. Values are not checked
+//! against the specifications' code sets, because a test may need an invalid one.
 //!
 //! ```
 //! use tapeline_feed::iex::encode::{SecurityEvent, text};
@@ -14,7 +14,7 @@
 
 pub use crate::itch::encode::text;
 
-/// Bytes of the longest message (the auction information).
+/// The size of the longest message, the auction information, in bytes.
 pub const LONGEST: usize = AuctionInformation::LENGTH;
 
 /// A number or text in its wire form.
@@ -43,8 +43,8 @@ impl<const N: usize> Field for [u8; N] {
     }
 }
 
-/// Declares the messages: name, type, length, the byte behind the type, fields in wire order behind the time. The sum of the
-/// widths is checked against the specification's length when this file is compiled.
+/// Declares the messages: name, type, length, the byte after the type, fields in wire order after the time. The compiler checks the sum of the
+/// widths against the specification's length.
 macro_rules! messages {
     ($( $(#[$about:meta])* $name:ident $kind:literal $length:literal {
         $(#[$first_meaning:meta])* $first:ident,
@@ -62,11 +62,11 @@ macro_rules! messages {
             impl $name {
                 /// The message's type on the wire.
                 pub const TYPE: u8 = $kind;
-                /// Bytes of the whole message, without framing.
+                /// The size of the message in bytes, without framing.
                 pub const LENGTH: usize = $length;
 
-                /// Writes the message of an event at `ts_ns` since 1970 to the front of `out` and gives its length, or
-                /// `None` where `out` is too short for it (nothing is written then).
+                /// Writes the message of an event at `ts_ns`, ns since 1970, to the front of `out` and returns its length; `None` if `out` is too
+                /// short (then nothing is written).
                 #[inline]
                 pub fn encode(&self, ts_ns: u64, out: &mut [u8]) -> Option<usize> {
                     let out: &mut [u8; $length] = out.first_chunk_mut()?;
@@ -86,8 +86,8 @@ macro_rules! messages {
             const _: () = assert!(10 $( + size_of::<$width>() )* == $length);
         )*
 
-        /// Bytes of a message of this type without framing, or `None` for a type that neither protocol has. Kept apart
-        /// from the decoder's table, so that each checks the other.
+        /// Returns the size of a message of this type in bytes, without framing; `None` for a type that neither protocol has. Separate from the
+        /// decoder's table, so that each checks the other.
         #[must_use]
         pub const fn length(kind: u8) -> Option<usize> {
             match kind {
@@ -126,7 +126,7 @@ messages! {
         /// Reason code.
         reason: [u8; 4],
     }
-    /// IEX alone has halted a security, or no longer.
+    /// An operational halt of a security by IEX alone, or its end.
     OperationalHalt b'O' 18 {
         /// `O` or `N`.
         status,
@@ -230,9 +230,9 @@ messages! {
         imbalance: u32,
         /// `B`, `S` or `N`.
         side: u8,
-        /// How often the auction was extended.
+        /// Number of extensions of the auction.
         extensions: u8,
-        /// When it is due, seconds since 1970.
+        /// Time of the auction, seconds since 1970.
         scheduled_s: u32,
         /// Clearing price of the auction's own book, four decimals.
         book_clearing: i64,

@@ -1,10 +1,10 @@
-//! The kinds of fields that messages consist of; text and codes are those of [`itch`](crate::itch).
+//! The types of fields in messages; text and codes are those of [`itch`](crate::itch).
 
 use std::fmt;
 
 use crate::itch::{Code, Text};
 
-/// A value that stands in `N` little-endian bytes on the wire.
+/// A value of `N` little-endian bytes on the wire.
 pub(super) trait Wire<const N: usize> {
     fn from_wire(bytes: [u8; N]) -> Self;
 }

@@ -1,30 +1,30 @@
-//! What is known of a security beside its quotes and trades.
+//! The data of a security other than its quotes and trades.
 
 use super::{AuctionInformation, Message, Price};
 use crate::itch::{Code, Text};
 
-/// What the last messages about a security said; codes are 0 before any was received.
+/// The data in the last messages about a security; a code is 0 before its first message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Listing {
     /// Its directory entry.
     pub directory: Option<Directory>,
-    /// Trading status: `H` halted, `O` accepts orders, `P` paused, `T` trades. It says nothing of an operational halt.
+    /// Trading status: `H` halted, `O` accepts orders, `P` paused, `T` trades. Independent of an operational halt.
     pub trading: Code,
     /// The reason of the trading status.
     pub reason: Text<4>,
-    /// `O` where IEX alone has halted it, `N` where not.
+    /// `O` if IEX alone has halted the security, `N` if not.
     pub operational: Code,
-    /// Whether the short-sale price test is in effect.
+    /// `true` if the short-sale price test is in effect.
     pub short_sale: Option<bool>,
-    /// Why: space none, `A` activated, `C` continued, `D` deactivated, `N` not available.
+    /// The reason of the price test: space none, `A` activated, `C` continued, `D` deactivated, `N` not available.
     pub short_sale_detail: Code,
-    /// The last process that is complete: `O` opening, `C` closing.
+    /// The last completed process: `O` opening, `C` closing.
     pub event: Code,
     /// Interest of retail orders: space none, `A` buy, `B` sell, `C` both.
     pub retail: Code,
     /// Flags of the last quote update: 0x80 not available, 0x40 outside regular hours.
     pub quote_flags: u8,
-    /// When that was sent, ns since 1970 in UTC; 0 before any.
+    /// Send time of that update, ns since 1970 in UTC; 0 before the first.
     pub quote_ts_ns: u64,
     /// Official opening price.
     pub official_open: Option<Price>,
@@ -47,20 +47,20 @@ pub struct Directory {
     pub luld_tier: u8,
 }
 
-/// State of an auction before it takes place.
+/// The state of an auction before it takes place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Auction {
     /// `O` opening, `C` closing, `I` new issue, `H` after a halt, `V` after volatility.
     pub kind: Code,
     /// Shares that would match.
     pub paired: u32,
-    /// Shares that would not.
+    /// Shares that would not match.
     pub imbalance: u32,
-    /// Side of those: `B`, `S` or `N`.
+    /// Side of the shares that would not match: `B`, `S` or `N`.
     pub side: Code,
-    /// How often the auction was extended.
+    /// Number of extensions of the auction.
     pub extensions: u8,
-    /// When it is due, seconds since 1970 in UTC.
+    /// Time of the auction, seconds since 1970 in UTC.
     pub scheduled_s: u32,
     /// Reference price.
     pub reference: Price,
@@ -90,7 +90,7 @@ impl Auction {
 }
 
 impl Listing {
-    /// Takes over what a message says; whether the trading status, its reason or the operational halt changed.
+    /// Stores the data of a message. Returns `true` if the trading status, its reason or the operational halt changed.
     pub(super) fn apply(&mut self, message: &Message<'_>) -> bool {
         let before = (self.trading, self.reason, self.operational);
         match message {
@@ -120,7 +120,7 @@ impl Listing {
         before != (self.trading, self.reason, self.operational)
     }
 
-    /// Whether IEX alone has halted it.
+    /// Returns `true` if IEX alone has halted the security.
     #[must_use]
     pub const fn is_halted_operationally(&self) -> bool {
         self.operational.0 == b'O'

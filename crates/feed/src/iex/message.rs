@@ -1,17 +1,17 @@
-//! The views: one for each kind of message, all fields at their fixed places.
+//! The views: one for each kind of message, with all fields at their fixed offsets.
 
 use super::field::Wire;
 use super::{Malformed, MessageType, Price};
 use crate::itch::field::chunk;
 use crate::itch::{Code, Side, Symbol, Text};
 
-/// Bytes of the prefix that every message begins with: type, flag or code, time.
+/// The size of the prefix of every message in bytes: type, flag or code, time.
 pub const PREFIX_BYTES: usize = 10;
 
-/// Bytes up to the end of the symbol, which every message but a system event has.
+/// Offset after the symbol, which every message except a system event has.
 const SYMBOL_END: usize = PREFIX_BYTES + 8;
 
-/// Declares the views. Places are those of the specifications' tables, and each has to lie within the length.
+/// Declares the views. The offsets are those of the specifications' tables, and each field has to lie within the length.
 macro_rules! messages {
     ($( $(#[$about:meta])* $name:ident [$($kind:ident)+] $length:literal {
         $( $(#[$meaning:meta])* $field:ident: $type:ty = $at:literal, )*
@@ -23,17 +23,17 @@ macro_rules! messages {
             pub struct $name<'a>(&'a [u8; $length]);
 
             impl<'a> $name<'a> {
-                /// Bytes of the message, without framing.
+                /// The size of the message in bytes, without framing.
                 pub const LENGTH: usize = $length;
 
-                /// The message's bytes, without any that it may have beyond the known fields.
+                /// Returns the message's bytes up to the end of the known fields.
                 #[inline(always)]
                 #[must_use]
                 pub const fn bytes(self) -> &'a [u8; $length] {
                     self.0
                 }
 
-                /// Nanoseconds since 1970 in UTC.
+                /// Returns the time of the event, ns since 1970 in UTC.
                 #[inline(always)]
                 #[must_use]
                 pub fn ts_ns(self) -> u64 {
@@ -71,7 +71,7 @@ macro_rules! messages {
         }
 
         impl<'a> Message<'a> {
-            /// The bytes of the known fields; all bytes of a message of unknown type.
+            /// Returns the bytes of the known fields; all bytes of a message of unknown type.
             #[inline]
             #[must_use]
             pub const fn bytes(self) -> &'a [u8] {
@@ -82,13 +82,13 @@ macro_rules! messages {
             }
         }
 
-        /// Reads a message.
+        /// Decodes a message.
         ///
-        /// Costs a look at the type, which the processor has to predict, and one comparison of lengths
-        /// (`benches/iex.rs`). Bytes beyond the type's fields are ignored: [`Message::extra_bytes`] says how many.
+        /// Costs a branch on the type, which the processor has to predict, and one comparison of lengths (`benches/iex.rs`). Bytes after the type's
+        /// fields are ignored: [`Message::extra_bytes`] returns their number.
         ///
         /// # Errors
-        /// [`Malformed`] where there is no type, or fewer bytes than the type has.
+        /// [`Malformed`] if there is no type, or the message is shorter than its type.
         #[inline(always)]
         pub fn decode(bytes: &[u8]) -> Result<Message<'_>, Malformed> {
             let Some(letter) = bytes.first() else { return Err(Malformed::Empty) };
@@ -104,11 +104,11 @@ macro_rules! messages {
 }
 
 messages! {
-    /// `8`, `5`: the size that is now displayed at a price; 0 where there is none any more.
+    /// `8`, `5`: the size now displayed at a price; 0 if the level is gone.
     PriceLevel [BuyLevel SellLevel] 30 {
         /// `8` for the buy side, `5` for the sell side.
         letter: u8 = 0,
-        /// Bit 0 is set where the event is complete with this message.
+        /// Bit 0 is set if the event is complete with this message.
         flags: u8 = 1,
         /// Symbol.
         symbol: Symbol = 10,
@@ -119,7 +119,7 @@ messages! {
     }
     /// `Q`: best bid and ask.
     QuoteUpdate [QuoteUpdate] 42 {
-        /// 0x80 where the security is not available, 0x40 outside regular hours.
+        /// 0x80 if the security is not available, 0x40 outside regular hours.
         flags: u8 = 1,
         /// Symbol.
         symbol: Symbol = 10,
@@ -134,8 +134,8 @@ messages! {
     }
     /// `T`: a trade on IEX.
     TradeReport [TradeReport] 38 {
-        /// Sale conditions: 0x80 intermarket sweep, 0x40 extended hours, 0x20 odd lot, 0x10 trade-through exempt, 0x08 single-price cross. All count as volume;
-        /// with 0x40 or 0x20 a trade is no last sale in the sense of the consolidated tape.
+        /// Sale conditions: 0x80 intermarket sweep, 0x40 extended hours, 0x20 odd lot, 0x10 trade-through exempt, 0x08 single-price cross. All
+        /// count as volume; with 0x40 or 0x20 a trade is no last sale in the sense of the consolidated tape.
         flags: u8 = 1,
         /// Symbol.
         symbol: Symbol = 10,
@@ -186,7 +186,7 @@ messages! {
         /// Reason code.
         reason: Text<4> = 18,
     }
-    /// `O`: IEX alone has halted a security, or no longer.
+    /// `O`: an operational halt of a security by IEX alone, or its end.
     OperationalHalt [OperationalHalt] 18 {
         /// `O` halted on IEX, `N` not.
         status: Code = 1,
@@ -195,7 +195,7 @@ messages! {
     }
     /// `P`: short-sale price test.
     ShortSale [ShortSale] 19 {
-        /// 1 where the test is in effect, 0 where not.
+        /// 1 if the test is in effect, 0 if not.
         in_effect: u8 = 1,
         /// Symbol.
         symbol: Symbol = 10,
@@ -225,11 +225,11 @@ messages! {
         indicative: Price = 30,
         /// Shares that would not match.
         imbalance: u32 = 38,
-        /// Side of those: `B`, `S`, or `N` for none.
+        /// Side of the shares that would not match: `B`, `S`, or `N` for none.
         side: Code = 42,
-        /// How often the auction was extended.
+        /// Number of extensions of the auction.
         extensions: u8 = 43,
-        /// When it is due, seconds since 1970 in UTC.
+        /// Time of the auction, seconds since 1970 in UTC.
         scheduled_s: u32 = 44,
         /// Price at which the orders for the auction alone would clear.
         book_clearing: Price = 48,
@@ -257,14 +257,14 @@ messages! {
 }
 
 impl PriceLevel<'_> {
-    /// The side, from the type's letter.
+    /// Returns the side, from the type's letter.
     #[inline(always)]
     #[must_use]
     pub fn side(self) -> Side {
         if self.letter() == MessageType::BuyLevel.letter() { Side::Bid } else { Side::Ask }
     }
 
-    /// Whether the event is complete with this message: before that, the best prices may be fleeting.
+    /// Returns `true` if the event is complete with this message: before that, the best prices may be intermediate.
     #[inline(always)]
     #[must_use]
     pub fn completes_event(self) -> bool {
@@ -272,8 +272,8 @@ impl PriceLevel<'_> {
     }
 }
 
-/// The symbol of a message that has not been decoded, where there is one: it stands at the same place in all types but
-/// the system event. For a filter that is asked before [`decode`].
+/// Returns the symbol of a message that has not been decoded, if it has one: its offset is the same in all types except the system event. For a
+/// filter that runs before [`decode`].
 #[inline]
 #[must_use]
 pub fn symbol(bytes: &[u8]) -> Option<Symbol> {
@@ -286,21 +286,21 @@ pub fn symbol(bytes: &[u8]) -> Option<Symbol> {
 }
 
 impl Message<'_> {
-    /// The first byte.
+    /// Returns the first byte.
     #[inline]
     #[must_use]
     pub fn letter(&self) -> u8 {
         self.bytes().first().copied().unwrap_or_default()
     }
 
-    /// The type, where it is known.
+    /// Returns the type; `None` for an unknown type.
     #[inline]
     #[must_use]
     pub fn kind(&self) -> Option<MessageType> {
         MessageType::of(self.letter())
     }
 
-    /// When it happened, ns since 1970 in UTC; `None` only for a message of unknown type, of which that is not known.
+    /// Returns the time of the event, ns since 1970 in UTC; `None` only for a message of unknown type.
     #[inline]
     #[must_use]
     pub fn ts_ns(&self) -> Option<u64> {
@@ -310,7 +310,7 @@ impl Message<'_> {
         }
     }
 
-    /// The symbol of what the message is about; `None` for system events and unknown types.
+    /// Returns the symbol of the message; `None` for system events and unknown types.
     #[inline]
     #[must_use]
     pub fn symbol(&self) -> Option<Symbol> {
@@ -320,8 +320,8 @@ impl Message<'_> {
         }
     }
 
-    /// How many of `received`, the bytes that were decoded, lie behind the known fields: a newer edition of the
-    /// specification may have added some.
+    /// Returns the number of bytes of `received`, the decoded bytes, after the known fields: a newer edition of the specification may have added
+    /// some.
     #[inline]
     #[must_use]
     pub const fn extra_bytes(&self, received: &[u8]) -> usize {

@@ -15,7 +15,7 @@ macro_rules! message_types {
             /// Every type.
             pub const ALL: [Self; 14] = [$(Self::$name),*];
 
-            /// The type that a letter stands for.
+            /// Returns the type of a letter; `None` for an unknown letter.
             #[inline]
             #[must_use]
             pub const fn of(letter: u8) -> Option<Self> {
@@ -25,7 +25,7 @@ macro_rules! message_types {
                 }
             }
 
-            /// Bytes of a message of this type, without framing.
+            /// Returns the size of a message of this type in bytes, without framing.
             #[inline]
             #[must_use]
             pub const fn length(self) -> usize {
@@ -34,7 +34,7 @@ macro_rules! message_types {
                 }
             }
 
-            /// What the message says, in a few words.
+            /// Returns a short name of the type.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
@@ -52,7 +52,7 @@ message_types! {
     SecurityDirectory b'D' 31 "security directory";
     /// `H`: a security is halted, paused, accepts orders, or trades.
     TradingStatus b'H' 22 "trading status";
-    /// `O`: IEX alone has halted a security, or no longer.
+    /// `O`: an operational halt of a security by IEX alone, or its end.
     OperationalHalt b'O' 18 "operational halt status";
     /// `P`: short-sale price test.
     ShortSale b'P' 19 "short-sale price test";
@@ -77,7 +77,7 @@ message_types! {
 }
 
 impl MessageType {
-    /// The type's letter on the wire.
+    /// Returns the type's letter on the wire.
     #[inline]
     #[must_use]
     pub const fn letter(self) -> u8 {

@@ -1,12 +1,12 @@
 //! IEX's feeds: TOPS 1.6 (best quotes and trades) and DEEP 1.0 (price levels and trades) in IEX-TP.
 //!
-//! Sources: IEX TOPS Specification 1.6 and IEX DEEP Specification 1.0 (message formats), IEX Transport Specification 1
-//! ([`tp`]). Numbers are little-endian, text is ASCII, left-justified, padded with spaces. Every message begins with the
-//! same ten bytes: type, a flag or code, nanoseconds since 1970 in UTC; then, but for system events, the symbol.
+//! Sources: IEX TOPS Specification 1.6 and IEX DEEP Specification 1.0 (message formats), IEX Transport Specification 1 ([`tp`]). Numbers are
+//! little-endian, text is ASCII, left-justified, padded with spaces. Every message begins with the same ten bytes: type, a flag or code,
+//! nanoseconds since 1970 in UTC. The symbol follows, except in system events.
 //!
-//! The two protocols share nine types, byte for byte, and the letters of the others do not collide, so one [`decode`] and one
-//! kind of [`Books`] serve both. What a later edition adds is no error: a longer message keeps its known fields, an unknown type
-//! is [`Message::Unknown`], an unknown code comes out as it is.
+//! The two protocols share nine types, byte for byte, and the letters of the others do not collide, so one [`decode`] and one kind of [`Books`]
+//! serve both. Additions of a later edition are no error: a longer message keeps its known fields, an unknown type is [`Message::Unknown`], an
+//! unknown code is passed on unchanged.
 
 mod books;
 pub mod encode;
@@ -30,14 +30,14 @@ pub use stream::{Epoch, Stream};
 pub use summary::{Counts, PerSymbol, Summary};
 pub use volume::{LastTrade, Volume};
 
-/// Why bytes are not a message of IEX.
+/// The reason why bytes are not a message of IEX.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum Malformed {
-    /// No byte, so not even a type.
+    /// The message has no bytes, so no type.
     #[error("an empty message")]
     Empty,
-    /// Fewer bytes than the type has.
+    /// The message is shorter than its type.
     #[error("message type {} ({}) has {} bytes, {length} received", *kind as u8 as char, kind.name(), kind.length())]
     Short {
         /// The type.

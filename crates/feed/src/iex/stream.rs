@@ -1,65 +1,65 @@
-//! What the segments of one line amounted to.
+//! Statistics of the segments of one line.
 
 use tapeline_nanos::Nanos;
 
 use super::tp::{Segment, Session};
 
-/// How many restarts and gaps are listed; more are only counted.
+/// Maximum number of listed restarts and gaps; further ones are only counted.
 const MAX_LISTED: usize = 1_000;
 
-/// How many sessions are listed.
+/// Maximum number of listed sessions.
 const MAX_SESSIONS: usize = 64;
 
-/// Segments between two starts of the sender.
+/// The segments between two starts of the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Epoch {
-    /// Its first segment, counted from 0 over the whole line.
+    /// Number of its first segment, counted from 0 over the whole line.
     pub first_segment: u64,
-    /// Segments.
+    /// Number of segments.
     pub segments: u64,
-    /// Messages.
+    /// Number of messages.
     pub messages: u64,
-    /// Sequence of the last message; 0 where there was none.
+    /// Sequence of the last message; 0 without messages.
     pub last_sequence: u64,
 }
 
-/// Follows sequences and stream offsets of one line, as they come.
+/// Follows sequences and stream offsets of one line, in the order of arrival.
 #[derive(Clone, Debug, Default)]
 pub struct Stream {
-    /// Segments.
+    /// Number of segments.
     pub segments: u64,
-    /// Those without a message.
+    /// Segments without messages.
     pub heartbeats: u64,
-    /// Messages.
+    /// Number of messages.
     pub messages: u64,
-    /// The largest payload, bytes.
+    /// Maximum size of a payload, bytes.
     pub max_payload: usize,
-    /// The most messages of one segment.
+    /// Maximum number of messages of one segment.
     pub max_messages: u16,
     /// The first sequence.
     pub first: Option<u64>,
-    /// The sequence that comes next in the latest epoch.
+    /// The next sequence of the latest epoch.
     pub next: u64,
-    /// The stream offset that comes next.
+    /// The next stream offset.
     pub next_offset: u64,
-    /// When the first and the last segment were sent.
+    /// Send times of the first and the last segment.
     pub sent: Option<(Nanos, Nanos)>,
-    /// Sequences that are missing, first and last; the first 1,000 of them.
+    /// Missing ranges, each with first and last sequence; the first 1,000 of them.
     pub gaps: Vec<(u64, u64)>,
-    /// How often sequences were missing.
+    /// Number of missing ranges.
     pub gap_count: u64,
-    /// How often a segment's offset was not the one that came next, restarts included.
+    /// Segments whose offset was not the next one, restarts included.
     pub offset_breaks: u64,
-    /// How often the sender began anew: sequence and stream offset went back to the start.
+    /// Restarts of the sender: sequence and stream offset went back to the start.
     pub restarts: u64,
-    /// What lies between the starts, the first one included; the first 1,000 of them.
+    /// The epochs between restarts, the first included; the first 1,000 of them.
     pub epochs: Vec<Epoch>,
-    /// Sessions with their segments; the first 64 of them.
+    /// Sessions with their numbers of segments; the first 64 of them.
     pub sessions: Vec<(Session, u64)>,
 }
 
 impl Stream {
-    /// Takes a segment. Whether the sender began anew with it.
+    /// Adds a segment. Returns `true` if the sender restarted with it.
     pub fn segment(&mut self, segment: &Segment<'_>) -> bool {
         let restarted = self.first.is_some() && segment.is_start() && self.next > 1;
         self.restarts += u64::from(restarted);

@@ -1,9 +1,9 @@
-//! What messages amounted to, for people.
+//! A summary of messages for people.
 
 use super::{Books, Change, Malformed, Message, Settings, decode};
 use crate::itch::{ByType, Code};
 
-/// How many system events are listed; more are only counted by type.
+/// Maximum number of listed system events; further ones are only counted by type.
 const MAX_EVENTS: usize = 64;
 
 /// Messages by type and by their flags.
@@ -11,15 +11,15 @@ const MAX_EVENTS: usize = 64;
 pub struct Counts {
     /// Messages, malformed ones included.
     pub messages: u64,
-    /// Bytes of them, without framing.
+    /// Bytes of those messages, without framing.
     pub message_bytes: u64,
     /// Messages by their first byte, unknown types included, malformed ones not.
     pub by_type: ByType,
     /// Messages shorter than their type, by type.
     pub short: ByType,
-    /// Messages with bytes behind their known fields, by type.
+    /// Messages with bytes after their known fields, by type.
     pub longer: ByType,
-    /// Messages of no byte.
+    /// Messages of zero bytes.
     pub empty: u64,
     /// Earliest and latest time of an event, ns since 1970 in UTC.
     pub ts_ns: Option<(u64, u64)>,
@@ -52,10 +52,10 @@ impl Default for Counts {
 }
 
 impl Counts {
-    /// Counts a message without framing, and gives it decoded.
+    /// Counts and decodes a message without framing.
     ///
     /// # Errors
-    /// [`Malformed`]: it was counted as such.
+    /// [`Malformed`]: it was counted by reason.
     pub fn message<'a>(&mut self, bytes: &'a [u8]) -> Result<Message<'a>, Malformed> {
         self.messages += 1;
         self.message_bytes += bytes.len() as u64;
@@ -84,18 +84,18 @@ impl Counts {
     }
 }
 
-/// Messages about one symbol.
+/// Numbers of messages about one symbol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PerSymbol {
-    /// All of them.
+    /// Messages of all types.
     pub messages: u64,
     /// Quote updates.
     pub quotes: u64,
     /// Price level updates.
     pub levels: u64,
-    /// Auction informations.
+    /// Messages of auction information.
     pub auctions: u64,
-    /// How often price or size of the best bid or ask changed.
+    /// Changes of price or size of the best bid or ask.
     pub top_changes: u64,
 }
 
@@ -108,7 +108,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Nothing so far.
+    /// Creates an empty summary.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
         Self { counts: Counts::default(), books: Books::new(settings), per_symbol: Vec::new() }
@@ -116,7 +116,7 @@ impl Summary {
 
     /// Adds a message without framing.
     pub fn message(&mut self, bytes: &[u8]) {
-        // Malformed ones are in the counts now.
+        // Malformed messages are in the counts now.
         let Ok(message) = self.counts.message(bytes) else { return };
         let change = self.books.apply(&message);
         let Change { instrument: Some(instrument), .. } = change else { return };
@@ -135,26 +135,26 @@ impl Summary {
         }
     }
 
-    /// A session begins, or begins anew: counts and books start from nothing.
+    /// Handles the start of a session or a sequence reset: counts and books start empty.
     pub fn reset(&mut self) {
         self.counts = Counts::default();
         self.books.clear();
         self.per_symbol.clear();
     }
 
-    /// Messages by type and flags.
+    /// Returns the messages by type and flags.
     #[must_use]
     pub const fn counts(&self) -> &Counts {
         &self.counts
     }
 
-    /// The books.
+    /// Returns the books.
     #[must_use]
     pub const fn books(&self) -> &Books {
         &self.books
     }
 
-    /// Messages by instrument, in the order of [`Books::iter`].
+    /// Returns the messages by instrument, in the order of [`Books::iter`].
     #[must_use]
     pub fn per_symbol(&self) -> &[PerSymbol] {
         &self.per_symbol

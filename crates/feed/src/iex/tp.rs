@@ -1,11 +1,11 @@
 //! IEX-TP, the transport of TOPS and DEEP: segments read and written.
 //!
-//! Source: IEX Transport Specification 1 (outbound segment header, message blocks, heartbeats). A datagram is one segment: a
-//! header of 40 bytes and then message blocks, each behind a length of two bytes; everything is little-endian. A message is
-//! known by protocol, channel, session and sequence; lines A and B carry the same messages, not the same segments.
+//! Source: IEX Transport Specification 1 (outbound segment header, message blocks, heartbeats). A datagram is one segment: a header of 40 bytes,
+//! then message blocks, each with a length of two bytes before it; everything is little-endian. Protocol, channel, session and sequence identify a
+//! message; lines A and B carry the same messages, not the same segments.
 //!
-//! A sender that is restarted may keep its session's number and begin again with sequence 1 and stream offset 0:
-//! [`Segment::is_start`] tells. Who looks at session and sequence only takes all that follows for duplicates.
+//! A sender may keep its session's number over a restart and begin with sequence 1 and stream offset 0: see [`Segment::is_start`]. A receiver that
+//! compares only session and sequence takes everything after the restart for duplicates.
 //!
 //! ```
 //! use tapeline_feed::iex::tp::{self, Protocol, SegmentBuilder, Session};
@@ -222,14 +222,14 @@ impl<'a> Segment<'a> {
         self.messages.left()
     }
 
-    /// Returns `true` if there is no message: the sender is alive, and has sent everything before [`first`](Self::first).
+    /// Returns `true` if there are no messages: the sender is alive, and has sent everything before [`first`](Self::first).
     #[must_use]
     pub const fn is_heartbeat(&self) -> bool {
         self.count() == 0
     }
 
-    /// Returns `true` at the very beginning of a session: sequence 1 and stream offset 0. If the session had more before, the
-    /// sender has been restarted.
+    /// Returns `true` at the very beginning of a session: sequence 1 and stream offset 0. If the session had messages before, the sender has
+    /// restarted.
     #[must_use]
     pub const fn is_start(&self) -> bool {
         self.first == 1 && self.offset == 0
@@ -253,14 +253,14 @@ impl<'a> Segment<'a> {
         self.messages
     }
 
-    /// Returns the blocks in datagram order: each a length of two bytes and the message.
+    /// Returns the blocks in datagram order, each with its length of two bytes.
     #[must_use]
     pub const fn blocks(&self) -> &'a [u8] {
         self.blocks
     }
 }
 
-/// `N` bytes of the header from place `at` on.
+/// Returns `N` bytes of the header from offset `AT`.
 #[inline(always)]
 fn field<const AT: usize, const N: usize>(header: &[u8; HEADER_BYTES]) -> [u8; N] {
     crate::itch::field::chunk::<AT, N, HEADER_BYTES>(header)
@@ -269,7 +269,7 @@ fn field<const AT: usize, const N: usize>(header: &[u8; HEADER_BYTES]) -> [u8; N
 /// Parses a datagram as a segment and checks that its messages add up to its payload.
 ///
 /// # Errors
-/// [`Malformed`], with nothing delivered. Bytes behind the payload are no error; they are counted in the segment.
+/// [`Malformed`], with nothing delivered. Bytes after the payload are no error; they are counted in the segment.
 #[inline]
 pub fn parse(datagram: &[u8]) -> Result<Segment<'_>, Malformed> {
     let (header, rest) = datagram.split_first_chunk::<HEADER_BYTES>().ok_or(Malformed::ShortHeader)?;
@@ -299,7 +299,7 @@ pub fn parse(datagram: &[u8]) -> Result<Segment<'_>, Malformed> {
     Ok(Segment { session, offset, first, sent, trailing: behind.len(), blocks, messages })
 }
 
-/// Returns `true` if a datagram looks like a segment of an IEX protocol, and nothing else: for telling protocols apart in captures.
+/// Returns `true` if a datagram is a complete segment of a known IEX protocol without trailing bytes: for the recognition of protocols in captures.
 #[must_use]
 pub fn is_likely(datagram: &[u8]) -> bool {
     datagram.get(1) == Some(&0)

@@ -1,8 +1,8 @@
-//! What was traded.
+//! Traded volume.
 
 use super::Price;
 
-/// The trades of one security so far, less those that were broken.
+/// The trades of one security so far, less broken trades.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Volume {
     /// Shares.
@@ -15,10 +15,9 @@ pub struct Volume {
     pub broken_shares: u64,
     /// Trades that were broken.
     pub broken_trades: u64,
-    /// The last trade, whatever its conditions. A break leaves it there, as it does high and low: nothing says what they would
-    /// be without.
+    /// The last trade, with any conditions. A broken trade does not change it, nor high and low: no message contains the previous values.
     pub last: Option<LastTrade>,
-    /// The highest price of all trades, whatever their conditions.
+    /// The highest price of all trades, with any conditions.
     pub high: Option<Price>,
     /// The lowest price of all trades.
     pub low: Option<Price>,
@@ -33,9 +32,9 @@ pub struct LastTrade {
     pub size: u32,
     /// Sale conditions.
     pub flags: u8,
-    /// When, ns since 1970 in UTC.
+    /// Time of the trade, ns since 1970 in UTC.
     pub ts_ns: u64,
-    /// IEX's number of it.
+    /// IEX's number of the trade.
     pub trade: u64,
 }
 
@@ -46,7 +45,7 @@ impl LastTrade {
 }
 
 impl Volume {
-    /// Counts a trade. Sums stop at the largest number: a hostile feed makes them wrong, not the process stop.
+    /// Counts a trade. Sums stop at the largest number, so a hostile feed causes wrong sums, not a panic.
     #[inline]
     pub(super) fn add(&mut self, trade: LastTrade) {
         self.shares = self.shares.saturating_add(u64::from(trade.size));
@@ -57,8 +56,7 @@ impl Volume {
         self.low = Some(self.low.map_or(trade.price, |low| low.min(trade.price)));
     }
 
-    /// Takes a trade back, in the broken trade's own price and size. One that was never seen, because it came before us, takes
-    /// nothing below zero.
+    /// Subtracts a broken trade, with the price and size of its message. A trade before the start of reception subtracts nothing below zero.
     pub(super) fn take_back(&mut self, broken: LastTrade) {
         self.shares = self.shares.saturating_sub(u64::from(broken.size));
         self.trades = self.trades.saturating_sub(1);

@@ -1,8 +1,8 @@
 //! Writing ITCH 5.0 messages, every type of the specification, into a caller's buffer.
 //!
-//! Source: NASDAQ TotalView-ITCH 5.0, sections 1.1–1.7 (lengths and order of the fields). One struct for each
-//! message, its fields in wire order after the common [`Prefix`]; numbers are written big-endian, text as it is given.
-//! Nothing is checked against the specification's code sets: a test or a simulator may want an odd value.
+//! Source: NASDAQ TotalView-ITCH 5.0, sections 1.1–1.7 (lengths and order of the fields). One struct for each message, its fields in wire order
+//! after the common [`Prefix`]; numbers are written big-endian, text unchanged. Values are not checked against the specification's code sets,
+//! because a test or a simulator may need an invalid one.
 //!
 //! ```
 //! use tapeline_feed::itch::encode::{OrderDelete, Prefix};
@@ -13,16 +13,16 @@
 //! assert_eq!(bytes[..19], [b'D', 0, 13, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 7]);
 //! ```
 
-/// Bytes of the prefix that every message begins with: type, stock locate, tracking number, time.
+/// The size of the prefix of every message in bytes: type, stock locate, tracking number, time.
 pub const PREFIX_LENGTH: usize = 11;
 
-/// Bytes of the longest message (the net order imbalance).
+/// The size of the longest message, the net order imbalance, in bytes.
 pub const LONGEST: usize = NetOrderImbalance::LENGTH;
 
-/// What every message begins with, after its type.
+/// The prefix of every message, without its type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Prefix {
-    /// The day's number of the stock; 0 where the message is about no stock.
+    /// The day's number of the stock; 0 for a message about no stock.
     pub locate: u16,
     /// NASDAQ's internal tracking number.
     pub tracking: u16,
@@ -30,7 +30,7 @@ pub struct Prefix {
     pub ts_ns: u64,
 }
 
-/// Text as ITCH writes it: left-justified, padded with spaces; what does not fit is cut.
+/// Returns text in ITCH's form: left-justified, padded with spaces; a longer text is cut.
 #[must_use]
 pub fn text<const N: usize>(text: &str) -> [u8; N] {
     let mut field = [b' '; N];
@@ -85,8 +85,7 @@ impl Prefix {
     }
 }
 
-/// Declares the messages: name, type, length, fields in wire order. The sum of the widths is checked against the
-/// specification's length when this file is compiled.
+/// Declares the messages: name, type, length, fields in wire order. The compiler checks the sum of the widths against the specification's length.
 macro_rules! messages {
     ($( $(#[$about:meta])* $name:ident $kind:literal $length:literal {
         $( $(#[$meaning:meta])* $field:ident: $width:ty, )*
@@ -101,11 +100,10 @@ macro_rules! messages {
             impl $name {
                 /// The message's type on the wire.
                 pub const TYPE: u8 = $kind;
-                /// Bytes of the whole message, without framing.
+                /// The size of the message in bytes, without framing.
                 pub const LENGTH: usize = $length;
 
-                /// Writes the message to the front of `out` and gives its length, or `None` where `out` is too
-                /// short for it (nothing is written then).
+                /// Writes the message to the front of `out` and returns its length; `None` if `out` is too short (then nothing is written).
                 #[inline]
                 pub fn encode(&self, prefix: Prefix, out: &mut [u8]) -> Option<usize> {
                     let out: &mut [u8; $length] = out.first_chunk_mut()?;
@@ -123,8 +121,8 @@ macro_rules! messages {
             const _: () = assert!(PREFIX_LENGTH $( + size_of::<$width>() )* == $length);
         )*
 
-        /// Bytes of a message of this type without framing, or `None` for a type that ITCH 5.0 does not have. Kept
-        /// apart from the decoder's table, so that each checks the other.
+        /// Returns the size of a message of this type in bytes, without framing; `None` for a type that ITCH 5.0 does not have. Separate from the
+        /// decoder's table, so that each checks the other.
         #[must_use]
         pub const fn length(kind: u8) -> Option<usize> {
             match kind {
@@ -151,7 +149,7 @@ messages! {
         financial_status: u8,
         /// Shares in a round lot.
         round_lot: u32,
-        /// `Y` where only round lots are taken.
+        /// `Y` if only round lots are accepted.
         round_lots_only: u8,
         /// Kind of security.
         issue_classification: u8,
@@ -190,7 +188,7 @@ messages! {
         /// `0`, `1` or `2`.
         action: u8,
     }
-    /// A market participant's standing in a stock.
+    /// The state of a market participant in a stock.
     ParticipantPosition b'L' 26 {
         /// Participant.
         mpid: [u8; 4],
@@ -217,7 +215,7 @@ messages! {
         /// `1`, `2` or `3`.
         level: u8,
     }
-    /// When quoting of a new issue starts.
+    /// Start of quoting of a new issue.
     IpoQuoting b'K' 28 {
         /// Symbol.
         stock: [u8; 8],
@@ -238,7 +236,7 @@ messages! {
         upper: u32,
         /// Lower collar, four decimals.
         lower: u32,
-        /// How often the auction was extended.
+        /// Number of extensions of the auction.
         extension: u32,
     }
     /// A market's interruption of service for a stock.
@@ -295,7 +293,7 @@ messages! {
         shares: u32,
         /// Match number.
         match_number: u64,
-        /// `Y`, or `N` where it must not count as volume.
+        /// `Y`, or `N` if it must not count as volume.
         printable: u8,
         /// Execution price, four decimals.
         price: u32,
@@ -360,7 +358,7 @@ messages! {
     NetOrderImbalance b'I' 50 {
         /// Shares that would match.
         paired: u64,
-        /// Shares that would not.
+        /// Shares that would not match.
         imbalance: u64,
         /// `B`, `S`, `N` or `O`.
         direction: u8,
@@ -374,7 +372,7 @@ messages! {
         reference_price: u32,
         /// `O`, `H` or `C`.
         cross: u8,
-        /// How far the near price is from the reference price.
+        /// Distance of the near price from the reference price.
         variation: u8,
     }
     /// Interest of the retail price improvement programme.
@@ -388,7 +386,7 @@ messages! {
     DirectListing b'O' 48 {
         /// Symbol.
         stock: [u8; 8],
-        /// `Y` where it may open.
+        /// `Y` if the stock may open.
         eligible: u8,
         /// Lowest price, four decimals.
         min_price: u32,

@@ -1,13 +1,13 @@
-//! The kinds of fields that messages consist of.
+//! The types of fields in messages.
 
 use std::fmt;
 
-/// A value that stands in `N` bytes on the wire.
+/// A value of `N` bytes on the wire.
 pub(crate) trait Wire<const N: usize> {
     fn from_wire(bytes: [u8; N]) -> Self;
 }
 
-/// `N` bytes from place `AT` of an `L`-byte message; that they lie within it is checked when this is compiled.
+/// Returns `N` bytes from offset `AT` of an `L`-byte message; the compiler checks that they lie within it.
 #[inline(always)]
 pub(crate) fn chunk<const AT: usize, const N: usize, const L: usize>(message: &[u8; L]) -> [u8; N] {
     const { assert!(AT + N <= L) };
@@ -48,11 +48,11 @@ macro_rules! newtypes {
 }
 
 newtypes! {
-    /// The day's number of a stock: dense, from 1, given by the stock directory. 0 where a message is about no stock.
+    /// The day's number of a stock: dense, from 1, assigned by the stock directory. 0 for a message about no stock.
     Locate(u16): 2;
     /// The day's number of an order, unique across all stocks.
     OrderRef(u64): 8;
-    /// The day's number of an execution; a broken trade names it.
+    /// The day's number of an execution; a broken trade contains it.
     MatchNumber(u64): 8;
     /// A price in ten-thousandths of a dollar.
     Price4(u32): 4;
@@ -90,13 +90,13 @@ impl fmt::Display for Price8 {
     }
 }
 
-/// A code of one letter, as received: the specification's set may grow, so any byte is one.
+/// A code of one letter, as received. Any byte is valid, because the specification's set may grow.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Code(pub u8);
 
 impl Code {
-    /// The side that a buy or sell code names, `None` for any other code.
+    /// Returns the side of a buy or sell code; `None` for any other code.
     #[inline]
     #[must_use]
     pub const fn side(self) -> Option<Side> {
@@ -124,9 +124,9 @@ impl fmt::Display for Code {
 /// A side of a book.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Side {
-    /// Those who want to buy.
+    /// The buy side.
     Bid,
-    /// Those who want to sell.
+    /// The sell side.
     Ask,
 }
 
@@ -142,16 +142,16 @@ pub type Symbol = Text<8>;
 pub type Mpid = Text<4>;
 
 impl<const N: usize> Text<N> {
-    /// Nothing but padding.
+    /// Text that is only padding.
     pub const BLANK: Self = Self([b' '; N]);
 
-    /// Text as the wire has it; what does not fit is cut.
+    /// Creates text in the wire's form; a longer text is cut.
     #[must_use]
     pub fn new(text: &str) -> Self {
         Self(super::encode::text(text))
     }
 
-    /// The text without its padding, up to the first byte that is not ASCII.
+    /// Returns the text without its padding, up to the first byte that is not ASCII.
     #[must_use]
     pub fn as_str(&self) -> &str {
         let text = self.0.trim_ascii_end();
@@ -160,7 +160,7 @@ impl<const N: usize> Text<N> {
         std::str::from_utf8(&text[..ascii]).unwrap_or_default()
     }
 
-    /// Whether it is all padding.
+    /// Returns `true` if the text is only padding.
     #[must_use]
     pub fn is_blank(&self) -> bool {
         self.0.trim_ascii_end().is_empty()
@@ -180,7 +180,7 @@ impl<const N: usize> Wire<N> for Text<N> {
     }
 }
 
-/// The text without its padding; bytes that cannot be printed are escaped.
+/// Writes the text without its padding; unprintable bytes are escaped.
 impl<const N: usize> fmt::Display for Text<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = self.0.trim_ascii_end();

@@ -1,23 +1,22 @@
-//! Messages one after another, as files hold them.
+//! Messages one after another, as in files.
 //!
-//! Day files and samples put a 16-bit big-endian length before each message, the block form of MoldUDP64; a length of
-//! 0 marks the end of the session (NASDAQ's BinaryFILE). Some files in the wild carry `00 00` before *every* message:
-//! there the type alone says where a message ends.
+//! Day files and samples put a 16-bit big-endian length before each message, the block form of MoldUDP64; a length of 0 marks the end of the
+//! session (NASDAQ's BinaryFILE). Some files have `00 00` before *every* message: there only the type determines the end of a message.
 
 use super::MessageType;
 
-/// How a file's messages are told apart.
+/// The framing of messages in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// By the length before each of them; 0 is the end of the session.
+    /// A length before each message; 0 marks the end of the session.
     Length,
-    /// By the length of their type; the two bytes before each are zero.
+    /// The length of each message's type; the two bytes before each message are zero.
     Type,
 }
 
 impl Framing {
-    /// The framing that the beginning of a file shows: a zero length and behind it a whole message of a known type
-    /// and, if there is still more, another zero length, can only be [`Framing::Type`].
+    /// Returns the framing of a file from its first bytes. A zero length, then a whole message of a known type and, if more bytes follow, another
+    /// zero length can only be [`Framing::Type`].
     #[must_use]
     pub fn detect(bytes: &[u8]) -> Self {
         match step(bytes, Self::Type) {
@@ -29,27 +28,26 @@ impl Framing {
     }
 }
 
-/// What stands at the front of some bytes.
+/// The front of a run of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Step<'a> {
     /// A message.
     Message {
-        /// Its bytes, without the length.
+        /// The message, without its length.
         message: &'a [u8],
-        /// Bytes to go on from, the length included.
+        /// The number of consumed bytes, the length included.
         consumed: usize,
     },
     /// The mark of the session's end, two bytes.
     EndOfSession,
-    /// Less than a whole message: read on, or the file has been cut. No bytes at all are an end, not a cut.
+    /// An incomplete message: read more, or the file is cut. Zero bytes are an end, not a cut.
     Incomplete,
-    /// Framing by type, and the type is unknown or the two bytes before it are not zero: where the next message
-    /// begins cannot be told.
+    /// Framing by type, and the type is unknown or the two bytes before it are not zero: the start of the next message cannot be determined.
     Lost,
 }
 
-/// Takes one message off the front of `bytes`.
+/// Takes one message from the front of `bytes`.
 #[inline]
 pub fn step(bytes: &[u8], framing: Framing) -> Step<'_> {
     let Some((length, rest)) = bytes.split_first_chunk() else { return Step::Incomplete };
@@ -70,31 +68,31 @@ pub fn step(bytes: &[u8], framing: Framing) -> Step<'_> {
     }
 }
 
-/// How a run of messages ended.
+/// The end of a run of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// There are more messages to come.
+    /// More messages follow.
     NotYet,
     /// After the last message.
     Complete,
-    /// With the mark of the session's end, and this many bytes behind it.
+    /// With the mark of the session's end.
     Session {
-        /// Bytes behind the mark.
+        /// The number of bytes after the mark.
         after: usize,
     },
-    /// Within a message, of which this many bytes are there, its length included.
+    /// Within a message.
     Incomplete {
-        /// Bytes that make no message.
+        /// The number of bytes of the incomplete message, its length included.
         bytes: usize,
     },
-    /// Before something that only its type could have told the length of, and whose type is unknown.
+    /// Before a message of unknown type, whose length only the type could determine.
     Lost {
-        /// Bytes that could not be read.
+        /// The number of unreadable bytes.
         bytes: usize,
     },
 }
 
-/// The messages in a slice of bytes, in order.
+/// The messages of a byte slice, in order.
 ///
 /// ```
 /// use tapeline_feed::itch::framing::{End, Frames};
@@ -109,44 +107,44 @@ pub enum End {
 #[derive(Clone, Debug)]
 pub struct Frames<'a> {
     rest: &'a [u8],
-    /// Bytes that there were at first.
+    /// The initial number of bytes.
     whole: usize,
     framing: Framing,
     end: End,
 }
 
 impl<'a> Frames<'a> {
-    /// Messages in the framing that `bytes` begin with.
+    /// Creates an iterator over messages in the framing that `bytes` begin with.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
         Self::with(bytes, Framing::detect(bytes))
     }
 
-    /// Messages in a known framing.
+    /// Creates an iterator over messages in a known framing.
     #[must_use]
     pub const fn with(bytes: &'a [u8], framing: Framing) -> Self {
         Self { rest: bytes, whole: bytes.len(), framing, end: End::NotYet }
     }
 
-    /// The framing.
+    /// Returns the framing.
     #[must_use]
     pub const fn framing(&self) -> Framing {
         self.framing
     }
 
-    /// Bytes of the messages so far, their lengths and the mark of the session's end included.
+    /// Returns the bytes of the messages so far, their lengths and the mark of the session's end included.
     #[must_use]
     pub const fn consumed(&self) -> usize {
         self.whole - self.rest.len()
     }
 
-    /// What has not been consumed.
+    /// Returns the remaining bytes.
     #[must_use]
     pub const fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// How the messages ended.
+    /// Returns the end of the messages.
     #[must_use]
     pub const fn end(&self) -> End {
         self.end
@@ -156,8 +154,8 @@ impl<'a> Frames<'a> {
 impl<'a> Iterator for Frames<'a> {
     type Item = &'a [u8];
 
-    /// From length to length is a chain in which each step waits for the one before, so that the loop around this has
-    /// to keep it in registers: it is inlined, and what is rare is a function of values.
+    /// The lengths form a chain in which each step depends on the one before, so the caller's loop has to keep it in registers: this function is
+    /// inlined, and rare cases are a function of values.
     #[inline(always)]
     fn next(&mut self) -> Option<&'a [u8]> {
         if self.framing == Framing::Length
@@ -175,7 +173,7 @@ impl<'a> Iterator for Frames<'a> {
     }
 }
 
-/// The next message of any framing, what is behind it, and how the messages ended if they did.
+/// Returns the next message in any framing, the bytes after it, and the end of the messages if it was reached.
 #[cold]
 #[inline(never)]
 fn rare(rest: &[u8], framing: Framing, end: End) -> (Option<&[u8]>, &[u8], End) {

@@ -1,20 +1,20 @@
-//! The views: one for each type of message, all fields at their fixed places.
+//! The views: one for each type of message, with all fields at their fixed offsets.
 
 use super::field::{Wire, chunk};
 use super::{
     Code, Kind, Locate, Malformed, MatchNumber, MessageType, Mpid, OrderRef, Price4, Price8, Symbol, Text,
 };
 
-/// Bytes of the prefix that every message begins with: type, locate, tracking number, time.
+/// The size of the prefix of every message in bytes: type, locate, tracking number, time.
 pub const PREFIX_BYTES: usize = 11;
 
-/// The time of a message in ns since midnight: six bytes, read as the lower part of the eight that end with them.
+/// Returns the time of a message in ns since midnight: six bytes, read as the lower part of the eight bytes that end with them.
 #[inline(always)]
 fn ts_ns<const L: usize>(message: &[u8; L]) -> u64 {
     u64::from_be_bytes(chunk::<3, 8, L>(message)) & 0x0000_FFFF_FFFF_FFFF
 }
 
-/// Declares the views. Places are those of the specification's tables, and each has to lie within the length.
+/// Declares the views. The offsets are those of the specification's tables, and each field has to lie within the length.
 macro_rules! messages {
     ($( $(#[$about:meta])* $name:ident $length:literal {
         $( $(#[$meaning:meta])* $field:ident: $kind:ty = $at:literal, )*
@@ -26,31 +26,31 @@ macro_rules! messages {
             pub struct $name<'a>(&'a [u8; $length]);
 
             impl<'a> $name<'a> {
-                /// Bytes of the message, without framing.
+                /// The size of the message in bytes, without framing.
                 pub const LENGTH: usize = $length;
 
-                /// The message's bytes, without any that it may have beyond the known fields.
+                /// Returns the message's bytes up to the end of the known fields.
                 #[inline(always)]
                 #[must_use]
                 pub const fn bytes(self) -> &'a [u8; $length] {
                     self.0
                 }
 
-                /// The day's number of the stock; 0 where the message is about no stock.
+                /// Returns the day's number of the stock; 0 for a message about no stock.
                 #[inline(always)]
                 #[must_use]
                 pub fn locate(self) -> Locate {
                     Locate::from_wire(chunk::<1, 2, $length>(self.0))
                 }
 
-                /// NASDAQ's internal tracking number.
+                /// Returns NASDAQ's internal tracking number.
                 #[inline(always)]
                 #[must_use]
                 pub fn tracking(self) -> u16 {
                     u16::from_wire(chunk::<3, 2, $length>(self.0))
                 }
 
-                /// Nanoseconds since midnight in New York.
+                /// Returns the time of the message, ns since midnight in New York.
                 #[inline(always)]
                 #[must_use]
                 pub fn ts_ns(self) -> u64 {
@@ -90,7 +90,7 @@ macro_rules! messages {
         }
 
         impl<'a> Message<'a> {
-            /// The message's type.
+            /// Returns the message's type.
             #[inline]
             #[must_use]
             pub const fn kind(self) -> Kind {
@@ -100,7 +100,7 @@ macro_rules! messages {
                 }
             }
 
-            /// The bytes of the known fields; all bytes of a message of unknown type.
+            /// Returns the bytes of the known fields; all bytes of a message of unknown type.
             #[inline]
             #[must_use]
             pub const fn bytes(self) -> &'a [u8] {
@@ -111,13 +111,13 @@ macro_rules! messages {
             }
         }
 
-        /// Reads a message.
+        /// Decodes a message.
         ///
-        /// Costs a look at the type, which the processor has to predict, and one comparison of lengths
-        /// (`benches/itch`). Bytes beyond the type's fields are ignored: [`Message::extra_bytes`] says how many.
+        /// Costs a branch on the type, which the processor has to predict, and one comparison of lengths (`benches/itch`). Bytes after the type's
+        /// fields are ignored: [`Message::extra_bytes`] returns their number.
         ///
         /// # Errors
-        /// [`Malformed`] where there is no type, or fewer bytes than the type has.
+        /// [`Malformed`] if there is no type, or the message is shorter than its type.
         #[inline(always)]
         pub fn decode(bytes: &[u8]) -> Result<Message<'_>, Malformed> {
             let Some(letter) = bytes.first() else { return Err(Malformed::Empty) };
@@ -148,7 +148,7 @@ messages! {
         financial_status: Code = 20,
         /// Shares in a round lot.
         round_lot: u32 = 21,
-        /// `Y` where only round lots are taken.
+        /// `Y` if only round lots are accepted.
         round_lots_only: Code = 25,
         /// Kind of security.
         issue_classification: Code = 26,
@@ -187,7 +187,7 @@ messages! {
         /// `0` none, `1` after an intraday drop, `2` still in force.
         action: Code = 19,
     }
-    /// `L`: a market participant's standing in a stock.
+    /// `L`: the state of a market participant in a stock.
     ParticipantPosition 26 {
         /// Participant.
         mpid: Mpid = 11,
@@ -214,7 +214,7 @@ messages! {
         /// `1`, `2` or `3`.
         level: Code = 11,
     }
-    /// `K`: when quoting of a new issue starts.
+    /// `K`: start of quoting of a new issue.
     IpoQuoting 28 {
         /// Symbol.
         stock: Symbol = 11,
@@ -235,7 +235,7 @@ messages! {
         upper: Price4 = 23,
         /// Lower collar.
         lower: Price4 = 27,
-        /// How often the auction was extended.
+        /// Number of extensions of the auction.
         extension: u32 = 31,
     }
     /// `h`: a market's interruption of service for a stock.
@@ -292,7 +292,7 @@ messages! {
         shares: u32 = 19,
         /// The execution.
         match_number: MatchNumber = 23,
-        /// `Y`, or `N` where it must not count as volume: it comes again in a bulk print.
+        /// `Y`, or `N` if it must not count as volume: a later bulk print includes it.
         printable: Code = 31,
         /// Execution price.
         price: Price4 = 32,
@@ -324,7 +324,7 @@ messages! {
     Trade 44 {
         /// Always 0 today.
         reference: OrderRef = 11,
-        /// Always `B` today, and says nothing.
+        /// Always `B` today, without meaning.
         side: Code = 19,
         /// Shares.
         shares: u32 = 20,
@@ -341,7 +341,7 @@ messages! {
         shares: u64 = 11,
         /// Symbol.
         stock: Symbol = 19,
-        /// Price of all of them.
+        /// Price of all shares.
         price: Price4 = 27,
         /// The execution.
         match_number: MatchNumber = 31,
@@ -357,9 +357,9 @@ messages! {
     NetOrderImbalance 50 {
         /// Shares that would match at the reference price.
         paired: u64 = 11,
-        /// Shares that would not.
+        /// Shares that would not match.
         imbalance: u64 = 19,
-        /// `B` buy, `S` sell, `N` none, `O` too few orders to say.
+        /// `B` buy, `S` sell, `N` none, `O` too few orders to determine the side.
         direction: Code = 27,
         /// Symbol.
         stock: Symbol = 28,
@@ -371,7 +371,7 @@ messages! {
         reference_price: Price4 = 44,
         /// `O` opening, `C` closing, `H` after a halt or of a new issue.
         cross: Code = 48,
-        /// How far the near price is from the nearest best bid or ask: `L`, `1` to `9`, `A` to `C`, or space.
+        /// Distance of the near price from the nearest best bid or ask: `L`, `1` to `9`, `A` to `C`, or space.
         variation: Code = 49,
     }
     /// `N`: interest of the retail price improvement programme.
@@ -385,7 +385,7 @@ messages! {
     DirectListing 48 {
         /// Symbol.
         stock: Symbol = 11,
-        /// `Y` where it may open.
+        /// `Y` if the stock may open.
         eligible: Code = 19,
         /// Lowest price.
         min_price: Price4 = 20,
@@ -407,7 +407,7 @@ messages! {
 pub struct Unknown<'a>(&'a [u8]);
 
 impl<'a> Unknown<'a> {
-    /// The first byte.
+    /// Returns the first byte.
     #[inline]
     #[must_use]
     pub const fn letter(self) -> u8 {
@@ -417,7 +417,7 @@ impl<'a> Unknown<'a> {
         }
     }
 
-    /// All bytes.
+    /// Returns all bytes.
     #[inline]
     #[must_use]
     pub const fn bytes(self) -> &'a [u8] {
@@ -426,7 +426,7 @@ impl<'a> Unknown<'a> {
 }
 
 impl Message<'_> {
-    /// The stock's symbol, where the message carries one.
+    /// Returns the stock's symbol; `None` for a type without one.
     #[must_use]
     pub fn stock(&self) -> Option<Symbol> {
         Some(match *self {
@@ -457,15 +457,15 @@ impl Message<'_> {
         })
     }
 
-    /// The prefix, `None` only for a message of unknown type that is too short to have one.
+    /// Returns the prefix; `None` only for a message of unknown type that is shorter than a prefix.
     #[inline]
     #[must_use]
     pub fn prefix(&self) -> Option<Prefix<'_>> {
         self.bytes().first_chunk().map(Prefix)
     }
 
-    /// How many of `received`, the bytes that were decoded, lie behind the known fields: a newer edition of the
-    /// specification may have added some.
+    /// Returns the number of bytes of `received`, the decoded bytes, after the known fields: a newer edition of the specification may have added
+    /// some.
     #[inline]
     #[must_use]
     pub const fn extra_bytes(&self, received: &[u8]) -> usize {
@@ -473,33 +473,33 @@ impl Message<'_> {
     }
 }
 
-/// What all messages begin with.
+/// The prefix of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prefix<'a>(&'a [u8; PREFIX_BYTES]);
 
 impl Prefix<'_> {
-    /// The first byte.
+    /// Returns the first byte.
     #[inline]
     #[must_use]
     pub const fn letter(self) -> u8 {
         self.0[0]
     }
 
-    /// The day's number of the stock; 0 where the message is about no stock.
+    /// Returns the day's number of the stock; 0 for a message about no stock.
     #[inline]
     #[must_use]
     pub fn locate(self) -> Locate {
         Locate::from_wire(chunk::<1, 2, PREFIX_BYTES>(self.0))
     }
 
-    /// NASDAQ's internal tracking number.
+    /// Returns NASDAQ's internal tracking number.
     #[inline]
     #[must_use]
     pub fn tracking(self) -> u16 {
         u16::from_wire(chunk::<3, 2, PREFIX_BYTES>(self.0))
     }
 
-    /// Nanoseconds since midnight in New York.
+    /// Returns the time of the message, ns since midnight in New York.
     #[inline]
     #[must_use]
     pub fn ts_ns(self) -> u64 {

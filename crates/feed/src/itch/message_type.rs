@@ -15,7 +15,7 @@ macro_rules! message_types {
             /// Every type, in the specification's order.
             pub const ALL: [Self; 23] = [$(Self::$name),*];
 
-            /// The type that a letter stands for.
+            /// Returns the type of a letter; `None` for an unknown letter.
             #[inline]
             #[must_use]
             pub const fn of(letter: u8) -> Option<Self> {
@@ -25,7 +25,7 @@ macro_rules! message_types {
                 }
             }
 
-            /// Bytes of a message of this type, without framing.
+            /// Returns the size of a message of this type in bytes, without framing.
             #[inline]
             #[must_use]
             pub const fn length(self) -> usize {
@@ -34,7 +34,7 @@ macro_rules! message_types {
                 }
             }
 
-            /// What the message says, in a few words.
+            /// Returns a short name of the type.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
@@ -54,13 +54,13 @@ message_types! {
     TradingAction b'H' 25 "stock trading action";
     /// `Y`: short-sale restriction.
     RegSho b'Y' 20 "Reg SHO restriction";
-    /// `L`: a market participant's standing in a stock.
+    /// `L`: the state of a market participant in a stock.
     ParticipantPosition b'L' 26 "market participant position";
     /// `V`: levels of the market-wide circuit breaker.
     BreakerLevels b'V' 35 "circuit breaker levels";
     /// `W`: a level of the market-wide circuit breaker was breached.
     BreakerStatus b'W' 12 "circuit breaker status";
-    /// `K`: when quoting of a new issue starts.
+    /// `K`: start of quoting of a new issue.
     IpoQuoting b'K' 28 "IPO quoting period";
     /// `J`: price collars of a limit-up limit-down auction.
     AuctionCollar b'J' 35 "LULD auction collar";
@@ -95,7 +95,7 @@ message_types! {
 }
 
 impl MessageType {
-    /// Whether messages of this type carry a stock's symbol.
+    /// Returns `true` if messages of this type contain a stock's symbol.
     #[inline]
     #[must_use]
     pub const fn has_stock(self) -> bool {
@@ -114,7 +114,7 @@ impl MessageType {
         )
     }
 
-    /// The type's letter on the wire.
+    /// Returns the type's letter on the wire.
     #[inline]
     #[must_use]
     pub const fn letter(self) -> u8 {
@@ -128,17 +128,17 @@ impl fmt::Display for MessageType {
     }
 }
 
-/// A message's type, which may be one that this crate does not know.
+/// The type of a message, known or unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// A type of ITCH 5.0.
     Known(MessageType),
-    /// The first byte of a message of another type.
+    /// The first byte of a message of unknown type.
     Unknown(u8),
 }
 
 impl Kind {
-    /// The type, where it is known.
+    /// Returns the type; `None` for an unknown type.
     #[inline]
     #[must_use]
     pub const fn known(self) -> Option<MessageType> {
@@ -148,7 +148,7 @@ impl Kind {
         }
     }
 
-    /// The first byte of the message.
+    /// Returns the first byte of the message.
     #[inline]
     #[must_use]
     pub const fn letter(self) -> u8 {
@@ -165,12 +165,12 @@ impl From<u8> for Kind {
     }
 }
 
-/// A counter for each first byte that a message can have, known or not.
+/// Counters of messages by their first byte, known or not.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ByType([u64; 256]);
 
 impl ByType {
-    /// All zero.
+    /// Creates counters that are all zero.
     #[must_use]
     pub const fn new() -> Self {
         Self([0; 256])
@@ -182,20 +182,20 @@ impl ByType {
         self.0[usize::from(letter)] += 1;
     }
 
-    /// How many messages began with `letter`.
+    /// Returns the number of messages that began with `letter`.
     #[inline]
     #[must_use]
     pub const fn of(&self, letter: u8) -> u64 {
         self.0[letter as usize]
     }
 
-    /// How many messages there were.
+    /// Returns the number of all messages.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.0.iter().sum()
     }
 
-    /// The letters that occurred, in ascending order, with how often.
+    /// Returns the letters that occurred with their counts, in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = (Kind, u64)> + '_ {
         (0..=u8::MAX)
             .zip(&self.0)

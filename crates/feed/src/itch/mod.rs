@@ -4,9 +4,9 @@
 //! and unsigned, text is ASCII, left-justified, padded with spaces. Every message begins with the same eleven bytes:
 //! type, stock locate, tracking number, nanoseconds since midnight in New York (there is no date on the wire).
 //!
-//! [`decode`] looks at the type and checks the length once; after that a view's accessors read fixed places of a
-//! fixed-size array, so they need no check. What the specification may add later is no error: a longer message keeps
-//! its known fields, an unknown type is [`Message::Unknown`], an unknown code comes out as it is.
+//! [`decode`] checks type and length once; after that a view's accessors read fixed offsets of a fixed-size array, so they need no check. Later
+//! additions to the specification are no error: a longer message keeps its known fields, an unknown type is [`Message::Unknown`], an unknown code
+//! is passed on unchanged.
 
 pub mod encode;
 pub(crate) mod field;
@@ -21,14 +21,14 @@ pub use message_type::{ByType, Kind, MessageType};
 pub use record::{Decoder, RECORD_BYTES, Record};
 pub(crate) use record::{ROWS, Row};
 
-/// Why bytes are not an ITCH message.
+/// The reason why bytes are not an ITCH message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum Malformed {
-    /// No byte, so not even a type.
+    /// The message has no bytes, so no type.
     #[error("an empty message")]
     Empty,
-    /// Fewer bytes than the type has.
+    /// The message is shorter than its type.
     #[error("message type {} ({}) has {} bytes, {length} received", *kind as u8 as char, kind.name(), kind.length())]
     Short {
         /// The type.

@@ -1,21 +1,19 @@
 //! Messages of all types as records of one size, with their numbers in the machine's own byte order.
 //!
-//! A consumer that reads nearly every field, such as a book, spends more on finding out which type a message has than on
-//! its bytes: processors guess that jump wrongly every other time. A [`Record`] has one place for each kind of field,
-//! whatever the type, so that its reader need not ask. Where the processor can permute bytes (AVX-512 VBMI: Intel from
-//! Ice Lake on, AMD from Zen 4 on), making one needs no jump either: the type selects a row of a table that says which
-//! byte goes where. Everywhere else a [`Decoder`] looks at the type once. Both give the same records
-//! (`tests/records.rs`).
+//! A consumer that reads nearly every field, such as a book, spends more time on the branch on the type than on the bytes: processors mispredict
+//! that branch every other time. A [`Record`] has one place for each kind of field in any type, so its reader needs no branch. If the processor can
+//! permute bytes (AVX-512 VBMI: Intel from Ice Lake on, AMD from Zen 4 on), decoding needs none either: the type selects a row of a table with the
+//! source of each byte. On other processors a [`Decoder`] branches on the type once. Both ways give the same records (`tests/records.rs`).
 
 use super::field::chunk;
 use super::message_type::MessageType;
 use super::{Malformed, PREFIX_BYTES};
 use crate::processor::{Permutation, prefetch_ahead};
 
-/// Bytes of a record: a cache line.
+/// The size of a record in bytes: a cache line.
 pub const RECORD_BYTES: usize = 64;
 
-/// A message, decoded. A field that its type does not have is 0.
+/// A decoded message. A field that its type does not have is 0.
 ///
 /// | type | `reference` | `other` | `stock` | `price` | `shares` | `third` | `fourth` | `fifth` | `code`, `code_2`… |
 /// |---|---|---|---|---|---|---|---|---|---|
@@ -38,7 +36,7 @@ pub const RECORD_BYTES: usize = 64;
 /// | `h` | | | stock | | | | | | market, action |
 /// | `O` | near time | | stock | near | lower collar | lowest | highest | upper collar | eligible |
 ///
-/// Short texts in `fourth` and `fifth` are there as big-endian numbers: `to_be_bytes` gives the text.
+/// Short texts in `fourth` and `fifth` are big-endian numbers: `to_be_bytes` returns the text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C, align(64))]
 pub struct Record {
@@ -50,15 +48,15 @@ pub struct Record {
     pub other: u64,
     /// The stock's symbol as received.
     pub stock: [u8; 8],
-    /// The price of an order or a trade, or the foremost one.
+    /// The price of an order or a trade, otherwise the first price.
     pub price: u32,
     /// Shares.
     pub shares: u32,
     /// A third number of four bytes.
     pub third: u32,
-    /// A fourth one.
+    /// A fourth number of four bytes.
     pub fourth: u32,
-    /// A fifth one, or a text of four bytes.
+    /// A fifth number, or a text of four bytes.
     pub fifth: u32,
     /// The day's number of the stock.
     pub locate: u16,
@@ -66,7 +64,7 @@ pub struct Record {
     pub tracking: u16,
     /// The message's first byte: its type.
     pub kind: u8,
-    /// The foremost code of one letter.
+    /// The first code of one letter.
     pub code: u8,
     /// The second code.
     pub code_2: u8,
@@ -76,26 +74,26 @@ pub struct Record {
     pub code_4: u8,
     /// Always 0.
     pub spare: [u8; 2],
-    /// What is odd about the message, as bits: [`KNOWN`](Self::KNOWN), [`SHORT`](Self::SHORT), [`LONGER`](Self::LONGER).
+    /// The flags of the message: [`KNOWN`](Self::KNOWN), [`SHORT`](Self::SHORT), [`LONGER`](Self::LONGER).
     pub flags: u8,
 }
 
 impl Record {
-    /// The type is one of ITCH 5.0. Without it a message of eleven bytes or more has its prefix only.
+    /// The type is one of ITCH 5.0. Without this flag, a message of eleven bytes or more has only its prefix.
     pub const KNOWN: u8 = 1;
-    /// Fewer bytes than the type has (or none at all): only `kind` is set.
+    /// The message is shorter than its type (or empty): only `kind` is set.
     pub const SHORT: u8 = 2;
-    /// Bytes behind the known fields.
+    /// The message has bytes after its known fields.
     pub const LONGER: u8 = 4;
 
-    /// Whether the message has all fields of its type, which is known.
+    /// Returns `true` if the type is known and the message has all its fields.
     #[inline(always)]
     #[must_use]
     pub const fn is_whole(&self) -> bool {
         self.flags & (Self::KNOWN | Self::SHORT) == Self::KNOWN
     }
 
-    /// Why the `length` bytes that this was made from are not a message.
+    /// Checks the length of the message that this record was decoded from, `length` bytes.
     ///
     /// # Errors
     /// As [`decode`](super::decode).
@@ -131,10 +129,10 @@ impl Record {
         flags: 0,
     };
 
-    /// What comes of a message of no byte.
+    /// The record of a message of zero bytes.
     pub(crate) const OF_NOTHING: Self = Self { flags: Self::SHORT, ..Self::BLANK };
 
-    /// What holds for every message with its type's bytes.
+    /// Returns the fields common to all types, for a message with all bytes of its type.
     #[inline(always)]
     fn prefix<const L: usize>(message: &[u8; L], flags: u8) -> Self {
         Self {
@@ -150,27 +148,27 @@ impl Record {
 
 const _: () = assert!(size_of::<Record>() == RECORD_BYTES);
 
-/// Which bytes of a message of one type go where in its record.
+/// The layout of one type: the source of each byte of a record.
 #[derive(Clone, Copy)]
 pub(crate) struct Row {
-    /// For each byte of a record, the byte of the message.
+    /// For each byte of a record, the offset in the message.
     pub(crate) from: [u8; RECORD_BYTES],
-    /// Which bytes of a record come from the message; the others are 0.
+    /// A bit for each byte of a record that comes from the message; the others are 0.
     pub(crate) taken: u64,
-    /// Bytes that the message must have.
+    /// The minimum size of the message in bytes.
     pub(crate) length: usize,
-    /// [`Record::KNOWN`] or nothing.
+    /// [`Record::KNOWN`] or 0.
     pub(crate) known: u8,
 }
 
 impl Row {
     const NONE: Self = Self { from: [0; RECORD_BYTES], taken: 0, length: PREFIX_BYTES, known: 0 };
 
-    /// With a field of `bytes` bytes: a number is turned round, a text is not.
+    /// Adds a field of `bytes` bytes: a number changes its byte order, a text does not.
     const fn with(mut self, to: usize, at: usize, bytes: usize, is_number: bool) -> Self {
         let mut k = 0;
         while k < bytes {
-            // A little-endian machine's lowest byte is the last on the wire.
+            // The lowest byte of a little-endian machine is the last one on the wire.
             let source =
                 if is_number && cfg!(target_endian = "little") { at + bytes - 1 - k } else { at + k };
             self.from[to + k] = source as u8;
@@ -187,7 +185,7 @@ impl Row {
         .with(std::mem::offset_of!(Record, ts_ns), 5, 6, true);
 }
 
-/// A field of a record that is read from so many bytes of a message.
+/// A field of a record that is read from `N` bytes of a message.
 trait Place<const N: usize> {
     const IS_NUMBER: bool;
     fn read(bytes: [u8; N]) -> Self;
@@ -217,10 +215,10 @@ impl Place<8> for [u8; 8] {
     }
 }
 
-/// Declares where each type's fields go, once for both ways of decoding.
+/// Declares the layout of each type, once for both ways of decoding.
 macro_rules! layouts {
     ($($kind:ident { $($field:ident: $type:ty = $at:literal,)* })*) => {
-        /// The row of each first byte.
+        /// The layout for each first byte.
         pub(crate) const ROWS: [Row; 256] = {
             let mut rows = [Row::PREFIX; 256];
             $(
@@ -238,8 +236,7 @@ macro_rules! layouts {
             rows
         };
 
-        /// One jump on the type, then fixed places of an array of known length. Written in place: a record that
-        /// is given back would be copied once more.
+        /// One branch on the type, then fixed offsets of an array of known length. Writes in place: a returned record would be copied once more.
         #[inline(always)]
         fn read(bytes: &[u8], record: &mut Record) {
             let Some(letter) = bytes.first() else {
@@ -317,7 +314,7 @@ layouts! {
     }
 }
 
-/// Makes records of messages, in the quickest way that this processor has.
+/// A decoder of messages to records that uses the fastest way on this processor.
 #[derive(Clone, Copy, Debug)]
 pub struct Decoder {
     permutation: Option<Permutation>,
@@ -330,25 +327,25 @@ impl Default for Decoder {
 }
 
 impl Decoder {
-    /// The quickest that this processor can run; asking it costs a load.
+    /// Creates the fastest decoder for this processor; the test costs one load.
     #[must_use]
     pub fn new() -> Self {
         Self { permutation: Permutation::detect() }
     }
 
-    /// The one that runs everywhere.
+    /// Creates the decoder for any processor.
     #[must_use]
     pub const fn portable() -> Self {
         Self { permutation: None }
     }
 
-    /// Whether it permutes bytes rather than looking at each type.
+    /// Returns `true` if the decoder permutes bytes instead of branching on the type.
     #[must_use]
     pub const fn is_permuting(&self) -> bool {
         self.permutation.is_some()
     }
 
-    /// The record of one message without framing. Never fails: [`Record::flags`] tells what is odd.
+    /// Returns the record of one message without framing. Never fails: see [`Record::flags`].
     #[inline]
     #[must_use]
     pub fn record(&self, bytes: &[u8]) -> Record {
@@ -360,9 +357,9 @@ impl Decoder {
         record
     }
 
-    /// Fills `records` from `messages` as far as both go; gives how many there are now.
+    /// Fills `records` from `messages` until either ends; returns the number of filled records.
     ///
-    /// Keep it to a datagram, and the records in the first-level cache; 32 are enough for what this gains.
+    /// Use it for one datagram at a time, and keep `records` within the first-level cache; 32 are enough.
     #[inline]
     pub fn fill<'a>(&self, messages: impl Iterator<Item = &'a [u8]>, records: &mut [Record]) -> usize {
         match self.permutation {

@@ -1,7 +1,7 @@
-//! Price levels in the Open Message Model's terms: entries of a market by price map.
+//! Price levels in the Open Message Model: entries of a market by price map.
 //!
-//! The key is the price without needless zeros and the side's letter, such as `5214.25B` or `5214.5A`. A new level has ORDER_PRC,
-//! ORDER_SIDE, NO_ORD, ACC_SIZE and LV_TIM_NS; a changed one the last three; a deleted one its key alone.
+//! The key is the price without trailing zeros and the side's letter, such as `5214.25B` or `5214.5A`. A new level has ORDER_PRC, ORDER_SIDE,
+//! NO_ORD, ACC_SIZE and LV_TIM_NS; a changed level has the last three; a deleted level has only its key.
 
 use tapeline_omm::rwf::{DataType, MapAction, MapEncoder, MapHead, Time};
 use tapeline_omm::{FieldListEncoder, Real, Refused, fid};
@@ -11,7 +11,7 @@ use crate::depth::Action;
 use crate::draft::Price;
 use crate::itch::Side;
 
-/// Returns the head of a market by price map, without summary or hint.
+/// Returns the head of a market by price map, without summary data or hint.
 #[must_use]
 pub const fn head() -> MapHead<'static> {
     MapHead::new(DataType::BUFFER, DataType::FIELD_LIST)
@@ -21,7 +21,7 @@ impl LevelChange {
     /// Appends the change to a map.
     ///
     /// # Errors
-    /// [`Refused::Full`] where it does not fit; the map is as it was.
+    /// [`Refused::Full`] if it does not fit; the map is unchanged.
     pub fn encode(&self, map: &mut MapEncoder<'_>) -> Result<(), Refused> {
         let key = Key::of(self.level.price, self.level.side);
         let action = match self.action {
@@ -50,7 +50,7 @@ impl LevelChange {
 /// A sign, 20 digits, a point, a leading zero and the side.
 const MOST: usize = 24;
 
-/// A level's key, written from its end on.
+/// A level's key, written from its end.
 struct Key {
     text: [u8; MOST],
     from: usize,
@@ -69,7 +69,7 @@ impl Key {
         }
         let is_whole = decimals == 0;
         loop {
-            // A digit, cannot cut.
+            // A digit: lossless.
             key.push(b'0' + (number % 10) as u8);
             number /= 10;
             if decimals > 0 {

@@ -25,45 +25,45 @@ use crate::framing::{Kind, Malformed, Messages, Packet, Session};
 pub struct Arbiter {
     settings: Settings,
     session: Option<Session>,
-    /// The sessions before, the latest first, and where they had got to.
+    /// The previous sessions with their next sequences, the latest first.
     over: [Option<(Session, u64)>; SESSIONS],
-    /// When the present session was last heard of.
+    /// Time of the last packet of the present session.
     heard: Nanos,
-    /// When it began, or began again.
+    /// Start time of the session, or of its last reset.
     begun: Nanos,
     /// The first sequence that is delivered.
     start: u64,
-    /// The sequence to be delivered next.
+    /// The sequence that will be delivered next.
     next: u64,
-    /// One more than the latest sequence that is known to exist; what lies between `next` and it is held or missing.
+    /// One more than the latest sequence known to exist; the messages from `next` to before it are held or missing.
     known_end: u64,
-    /// When `known_end` was last moved on.
+    /// Time of the last advance of `known_end`.
     known_since: Nanos,
-    /// Since when the message `next` has been known to be missing.
+    /// Time since which the message `next` has been known to be missing.
     gap_since: Option<Nanos>,
     end: End,
-    /// A sequence so far ahead that it is not believed yet.
+    /// A sequence beyond the maximum jump, not confirmed yet.
     far: Option<u64>,
-    /// Sequences that were delivered, so that what was declared missing can be told from what is duplicate.
+    /// The delivered sequences: they distinguish duplicates from messages that were declared missing.
     delivered: Seen,
     held: Held,
     given_up: GivenUp,
     arrivals: Arrivals,
-    /// Those of the numbering before, in the same session.
+    /// The arrivals of the previous numbering, in the same session.
     before: Arrivals,
-    /// Where the one before was to go on.
+    /// The next sequence of the previous numbering.
     before_end: u64,
-    /// Whether numbers began again in the session, so that there may be packets of the numbering before.
+    /// `true` if sequences were reset within the session, so that packets of the previous numbering may arrive.
     renumbered: bool,
-    /// Whether that is so short ago that these may even fit.
+    /// `true` if that reset is so recent that such packets may even fit.
     settling: bool,
-    /// Whether the server that recovery asks has shown that it has the present numbering, and not the one before.
+    /// `true` if the server of recovery has shown that it has the present numbering.
     is_renumbered_at_recovery: bool,
     statistics: Statistics,
     lines: [Lane; LANES],
 }
 
-/// Sessions that are remembered after they are over: lines that are apart, or damaged names, bring them again.
+/// Number of remembered previous sessions: a slower line, or a damaged name, may bring packets of one again.
 const SESSIONS: usize = 8;
 
 impl Arbiter {
@@ -150,13 +150,13 @@ impl Arbiter {
         }
     }
 
-    /// Takes a packet of the present session.
+    /// Handles a packet of the present session.
     fn take(&mut self, line: Line, packet: &Packet<'_>, received: Nanos, sink: &mut impl Sink) {
         let (from, to) = packet.kind.sequences();
         let lane = &self.lines[line.number()];
         let fits = match self.settings.restart {
             Restart::Ignore => true,
-            // What is set aside may be another numbering's, though it is taken.
+            // A quarantined packet may be handled and still belong to another numbering.
             Restart::Changed => lane.quarantine.is_empty(),
             Restart::Reset => from == lane.seen.end(),
         };
@@ -186,7 +186,7 @@ impl Arbiter {
         self.moved(before, received, sink);
     }
 
-    /// What is to be done after `next` or `known_end` may have moved.
+    /// Runs after `next` or `known_end` may have advanced.
     #[inline]
     fn moved(&mut self, before: u64, received: Nanos, sink: &mut impl Sink) {
         if !self.given_up.is_empty() {
@@ -202,7 +202,7 @@ impl Arbiter {
     /// Declares the gaps older than [`Settings::window_age_ns`] plus the time for recovery. Every packet does so too, unless
     /// [`Settings::expire_on_packet`] is off. Call it at [`next_expiry`](Self::next_expiry) or regularly while no packet arrives.
     pub fn expire(&mut self, now: Nanos, sink: &mut impl Sink) {
-        // Each round moves `next` on.
+        // Each round advances `next`.
         while let Some(expiry) = self.next_expiry()
             && now >= expiry
         {
@@ -223,7 +223,7 @@ impl Arbiter {
         self.flush_window(sink);
     }
 
-    /// Declares every gap and delivers what is held of the present numbering.
+    /// Declares every gap and delivers all held messages of the present numbering.
     fn flush_window(&mut self, sink: &mut impl Sink) {
         while self.next < self.known_end {
             self.declare_front(sink);
@@ -294,7 +294,7 @@ impl Arbiter {
         &self.lines[line.number()].statistics
     }
 
-    /// Whether a sequence is near enough, or far ahead for the second time.
+    /// Returns `true` if a sequence is within the maximum jump, or confirms one beyond it.
     #[inline]
     fn believes(&mut self, from: u64) -> bool {
         let limit = self.settings.max_jump;
@@ -315,7 +315,7 @@ impl Arbiter {
         }
     }
 
-    /// Sequences before `end` are known to exist.
+    /// Records that the sequences before `end` exist.
     #[inline]
     fn knows(&mut self, end: u64, received: Nanos) {
         if end > self.known_end {
@@ -336,10 +336,10 @@ impl Arbiter {
             return;
         }
         if let Some(passed) = self.next.checked_sub(from) {
-            // Cannot cut: less than the packet's count of 16 bits.
+            // Lossless: less than the packet's count of 16 bits.
             messages.pass(passed as u16);
             if self.held.is_empty() {
-                // All in order: nothing to look up.
+                // All in sequence: no lookup needed.
                 let run = self.next;
                 let new = to - run;
                 if let Some((_, first)) = { messages }.next() {
@@ -381,12 +381,12 @@ impl Arbiter {
         }
     }
 
-    /// Delivers a message that is not behind, or holds it; `false` where it is held or delivered already.
+    /// Delivers or holds a message that has not been passed; returns `false` if it is already held or delivered.
     fn place(&mut self, sequence: u64, bytes: &[u8], received: Nanos, sink: &mut impl Sink) -> bool {
-        // Each round that does not return takes something out of the window, or makes this message the next.
+        // Each round that does not return frees a part of the window, or makes this message the next one.
         loop {
             if sequence < self.next {
-                // Was held, and went out when room was made.
+                // It was held, and was delivered when the window was full.
                 return false;
             }
             if sequence == self.next {
@@ -422,7 +422,7 @@ impl Arbiter {
         self.pass_delivered();
     }
 
-    /// Delivers what is held and next.
+    /// Delivers held messages that are next in sequence.
     fn drain(&mut self, sink: &mut impl Sink) {
         while let Some((bytes, received)) = self.held.take_first(self.next) {
             sink.message(self.next, bytes, received);
@@ -430,7 +430,7 @@ impl Arbiter {
         }
     }
 
-    /// The next message has been delivered.
+    /// Records the delivery of the next message.
     #[inline]
     fn pass_delivered(&mut self) {
         let sequence = self.next;
@@ -440,7 +440,7 @@ impl Arbiter {
         self.statistics.delivered += 1;
     }
 
-    /// Declares the oldest gap, and delivers what follows it. Moves `next` on if it is behind `known_end`.
+    /// Declares the oldest gap, and delivers the held messages after it. Advances `next` if it is before `known_end`.
     fn declare_front(&mut self, sink: &mut impl Sink) {
         let until = self.held.first().map_or(self.known_end, |(first, _)| first);
         self.declare(until, sink);
@@ -463,7 +463,7 @@ impl Arbiter {
         }
     }
 
-    /// Counts the part of a packet that has been passed: `from` to before `to`.
+    /// Counts the passed part of a packet: the messages `from` to before `to`.
     #[inline]
     fn behind(&mut self, line: Line, from: u64, to: u64) {
         if from >= to {
@@ -478,7 +478,7 @@ impl Arbiter {
         statistics.duplicates += to - from - early - late;
     }
 
-    /// How much later than another line's copy this packet is.
+    /// Records the delay of this packet after the copy on another line.
     #[inline]
     fn skew(&mut self, line: Line, from: u64, received: Nanos) {
         if let Some(first) = self.arrivals.on_another_line(from, line) {
@@ -486,13 +486,13 @@ impl Arbiter {
         }
     }
 
-    /// Keeps `gap_since` true after `next` or `known_end` may have moved.
+    /// Updates `gap_since` after `next` or `known_end` may have advanced.
     #[inline]
     fn settle(&mut self, before: u64, received: Nanos) {
         self.gap_since = if self.next >= self.known_end {
             None
         } else if self.next != before {
-            // Another gap than before: known since the first message behind it came, or the tail was announced.
+            // A new gap: known since the first message after it arrived, or since its end was announced.
             Some(self.held.first().map_or(self.known_since, |(_, received)| received))
         } else {
             self.gap_since.or(Some(received))

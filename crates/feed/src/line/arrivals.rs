@@ -1,4 +1,4 @@
-//! When first copies came, and what they were.
+//! The times and contents of first arrivals.
 
 use std::ops::Range;
 
@@ -7,18 +7,18 @@ use tapeline_nanos::Nanos;
 use super::Line;
 use crate::framing::{Kind, Packet};
 
-/// Remembered packets: at one packet a microsecond, lines that are 8 ms apart can still be compared.
+/// Number of remembered packets: at one packet a microsecond, lines that are 8 ms apart can still be compared.
 const PLACES: usize = 8_192;
 
-/// So many messages from a numbering's beginning are all remembered for good: who numbers anew begins there.
+/// Number of messages from the start of a numbering that are all remembered permanently, because a reset begins there.
 const BEGINNING: u64 = 4_096;
 
-/// The sequences at which packets began to be new, with their times, their lines and a print of the message. A later packet
-/// overwrites one of [`PLACES`] sequences before. Of the numbering's beginning, the prints of all messages.
+/// The first new sequence of each packet, with its time, its line and a print of the message. A later packet overwrites one of [`PLACES`] sequences
+/// before. In addition, the prints of all messages at the start of the numbering.
 #[derive(Debug)]
 pub(super) struct Arrivals {
     recent: Box<[Arrival]>,
-    /// By sequence; 0 where nothing has come.
+    /// Prints by sequence; 0 for a message that has not arrived.
     beginning: Box<[u32]>,
 }
 
@@ -32,14 +32,14 @@ struct Arrival {
 
 const NONE: Arrival = Arrival { sequence: 0, received: Nanos(0), print: 0, line: Line::A };
 
-/// What a packet is beside what had come under its numbers.
+/// The result of comparing a packet with earlier messages of the same sequences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Likeness {
-    /// A copy of it.
+    /// A duplicate.
     Same,
-    /// Something else, wherever the two can be compared.
+    /// Different messages, wherever the two can be compared.
     Other,
-    /// Not to be compared with anything.
+    /// Nothing to compare with.
     Unknown,
 }
 
@@ -53,20 +53,20 @@ impl Arrivals {
         self.beginning.fill(0);
     }
 
-    /// The first copy of `sequence` came on `line`, and the message before it did not come with it.
+    /// Records that `sequence` arrived first on `line`, as the first new message of its packet.
     #[inline]
     pub(super) fn record(&mut self, sequence: u64, message: &[u8], line: Line, received: Nanos) {
         let print = print(message);
         self.recent[sequence as usize % PLACES] = Arrival { sequence, received, print, line };
     }
 
-    /// Whether a message is to be [remembered](Self::remember).
+    /// Returns `true` if a message is to be [remembered](Self::remember).
     #[inline]
     pub(super) const fn is_beginning(sequence: u64) -> bool {
         sequence < BEGINNING
     }
 
-    /// The first copy of a message of the numbering's beginning came.
+    /// Remembers the first arrival of a message at the start of the numbering.
     #[cold]
     pub(super) fn remember(&mut self, sequence: u64, message: &[u8]) {
         if let Some(known) = self.beginning.get_mut(sequence as usize) {
@@ -74,15 +74,15 @@ impl Arrivals {
         }
     }
 
-    /// When the first copy came, if it is remembered and another line brought it.
+    /// Returns the time of the first arrival, if it is remembered and was on another line.
     #[inline]
     pub(super) fn on_another_line(&self, sequence: u64, line: Line) -> Option<Nanos> {
         let first = self.recent[sequence as usize % PLACES];
         (first.sequence == sequence && first.line != line).then_some(first.received)
     }
 
-    /// Whether a packet's messages are those that had come. One alike is enough: a packet of another numbering has none, a
-    /// damaged copy mostly some. Looks at every message: for packets that do not go on where their line was.
+    /// Compares a packet with the earlier messages. One equal message is enough: a packet of another numbering has none, a damaged copy usually
+    /// some. Compares every message, so it is for packets that do not continue their line.
     pub(super) fn likeness(&self, packet: &Packet<'_>) -> Likeness {
         let Kind::Data { messages, .. } = packet.kind else { return Likeness::Unknown };
         let mut likeness = Likeness::Unknown;
@@ -96,13 +96,13 @@ impl Arrivals {
         likeness
     }
 
-    /// The latest of these sequences whose print is known and is such a one; looks at [`PLACES`] of them.
+    /// Returns the latest of these sequences whose print is known and satisfies `is`; tests at most [`PLACES`] of them.
     pub(super) fn latest(&self, among: Range<u64>, is: impl Fn(u64, u32) -> bool) -> Option<u64> {
         let is = |sequence: &u64| self.print(*sequence).is_some_and(|print| is(*sequence, print));
         among.rev().take(PLACES).find(is)
     }
 
-    /// What is known of a message.
+    /// Returns the print of a message, if it is known.
     pub(super) fn print(&self, sequence: u64) -> Option<u32> {
         if Self::is_beginning(sequence) {
             return Some(self.beginning[sequence as usize]).filter(|print| *print != 0);
@@ -112,8 +112,8 @@ impl Arrivals {
     }
 }
 
-/// 31 bits that differ where messages do, but for one time in two thousand million; never 0. Once for each packet, in a few
-/// nanoseconds: a multiplication for eight bytes (the constant is the golden ratio's, as in Knuth's multiplicative hashing).
+/// Returns 31 bits that differ for different messages except once in 2,000 million; never 0. Costs a few nanoseconds for each packet: one
+/// multiplication for eight bytes (the constant is that of the golden ratio, as in Knuth's multiplicative hashing).
 #[inline]
 pub(super) fn print(message: &[u8]) -> u32 {
     const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -129,7 +129,7 @@ pub(super) fn print(message: &[u8]) -> u32 {
     let mut last = [0; 8];
     last[..rest.len()].copy_from_slice(rest);
     mix(last);
-    // Cuts the low half away: the high bits depend on all of the message's.
+    // Keeps the high half, whose bits depend on all bits of the message.
     (state >> 32) as u32 | 1
 }
 

@@ -1,11 +1,10 @@
-//! Packets that say that everything begins again, or goes on behind its end, kept until a second one says so too.
+//! Packets that start a session or a numbering, or follow an end, held until a second packet confirms them.
 
 use tapeline_nanos::Nanos;
 
 use crate::framing::{Kind, Packet, Session};
 
-/// A copy of one packet that is not believed yet. One for each line; it takes memory when it is first needed, at most a
-/// datagram's.
+/// A copy of one unconfirmed packet. One for each line; memory is allocated on first use, at most the size of a datagram.
 #[derive(Debug, Default)]
 pub(super) struct Doubt {
     doubted: Option<Doubted>,
@@ -20,23 +19,23 @@ struct Doubted {
 }
 
 impl Doubt {
-    /// Whether there is none.
+    /// Returns `true` if there is no packet.
     #[inline]
     pub(super) const fn is_empty(&self) -> bool {
         self.doubted.is_none()
     }
 
-    /// The session that the packet names, and the sequences that it holds.
+    /// Returns the packet's session and sequences.
     pub(super) fn about(&self) -> Option<(Session, (u64, u64))> {
         self.doubted.map(|doubted| (doubted.session, doubted.kind.sequences()))
     }
 
-    /// When it came.
+    /// Returns the packet's receive time.
     pub(super) fn received(&self) -> Option<Nanos> {
         self.doubted.map(|doubted| doubted.received)
     }
 
-    /// Keeps a copy in place of what was kept before.
+    /// Stores a copy in place of the previous packet.
     pub(super) fn keep(&mut self, packet: &Packet<'_>, received: Nanos) {
         let (kind, blocks) = packet.kind.apart();
         self.blocks.clear();
@@ -44,19 +43,19 @@ impl Doubt {
         self.doubted = Some(Doubted { session: packet.session, kind, received });
     }
 
-    /// Forgets it; whether there was one.
+    /// Drops the packet. Returns `true` if there was one.
     pub(super) fn drop(&mut self) -> bool {
         self.doubted.take().is_some()
     }
 
-    /// Takes the packet out.
+    /// Removes and returns the packet.
     pub(super) fn take(&mut self) -> Option<Believed> {
         let Doubted { session, kind, .. } = self.doubted.take()?;
         Some(Believed { session, kind, blocks: std::mem::take(&mut self.blocks) })
     }
 }
 
-/// A packet that was doubted, with its own bytes.
+/// A confirmed packet with its own bytes.
 #[derive(Debug)]
 pub(super) struct Believed {
     session: Session,

@@ -1,22 +1,21 @@
-//! Messages that came ahead of their sequence.
+//! Messages that arrived ahead of sequence.
 
 use std::ops::RangeInclusive;
 
 use tapeline_nanos::Nanos;
 
-/// The most messages that sequences may be apart.
+/// Maximum distance of held sequences.
 pub(super) const MAX_WINDOW: usize = 1 << 24;
 
-/// Copies of messages, kept until the hole before them is filled or declared. All memory is taken, and touched, when
-/// it is made.
+/// Copies of messages, held until the hole before them is filled or declared. All memory is allocated, and touched, at creation.
 #[derive(Debug)]
 pub(super) struct Held {
     slots: Box<[Slot]>,
     bytes: Box<[u8]>,
     spare: Box<[u8]>,
-    /// Where the next copy goes in `bytes`.
+    /// Position of the next copy in `bytes`.
     used: usize,
-    /// Bytes of the messages that are held.
+    /// Bytes of the held messages.
     live: usize,
     limit: usize,
     count: usize,
@@ -35,23 +34,22 @@ struct Slot {
 
 const EMPTY: Slot = Slot { sequence: 0, received: Nanos(0), at: 0, length: 0 };
 
-/// What became of a message that was to be held.
+/// The result of an insertion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Insert {
-    /// It is held.
+    /// The message is held.
     Held,
-    /// It was held already.
+    /// The message was held already.
     Duplicate,
-    /// There is no room for its bytes.
+    /// There is no capacity for its bytes.
     NoRoom,
 }
 
 impl Held {
-    /// Room for sequences that are less than `messages` apart, and for `bytes` of them.
+    /// Creates a window for sequences less than `messages` apart, and for `bytes` bytes of messages.
     pub(super) fn new(messages: usize, bytes: usize) -> Self {
         let slots = messages.clamp(1, MAX_WINDOW).next_power_of_two();
-        // Twice the limit, so that moving the copies together always frees half. Not zeros, which the system would
-        // hand out as memory that is yet to be found.
+        // Twice the limit, so that compaction always frees half. Not zeros, for which the system would defer the allocation.
         let arena = vec![0xEE; bytes.saturating_mul(2)];
         Self {
             slots: vec![EMPTY; slots].into(),
@@ -74,14 +72,14 @@ impl Held {
         self.count == 0
     }
 
-    /// The lowest sequence that is held, with the time at which it came.
+    /// Returns the lowest held sequence with its receive time.
     pub(super) fn first(&self) -> Option<(u64, Nanos)> {
         (self.count > 0).then(|| (self.first, self.slots[self.place(self.first)].received))
     }
 
     #[inline]
     const fn place(&self, sequence: u64) -> usize {
-        // Cutting does no harm: only the low bits count.
+        // The truncation is harmless: only the low bits count.
         sequence as usize & (self.slots.len() - 1)
     }
 
@@ -90,7 +88,7 @@ impl Held {
         self.slots[self.place(sequence)].sequence == sequence
     }
 
-    /// What is not held of the sequences from `next`, which is before the first, to before `end`: runs, in order.
+    /// Returns the sequences from `next`, which is before the first held one, to before `end` that are not held, as ranges in order.
     pub(super) fn holes(&self, next: u64, end: u64) -> impl Iterator<Item = RangeInclusive<u64>> + '_ {
         let mut at = next;
         std::iter::from_fn(move || {
@@ -105,7 +103,7 @@ impl Held {
             if behind(at) {
                 at = end;
             }
-            // Ends at the latest at `last`, which is held.
+            // Ends at `last` at the latest, which is held.
             while !behind(at) && !self.holds(at) {
                 at += 1;
             }
@@ -113,7 +111,7 @@ impl Held {
         })
     }
 
-    /// Keeps a copy. The caller sees to it that all held sequences are less than the window apart, and not 0.
+    /// Stores a copy. The caller ensures that all held sequences are less than the window apart, and not 0.
     pub(super) fn insert(&mut self, sequence: u64, message: &[u8], received: Nanos) -> Insert {
         let place = self.place(sequence);
         if self.holds(sequence) {
@@ -139,7 +137,7 @@ impl Held {
         Insert::Held
     }
 
-    /// Takes the message out that `sequence` names, if it is the first. Its bytes are good until the next insertion.
+    /// Removes and returns the message `sequence` if it is the first. Its bytes are valid until the next insertion.
     pub(super) fn take_first(&mut self, sequence: u64) -> Option<(&[u8], Nanos)> {
         if self.count == 0 || self.first != sequence {
             return None;
@@ -151,7 +149,7 @@ impl Held {
         if self.count == 0 {
             self.used = 0;
         } else {
-            // Ends at the latest at `last`, which is held. Each sequence is stepped over once.
+            // Ends at `last` at the latest, which is held. Each sequence is passed once.
             self.first += 1;
             while self.slots[self.place(self.first)].sequence != self.first {
                 self.first += 1;
@@ -160,8 +158,7 @@ impl Held {
         Some((&self.bytes[slot.at..slot.at + slot.length], slot.received))
     }
 
-    /// Moves the copies together. At most half of the bytes are live, so this happens at most once for every
-    /// `limit` bytes that are held.
+    /// Compacts the copies. At most half of the bytes are live, so this happens at most once for every `limit` held bytes.
     #[cold]
     fn gather(&mut self) {
         let mut used = 0;

@@ -1,4 +1,4 @@
-//! What is kept of one line.
+//! The state of one line.
 
 use tapeline_nanos::Nanos;
 
@@ -11,21 +11,21 @@ use super::{LARGEST_GAP, LineStatistics};
 pub(super) struct Lane {
     pub(super) statistics: LineStatistics,
     pub(super) seen: Seen,
-    /// Heard of in the present session.
+    /// The line has sent a packet of the present session.
     pub(super) heard: bool,
-    /// Has shown that it is in the present numbering.
+    /// The line has shown that it has the present numbering.
     pub(super) proven: bool,
-    /// Has announced the end of the present session.
+    /// The line has announced the end of the present session.
     pub(super) ended: bool,
-    /// What it said that is not believed yet.
+    /// The line's unconfirmed packet.
     pub(super) doubt: Doubt,
-    /// What it said that does not fit what has come.
+    /// Packets of the line that do not fit the earlier messages.
     pub(super) quarantine: Quarantine,
-    /// Where it would go on if the packet with which it jumped ahead was none of its flow, or only overtook another.
+    /// The sequence at which the line continues if the packet of its last jump was not part of its flow, or only overtook another.
     pub(super) resumes: u64,
-    /// How far ahead it has said that a new numbering is, when there was nothing to compare that with, and how often.
+    /// The end of the line's last packet far ahead with nothing to compare, and the number of such packets in a row.
     pub(super) told: (u64, u32),
-    /// The channel has started again, and this line has not: where the line had got to.
+    /// The line's next sequence in the previous numbering, if the channel was reset and this line was not.
     pub(super) old_end: Option<u64>,
 }
 
@@ -45,25 +45,25 @@ impl Lane {
         }
     }
 
-    /// Whether its next packet is to be looked at twice.
+    /// Returns `true` if the line's next packet needs the full examination.
     #[inline]
     pub(super) const fn is_wary(&self) -> bool {
         !self.proven || !self.doubt.is_empty() || !self.quarantine.is_empty() || self.old_end.is_some()
     }
 
-    /// Nothing has confirmed what it said.
+    /// Drops the unconfirmed packet as a stray.
     pub(super) fn drop_doubt(&mut self) {
         self.statistics.strays += u64::from(self.doubt.drop());
     }
 
-    /// A session begins, and with it numbering, at `start`.
+    /// Starts a session or a numbering at `start`.
     pub(super) fn restart(&mut self, start: u64) {
         self.seen.restart(start);
         (self.heard, self.proven, self.ended, self.old_end) = (false, false, false, None);
         (self.resumes, self.told) = (start, (0, 0));
     }
 
-    /// Counts a packet of the messages `from` to before `to` (or a heartbeat, with none) of the present session.
+    /// Counts a packet of the present session with the messages `from` to before `to` (none for a heartbeat).
     #[inline]
     pub(super) fn count(&mut self, from: u64, to: u64, received: Nanos) {
         let jumps = from > self.seen.end();

@@ -1,4 +1,4 @@
-//! Packets of one line that do not fit what is known, set aside until it shows what they are.
+//! Packets of one line that do not fit the earlier messages, held until it is clear which are right.
 
 use tapeline_nanos::Nanos;
 
@@ -6,48 +6,48 @@ use super::arrivals::Likeness;
 use super::statistics::Behind;
 use crate::framing::{Kind, Packet, Session};
 
-/// The most packets that are set aside on one line.
+/// Maximum number of quarantined packets of one line.
 const PACKETS: usize = 32;
 
-/// The most bytes of them, but for the last one's: two of the largest datagrams.
+/// Maximum bytes of those packets, without the last one: two of the largest datagrams.
 const BYTES: usize = 128 << 10;
 
-/// What makes a numbering believed in. Two packets in a row that are not what had come under their numbers; or, where
-/// nothing is known of what had come, eight that go on one from the other.
+/// Points for which another numbering is accepted: two packets in a row that differ from the earlier messages of the same sequences; or, if those
+/// are unknown, eight packets that continue one another.
 const BELIEVED: u32 = 8;
 
-/// After so many packets of the old numbering it is not another one that has begun: more than a network reorders by.
+/// Number of packets of the old numbering after which another one is ruled out: more than a network reorders by.
 const PATIENCE: u32 = 16;
 
-/// Copies of what a line says of another numbering, in the order in which it came. It takes memory when it is first needed.
+/// Copies of a line's packets of a possible other numbering, in the order of arrival. Memory is allocated on first use.
 #[derive(Debug, Default)]
 pub(super) struct Quarantine {
     packets: Vec<Kept>,
     blocks: Vec<u8>,
-    /// Where the other numbering would go on.
+    /// The next sequence of the other numbering.
     end: u64,
-    /// How far ahead of that a packet was.
+    /// The end of the last packet that was ahead of that.
     told: u64,
-    /// For the other numbering, since the line last went on in the old one.
+    /// Points for the other numbering since the line last continued the old one.
     points: u32,
-    /// Packets, those that said the same again among them.
+    /// Number of packets, repetitions included.
     words: u32,
-    /// Whether a packet was not what had come under its numbers.
+    /// `true` if a packet differed from the earlier messages of its sequences.
     contradicts: bool,
-    /// How often the line went on in the old numbering meanwhile.
+    /// Number of times that the line continued the old numbering meanwhile.
     went_on: u32,
-    /// How those of the messages were counted that were taken as some of the old numbering.
+    /// The counts of those messages that were handled as messages of the old numbering.
     counted: Behind,
 }
 
-/// What became of a packet that was to be set aside.
+/// The result of quarantining a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Keep {
-    /// It is kept, or what it says is.
+    /// The packet is stored, or repeats the stored one.
     Kept,
-    /// It does not go on from what is kept.
+    /// The packet does not continue the stored ones.
     Dropped,
-    /// There is no room for it.
+    /// There is no capacity for the packet.
     NoRoom,
 }
 
@@ -56,7 +56,7 @@ struct Kept {
     kind: Kind<'static>,
     likeness: Likeness,
     received: Nanos,
-    /// Whether it was taken as one of the old numbering too.
+    /// `true` if the packet was also handled as one of the old numbering.
     taken: bool,
     at: usize,
     length: usize,
@@ -68,18 +68,18 @@ impl Quarantine {
         self.packets.is_empty()
     }
 
-    /// Where the other numbering would go on; `None` where there is none.
+    /// Returns the next sequence of the other numbering; `None` if the quarantine is empty.
     pub(super) fn end(&self) -> Option<u64> {
         (!self.is_empty()).then_some(self.end)
     }
 
-    /// Whether what was set aside is not what had come before, as far as that is known.
+    /// Returns `true` if a quarantined packet differs from the earlier messages.
     pub(super) const fn contradicts(&self) -> bool {
         self.contradicts
     }
 
-    /// Sets a packet aside, which may have been `taken` as one of the old numbering. What is unknown has to go on from what was
-    /// set aside before, or takes its place.
+    /// Stores a packet; `taken` if it was also handled as one of the old numbering. A packet that cannot be compared has to continue the stored
+    /// ones, or it replaces them.
     pub(super) fn keep(
         &mut self,
         packet: &Packet<'_>,
@@ -92,7 +92,7 @@ impl Quarantine {
         if !goes_on && !self.is_empty() {
             match likeness {
                 Likeness::Other if self.contradicts => {}
-                // Whoever repeats where the feed is means it, and whoever goes on from there.
+                // A packet that repeats or continues the last one ahead is evidence.
                 _ if from == to || self.contradicts => {
                     if from < self.end || std::mem::replace(&mut self.told, to) != from {
                         return Keep::Dropped;
@@ -114,7 +114,7 @@ impl Quarantine {
         self.points += match likeness {
             Likeness::Other => BELIEVED / 2,
             _ if self.contradicts && goes_on => BELIEVED / 4,
-            // Heartbeats of the old numbering come late too, and have nothing in them to compare.
+            // Late heartbeats of the old numbering contain nothing to compare.
             _ => u32::from(from < to),
         };
         self.words += 1;
@@ -123,49 +123,49 @@ impl Quarantine {
         Keep::Kept
     }
 
-    /// A packet that is kept was taken as one of the old numbering, and counted so.
+    /// Adds the counts of a stored packet that was handled as one of the old numbering.
     pub(super) fn count(&mut self, behind: Behind) {
         self.counted += behind;
     }
 
-    /// How those of the messages that were taken were counted.
+    /// Returns the counts of the handled messages.
     pub(super) const fn counted(&self) -> Behind {
         self.counted
     }
 
-    /// How much there is for it: what contradicts before what does not.
+    /// Returns the weight of the evidence: packets that differ before others.
     pub(super) const fn weight(&self) -> (bool, u32) {
         (self.contradicts, self.points)
     }
 
-    /// Another line says the same.
+    /// Records that another line has the same packet.
     pub(super) fn confirm(&mut self) {
         self.points = BELIEVED;
     }
 
-    /// Whether another numbering is to be believed in, which so many points speak for on all lines.
+    /// Returns `true` if the other numbering is accepted; `points` are those of all lines.
     pub(super) const fn is_believed(&self, points: u32) -> bool {
         self.points >= BELIEVED || (self.contradicts && points >= BELIEVED)
     }
 
-    /// Whether it is where nobody goes on in the old numbering any more: one packet may be late by ever so much.
+    /// Returns `true` if several packets agree, as required when no line continues the old numbering: one packet may be late by any time.
     pub(super) const fn is_repeated(&self) -> bool {
         self.words > 1
     }
 
-    /// Whether it is where nothing more comes: half as much is enough, if more than one packet says so.
+    /// Returns `true` if the other numbering is likely, at the end of all input: half of the points are enough, from more than one packet.
     pub(super) const fn is_likely(&self) -> bool {
         self.points >= BELIEVED / 2 && self.is_repeated()
     }
 
-    /// The line goes on in the old numbering; whether there is nothing to the other one.
+    /// Records that the line continues the old numbering. Returns `true` if the other one is ruled out.
     pub(super) fn goes_on(&mut self) -> bool {
         self.points = 0;
         self.went_on += 1;
         !self.contradicts || self.went_on >= PATIENCE
     }
 
-    /// Whether a packet is here that was not what had come before, with these very blocks.
+    /// Returns `true` if a stored packet that differed from the earlier messages has the same blocks as `packet`.
     pub(super) fn contradicts_as(&self, packet: &Packet<'_>) -> bool {
         let Kind::Data { first, messages } = packet.kind else { return false };
         self.packets.iter().any(|kept| {
@@ -175,7 +175,7 @@ impl Quarantine {
         })
     }
 
-    /// What was set aside, as packets of `session`, with the times at which they came; `all` of it, or what was not taken.
+    /// Returns the packets as packets of `session`, with their receive times; `all` of them, or only those not handled yet.
     pub(super) fn packets(&self, session: Session, all: bool) -> impl Iterator<Item = (Nanos, Packet<'_>)> {
         self.packets.iter().filter(move |kept| all || !kept.taken).map(move |kept| {
             let kind = kept.kind.over(&self.blocks[kept.at..kept.at + kept.length]);
@@ -183,23 +183,23 @@ impl Quarantine {
         })
     }
 
-    /// When the latest of it came.
+    /// Returns the receive time of the latest packet.
     pub(super) fn latest(&self) -> Option<Nanos> {
         self.packets.last().map(|kept| kept.received)
     }
 
-    /// How many packets there are that were not what had come under their numbers.
+    /// Returns the number of packets that differed from the earlier messages of their sequences.
     pub(super) fn contradictions(&self) -> u64 {
         self.packets.iter().filter(|kept| kept.likeness == Likeness::Other).count() as u64
     }
 
-    /// How many packets there are that contradicted or were not taken: what goes with them when they are let go.
+    /// Returns the number of packets that differed or were not handled, which are lost when the quarantine is dropped.
     pub(super) fn dropped(&self) -> u64 {
         let dropped = |kept: &&Kept| kept.likeness == Likeness::Other || !kept.taken;
         self.packets.iter().filter(dropped).count() as u64
     }
 
-    /// Nothing, in the same memory.
+    /// Returns an empty quarantine with the same memory.
     pub(super) fn emptied(mut self) -> Self {
         self.packets.clear();
         self.blocks.clear();

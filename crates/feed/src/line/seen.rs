@@ -1,12 +1,12 @@
-//! Which of the latest sequences have come.
+//! The set of the latest sequences that have arrived.
 
-/// How far back it is remembered, in messages. 65,536 bits are 8 KiB: a cache's worth, and more than lines differ by.
+/// Number of remembered sequences. 65,536 bits are 8 KiB: they fit in the cache, and lines differ by less.
 pub(super) const SPAN: u64 = 1 << 16;
 
 const WORDS: usize = (SPAN / 64) as usize;
 
-/// One bit for each of the latest [`SPAN`] sequences before `end`. Runs of sequences are marked at once, so a packet costs
-/// a word or two, however many messages it has.
+/// One bit for each of the latest [`SPAN`] sequences before `end`. A run of sequences is marked at once, so a packet costs one or two words for any
+/// number of messages.
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
     words: Box<[u64]>,
@@ -15,24 +15,24 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// Nothing seen, beginning at sequence 0.
+    /// Creates an empty set that begins at sequence 0.
     pub(super) fn new() -> Self {
         Self { words: vec![0; WORDS].into(), start: 0, end: 0 }
     }
 
-    /// Forgets everything; `start` is the first sequence that counts.
+    /// Empties the set; `start` is the first sequence that counts.
     pub(super) fn restart(&mut self, start: u64) {
         self.words.fill(0);
         (self.start, self.end) = (start, start);
     }
 
-    /// One more than the latest sequence that is known to exist.
+    /// Returns one more than the latest sequence known to exist.
     #[inline]
     pub(super) const fn end(&self) -> u64 {
         self.end
     }
 
-    /// Sequences before `end` exist; gives how many of them were new. They have not come yet.
+    /// Records that the sequences before `end` exist, and returns the number of new ones. They have not arrived yet.
     #[inline]
     pub(super) fn advance(&mut self, end: u64) -> u64 {
         let new = end.saturating_sub(self.end);
@@ -45,8 +45,8 @@ impl Seen {
         new
     }
 
-    /// The sequences from `from` to before `to` have come; gives how many of them came for the first time. Those before
-    /// the start, or too far back, are taken as seen; those at the end or behind it as not to be marked.
+    /// Marks the sequences from `from` to before `to`, and returns the number of those not marked before. Sequences before the start, or too far
+    /// back, count as marked; sequences from `end` on are ignored.
     #[inline]
     pub(super) fn mark(&mut self, from: u64, to: u64) -> u64 {
         let from = from.max(self.start).max(self.end.saturating_sub(SPAN));
@@ -62,7 +62,7 @@ impl Seen {
     }
 }
 
-/// The words, with the bits in them, of `count` sequences from `from` on; at most [`SPAN`] of them.
+/// Passes the words and bit masks of `count` sequences from `from` on to `each`; at most [`SPAN`] sequences.
 #[inline]
 fn runs(from: u64, count: u64, mut each: impl FnMut(usize, u64)) {
     let (mut at, end) = (from, from + count);
@@ -70,7 +70,7 @@ fn runs(from: u64, count: u64, mut each: impl FnMut(usize, u64)) {
         let bit = at % 64;
         let bits = (64 - bit).min(end - at);
         let mask = (u64::MAX >> (64 - bits)) << bit;
-        // Cannot cut: below WORDS.
+        // Lossless: below WORDS.
         each((at / 64) as usize % WORDS, mask);
         at += bits;
     }

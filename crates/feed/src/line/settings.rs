@@ -1,4 +1,4 @@
-//! Bounds and policies.
+//! Limits and policies.
 
 use crate::framing::Framing;
 
@@ -72,9 +72,8 @@ pub struct Settings {
 }
 
 impl Default for Settings {
-    /// MoldUDP64; 16,384 messages, 512 KiB, 20 ms: more than the difference between an exchange's lines, less than what a reader of
-    /// quotes would take for an outage. A jump of more than 4,096 messages wants a second word: a single wrong byte of a
-    /// sequence would else declare everything missing that comes before it.
+    /// MoldUDP64; 16,384 messages, 512 KiB, 20 ms: more than the difference between an exchange's lines, less than an outage to a reader of quotes.
+    /// A jump of more than 4,096 messages needs confirmation: otherwise one wrong byte of a sequence would declare all messages before it missing.
     fn default() -> Self {
         Self {
             framing: Framing::MoldUdp64,

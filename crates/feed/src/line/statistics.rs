@@ -1,4 +1,4 @@
-//! What an arbiter counts.
+//! The statistics of an arbiter.
 
 use std::ops::{AddAssign, Sub};
 
@@ -66,12 +66,12 @@ impl LineStatistics {
         self.lost
     }
 
-    /// How messages were counted that had been passed.
+    /// Returns the counts of passed messages.
     pub(super) const fn behind(&self) -> Behind {
         Behind { duplicates: self.duplicates, late: self.late, before_start: self.before_start }
     }
 
-    /// So many messages turn out to be of another numbering, in which they are counted again.
+    /// Subtracts messages that turned out to belong to another numbering, in which they are counted again.
     pub(super) const fn take_back(&mut self, behind: Behind) {
         self.messages -= behind.duplicates + behind.late + behind.before_start;
         self.duplicates -= behind.duplicates;
@@ -85,7 +85,7 @@ impl LineStatistics {
     }
 }
 
-/// Messages that were taken and not delivered.
+/// Messages that were handled and not delivered.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Behind {
     duplicates: u64,

@@ -101,7 +101,7 @@ impl<'a> Data<'a> {
     /// Returns the number of messages, at least 1.
     #[must_use]
     pub fn count(&self) -> u16 {
-        // Cannot cut: as many as the header's 16 bits announce.
+        // Lossless: at most the 16 bits of the header's count.
         self.messages.len() as u16
     }
 

@@ -52,7 +52,8 @@ pub struct Settings {
 }
 
 impl Default for Settings {
-    /// One server that is asked at once, 1 s as the protocol's page advises, three tries, 20,000 messages, 16 at once, 1,000 a second.
+    /// One server that is asked at once, 1 s as the protocol's specification advises, three tries, 20,000 messages, 16 requests at once, 1,000 a
+    /// second.
     fn default() -> Self {
         Self {
             servers: 1,
@@ -134,23 +135,23 @@ impl Statistics {
     }
 }
 
-/// A stretch of missing messages that is asked for as one.
+/// A range of missing messages that is requested as one.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     first: u64,
     last: u64,
-    /// Since when it is known to be missing.
+    /// Time since which the messages are known to be missing.
     since: Nanos,
-    /// Requests in a row that brought nothing.
+    /// Number of requests in a row without a result.
     tries: u32,
     state: State,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// To be asked for.
+    /// To be requested.
     Due,
-    /// Asked for up to `last`, and from what was the first of the piece then.
+    /// Requested up to `last`, from the first sequence of the piece at that time.
     Asked {
         first: u64,
         last: u64,
@@ -167,14 +168,14 @@ enum State {
 pub struct Client {
     settings: Settings,
     session: Option<Session>,
-    /// By sequence, apart from one another.
+    /// Ascending and separate.
     pieces: Vec<Piece>,
-    /// The pieces while they are sorted anew.
+    /// The pieces of the next update while it is built.
     spare: Vec<Piece>,
     bucket: TokenBucket,
-    /// The server that is asked next: the one that answered last.
+    /// The next server to ask: the one that answered last.
     server: usize,
-    /// Until then an answer may come that was asked for before numbers began again.
+    /// Time until which an answer to a request from before a sequence reset may arrive.
     hold_until: Nanos,
     statistics: Statistics,
 }
@@ -220,7 +221,7 @@ impl Client {
                 while self.pieces.get(old).is_some_and(|piece| piece.last < from) {
                     old += 1;
                 }
-                // What is kept of the old pieces has its place first.
+                // Remaining old pieces have precedence.
                 let room = MAX_PIECES.saturating_sub(self.pieces.len() - old);
                 let Some(&piece) = self.pieces.get(old).filter(|piece| piece.first <= last) else {
                     self.open(from..=last, size, room, now);
@@ -299,7 +300,7 @@ impl Client {
     #[must_use]
     pub fn next_due(&self, now: Nanos) -> Option<Nanos> {
         let is_asked = |piece: &&Piece| matches!(piece.state, State::Asked { .. });
-        // What has no room beside the requests that wait for an answer is asked for when one of them is over.
+        // A request beyond the limit of outstanding ones waits for one of them to end.
         let is_full = self.pieces.iter().filter(is_asked).count() >= self.settings.max_outstanding;
         let due = self.pieces.iter().filter_map(|piece| match piece.state {
             State::Due if is_full => None,
@@ -318,8 +319,7 @@ impl Client {
         let judged = self.judge(datagram);
         match judged {
             Ok((data, at)) => {
-                // Tries are counted until something is no longer missing: an answer that never helps is one that
-                // never came.
+                // The number of tries is reset only when some messages are no longer missing: an answer that does not help counts as no answer.
                 self.pieces[at].state = State::Due;
                 self.server = server % self.settings.servers;
                 self.statistics.answers += 1;
@@ -341,7 +341,7 @@ impl Client {
         let piece = unsaid.next()?;
         piece.state = State::GivenUp { said: true };
         let (first, mut last) = (piece.first, piece.last);
-        // Pieces of one hole are one hole again.
+        // Merges pieces of one hole.
         for piece in unsaid {
             if Some(piece.first) != last.checked_add(1) {
                 break;
@@ -378,8 +378,7 @@ impl Client {
         Ok((data, at))
     }
 
-    /// A part of a piece that is still missing. Parts of one piece stay one: what lies between them is asked for again
-    /// rather than asked for apart.
+    /// Keeps the part of a piece that is still missing. Parts of one piece stay one piece: messages between them are requested again with them.
     fn keep(&mut self, piece: Piece, first: u64, last: u64) {
         if let Some(before) = self.spare.last_mut()
             && before.first >= piece.first
@@ -387,12 +386,12 @@ impl Client {
             before.last = last;
             return;
         }
-        // What was in front of it has come.
+        // The messages before it have arrived.
         let tries = if first > piece.first { 0 } else { piece.tries };
         self.spare.push(Piece { first, last, tries, ..piece });
     }
 
-    /// New messages that are missing, of a hole of `size` messages; there may be `room` pieces.
+    /// Adds new missing messages, of a hole of `size` messages; there may be `room` pieces.
     fn open(&mut self, missing: RangeInclusive<u64>, size: u64, room: usize, now: Nanos) {
         let too_large = size > self.settings.max_hole;
         let (mut from, last) = missing.into_inner();

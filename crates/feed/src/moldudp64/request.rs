@@ -1,4 +1,4 @@
-//! Asking for messages again.
+//! Requests for retransmission.
 
 use super::{HEADER_BYTES, MAX_MESSAGES, Malformed, Session, fields, header};
 
@@ -18,7 +18,7 @@ impl Request {
     #[must_use]
     pub fn for_gap(session: Session, first: u64, last: u64) -> Self {
         let wanted = last.saturating_sub(first).saturating_add(1).min(u64::from(MAX_MESSAGES));
-        // Cannot cut: at most MAX_MESSAGES.
+        // Lossless: at most MAX_MESSAGES.
         Self { session, sequence: first, count: wanted as u16 }
     }
 

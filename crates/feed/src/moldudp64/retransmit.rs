@@ -1,8 +1,8 @@
 //! Answering requests for messages: a retransmission server without sockets or clock.
 //!
-//! The answer to a request of 20 bytes is one packet with as many of the messages as fit; the requester asks again for more. Because anyone can
-//! forge the sender's address of a request, the bytes per second are limited for each address and in total. Requests beyond the limits get no
-//! answer, nor do requests that cannot be answered: the protocol has no refusal.
+//! The answer to a request of 20 bytes is one packet with as many of the messages as fit; the requester sends another request for more. Because
+//! anyone can forge the sender's address of a request, the bytes per second are limited for each address and in total. Requests beyond the limits
+//! get no answer, nor do requests that cannot be answered: the protocol has no refusal.
 
 use std::net::Ipv4Addr;
 
@@ -26,7 +26,7 @@ pub struct Settings {
     pub requester_bytes_per_second: u64,
     /// Bytes per second for all addresses together.
     pub bytes_per_second: u64,
-    /// Maximum number of separate addresses; requests of others wait until one of them has been silent.
+    /// Maximum number of separate addresses; requests of others get no answer until one of them has been silent.
     pub max_requesters: usize,
 }
 
@@ -114,12 +114,12 @@ pub struct Server {
     settings: Settings,
     requesters: HashMap<Ipv4Addr, TokenBucket, RandomState>,
     all: TokenBucket,
-    /// When requesters were last looked through for silent ones: not for each request of a flood.
+    /// Time of the last removal of silent requesters, which limits it during a flood of requests.
     swept: Option<Nanos>,
     statistics: Statistics,
 }
 
-/// A bucket holds what it gets in a quarter of a second: more than a round trip's worth of answers.
+/// A bucket holds the tokens of a quarter of a second: more than the answers of one round trip.
 const SAVED_UP: u64 = 4;
 
 impl Server {
@@ -135,7 +135,7 @@ impl Server {
     /// Answers a datagram of `requester` at the front of `buffer`, which should have [`LONGEST_ANSWER`] bytes.
     ///
     /// # Errors
-    /// Why there is none, counted.
+    /// The reason why there is no answer, counted.
     pub fn answer<'b>(
         &mut self,
         requester: Ipv4Addr,
@@ -166,7 +166,7 @@ impl Server {
         &self.statistics
     }
 
-    /// Packs what is asked for: bytes and messages.
+    /// Packs the requested messages; returns the number of bytes and messages.
     fn pack(
         &self,
         datagram: &[u8],
@@ -197,7 +197,7 @@ impl Server {
         Ok((packet.finish(), messages))
     }
 
-    /// Whether `requester` may have so many bytes.
+    /// Checks the limits for an answer of `bytes` bytes to `requester`.
     fn admit(&mut self, requester: Ipv4Addr, bytes: usize, now: Nanos) -> Result<(), Unanswered> {
         let full = self.requesters.len() >= self.settings.max_requesters;
         if full && !self.requesters.contains_key(&requester) && !self.sweep(now) {
@@ -206,7 +206,7 @@ impl Server {
         let rate = self.settings.requester_bytes_per_second;
         let share = self.requesters.entry(requester).or_insert_with(|| bucket(rate));
         let bytes = bytes as u64;
-        // In this order nobody pays for what is refused, least of all everybody for one who asks too much.
+        // In this order a refused request takes no tokens, and an excessive requester takes none of the total.
         if !share.has(bytes, now) {
             return Err(Unanswered::TooMuch);
         }
@@ -217,7 +217,7 @@ impl Server {
         Ok(())
     }
 
-    /// Forgets addresses that have their whole share again, at most once a second; whether there is room now.
+    /// Drops addresses with a full bucket, at most once a second. Returns `true` if there is capacity now.
     fn sweep(&mut self, now: Nanos) -> bool {
         if self.swept.is_some_and(|swept| now < swept + 1_000_000_000) {
             return false;
@@ -228,7 +228,7 @@ impl Server {
     }
 }
 
-/// A share that gives any answer at least now and then.
+/// Returns a bucket that is large enough for any single answer.
 fn bucket(bytes_per_second: u64) -> TokenBucket {
     TokenBucket::new(bytes_per_second, (bytes_per_second / SAVED_UP).max(LONGEST_ANSWER as u64))
 }

@@ -1,10 +1,9 @@
 //! Databento's records: books, tops of book, trades and trading states to drafts.
 //!
-//! An update is drafted when a published field changes: price or size of the best bid or ask at the end of an event, a trade,
-//! the trading state, an imbalance before an auction. Bars and statistics are not drafted; a record that names an instrument anew gives its image.
-//! A trade's side is the aggressor's, as the records have it. They have neither numbers of trades (the venue's sequence is that of a
-//! packet, which may have several) nor sale conditions.
-//! The ten levels of the schema mbp-10 are [kept](Dbn::levels) as they are at the end of each event.
+//! An update is drafted when a published field changes: price or size of the best bid or ask at the end of an event, a trade, the trading state, an
+//! imbalance before an auction. Bars and statistics are not drafted; a record that renames an instrument causes its image. A trade's side is the
+//! aggressor's, as in the records. Records have neither trade numbers (the venue's sequence is that of a packet, which may contain several trades)
+//! nor sale conditions. The ten levels of the schema mbp-10 are [stored](Dbn::levels) in their state at the end of each event.
 
 use tapeline_nanos::Nanos;
 
@@ -28,7 +27,7 @@ const DAY_NS: u64 = 86_400_000_000_000;
 pub struct Dbn {
     books: Books,
     levels: Levels,
-    /// What the last record told that has a detail.
+    /// The detail of the last record, if it has one.
     detail: Option<Detail>,
     records: ByType,
     malformed: u64,
@@ -83,7 +82,7 @@ impl Dbn {
         })
     }
 
-    /// Shows the levels of an instrument whose event is over, or which is another one now.
+    /// Stores the levels of an instrument if its event is complete, or if its number was reassigned.
     fn show_levels(&mut self, change: &Change, ts_event: u64) {
         let Some((place, book)) = change.place.and_then(|place| Some((place, self.books.book(place)?)))
         else {
@@ -152,7 +151,7 @@ impl Dbn {
         &self.books
     }
 
-    /// Returns the levels of each instrument whose publisher keeps ten, at the end of the last event, and the changes by the last applied
+    /// Returns the levels of each instrument whose publisher maintains ten, at the end of the last event, and the changes by the last applied
     /// record.
     #[inline]
     #[must_use]
@@ -228,8 +227,8 @@ const fn quote(best: Best) -> draft::Quote {
     draft::Quote { price: price(best.price), size: best.size }
 }
 
-/// What an imbalance tells. The clearing prices are of the orders on the book, near, and of those for the auction alone, far. Source:
-/// Databento's schema imbalance.
+/// Returns the state of an auction. The near price clears the orders on the book, the far price only those for the auction. Source: Databento's
+/// schema imbalance.
 #[cold]
 fn auction_of(it: &Imbalance<'_>) -> Auction {
     let told = |told: dbn::Price| told.defined().filter(|told| told.0 != 0).map(price);
@@ -253,8 +252,8 @@ fn auction_of(it: &Imbalance<'_>) -> Auction {
     }
 }
 
-/// The status of a trading state. Actions that tell nothing of trading (a short sale restriction, say) leave the answer to
-/// the record's own flag. Source: Databento's schema status, its actions.
+/// Returns the status of a trading state. If the action does not concern trading (such as a short sale restriction), the record's own flag decides.
+/// Source: Databento's schema status, its actions.
 fn trading_status(book: &Book) -> (TradingStatus, Reason) {
     let Some(told) = book.status() else { return (TradingStatus::UNDEFINED, Reason::default()) };
     let status = match (told.action, told.is_trading) {
@@ -264,7 +263,7 @@ fn trading_status(book: &Book) -> (TradingStatus, Reason) {
         (_, Letter(b'N')) => TradingStatus::HALTED,
         _ => TradingStatus::UNDEFINED,
     };
-    // The format has a number for it.
+    // The format has a number for each reason.
     let reason = if told.reason == 0 { Reason::default() } else { Reason::new(&told.reason.to_string()) };
     (status, reason)
 }

@@ -1,15 +1,14 @@
 //! IEX TOPS 1.6 and DEEP 1.0: quotes or price levels, trades and trading states to drafts.
 //!
-//! An update is drafted when a published field changes: price or size of the best bid or ask once its event is complete, a
-//! trade, a broken trade (a correction of volume and number of trades that names the trade; the last price stays), the trading
-//! status, an auction's state. All else only goes into books, listings and counters.
+//! An update is drafted when a published field changes: price or size of the best bid or ask once its event is complete, a trade, a broken trade (a
+//! correction of volume and number of trades that names the trade; the last price stays), the trading status, an auction's state. Other data only
+//! updates books, listings and counters.
 //!
-//! A trade's conditions are the letters that the specification gives its flags: `F` intermarket sweep, `T` extended hours, `I` odd lot,
-//! `8` trade-through exempt, `X` single-price cross. Of its side nothing is told. Source: TOPS 1.6, trade report message.
+//! A trade's conditions are the letters that the specification gives its flags: `F` intermarket sweep, `T` extended hours, `I` odd lot, `8`
+//! trade-through exempt, `X` single-price cross. The side is not stated. Source: TOPS 1.6, trade report message.
 //!
-//! The trading status is that of the market and of IEX itself: what IEX alone has halted is halted, with the reason `IEX`. While
-//! orders are accepted before an opening, trading is restricted. Source: TOPS 1.6 and DEEP 1.0, trading and operational halt
-//! status messages.
+//! The trading status combines that of the market and IEX's own: a security that IEX alone has halted is halted, with the reason `IEX`. While
+//! orders are accepted before an opening, trading is restricted. Source: TOPS 1.6 and DEEP 1.0, trading and operational halt status messages.
 
 use tapeline_nanos::Nanos;
 
@@ -34,7 +33,7 @@ const IEX_ALONE: &str = "IEX";
 #[derive(Debug)]
 pub struct Iex {
     books: Books,
-    /// What the last message told that has a detail.
+    /// The detail of the last message, if it has one.
     detail: Option<Detail>,
     counters: super::Counters,
 }
@@ -174,7 +173,7 @@ impl Iex {
     }
 }
 
-/// Numbers of a feed begin at 1: 0 is for messages about no instrument.
+/// Numbers of a feed begin at 1: 0 stands for messages about no instrument.
 impl From<iex::Instrument> for Instrument {
     fn from(instrument: iex::Instrument) -> Self {
         Self(instrument.0.saturating_add(1))
@@ -196,10 +195,10 @@ fn quote(quote: Quote) -> Option<draft::Quote> {
     quote.is_some().then(|| draft::Quote { price: price(quote.price), size: u64::from(quote.size) })
 }
 
-/// The lowest flags of a trade that mean nothing.
+/// Number of the lowest flags of a trade, which have no meaning.
 const UNUSED_FLAGS: u32 = 3;
 
-/// Sale conditions by the flags that mean something.
+/// Sale conditions by the flags with a meaning.
 static CONDITIONS: [Conditions; 256 >> UNUSED_FLAGS] = {
     let mut conditions = [Conditions::new([0; 6]); 256 >> UNUSED_FLAGS];
     let mut flags = 0;
@@ -219,10 +218,10 @@ static CONDITIONS: [Conditions; 256 >> UNUSED_FLAGS] = {
     conditions
 };
 
-/// The letters of a trade's flags, from the highest on.
+/// The letters of a trade's flags, from the highest flag down.
 const FLAG_LETTERS: [u8; 5] = *b"FTI8X";
 
-/// What a broken trade or an auction's state tells.
+/// Returns the detail of a broken trade or an auction's state.
 #[cold]
 fn detail_of(message: &Message<'_>) -> Option<Detail> {
     match message {
@@ -232,7 +231,7 @@ fn detail_of(message: &Message<'_>) -> Option<Detail> {
             at_ns: m.ts_ns() % DAY_NS,
         })),
         Message::AuctionInformation(m) => {
-            // Prices are 0 where there is none.
+            // A missing price is 0.
             let told = |told: iex::Price| (told.0 != 0).then(|| price(told));
             Some(Detail::Auction(Auction {
                 kind: m.kind().0,
@@ -257,7 +256,7 @@ fn detail_of(message: &Message<'_>) -> Option<Detail> {
     }
 }
 
-/// What the market's trading status and IEX's own halt amount to.
+/// Returns the status that results from the market's trading status and IEX's own halt.
 fn trading_status(listing: &Listing) -> (TradingStatus, Reason) {
     let reason = Reason::new(listing.reason.as_str());
     match listing.trading.0 {

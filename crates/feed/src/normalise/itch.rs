@@ -1,15 +1,15 @@
 //! NASDAQ TotalView-ITCH 5.0: books, trades and trading states to drafts.
 //!
-//! The books are kept along the way. An update is drafted when a published field changes: price or size of the best bid or
-//! ask, a trade that counts as volume, the trading state, an auction's state. Everything else only goes into books and counters.
+//! The normaliser maintains the books. An update is drafted when a published field changes: price or size of the best bid or ask, a trade that
+//! counts as volume, the trading state, an auction's state. Other data only updates books and counters.
 //!
-//! A trade's side is the aggressor's, which is not the resting order's that `E` and `C` name; a hidden order's (`P`) is not told.
-//! Its conditions are `C` for an execution at another price than the order's, `P` for one against a hidden order, and for an
-//! auction `Q` with its type: `QO` opening, `QC` closing, `QH` after a halt or of a new issue.
+//! A trade's side is the aggressor's, the opposite of the resting order's side in `E` and `C`; for a hidden order (`P`) it is not stated. Its
+//! conditions are `C` for an execution at another price than the order's, `P` for one against a hidden order, and for an auction `Q` with its type:
+//! `QO` opening, `QC` closing, `QH` after a halt or of a new issue.
 //!
-//! A broken trade (`B`) is a correction that names it; of the sums too, where the trade is remembered. The state of an auction
-//! (`I`) is an update of its own, and the auction itself (`Q`) a trade; an operational halt (`h`) of NASDAQ itself halts
-//! the stock. Executions that must not be printed change quotes, not volume.
+//! A broken trade (`B`) causes a correction that names the trade; if the trade is remembered, the sums are corrected too. The state of an auction
+//! (`I`) is a separate update, and the auction itself (`Q`) a trade; an operational halt (`h`) of NASDAQ itself halts the stock. Non-printable
+//! executions change quotes, not volume.
 
 use tapeline_nanos::Nanos;
 
@@ -28,7 +28,7 @@ const DAY_NS: u64 = 86_400_000_000_000;
 /// Decimals of ITCH's prices.
 const DECIMALS: u8 = 4;
 
-/// The number of their currency in ISO 4217.
+/// The currency of ITCH's prices in ISO 4217.
 const US_DOLLAR: u16 = 840;
 
 /// The counters of a normaliser, in addition to those of [the books](book::Counters).
@@ -51,9 +51,9 @@ pub struct Counters {
 pub struct Itch {
     books: Books,
     midnight: Nanos,
-    /// The orders themselves, where they are published.
+    /// The single orders, if they are published.
     depth: Option<Depth>,
-    /// What the last message told that has a detail.
+    /// The detail of the last message, if it has one.
     detail: Option<Detail>,
     counters: Counters,
     decoder: Decoder,
@@ -108,8 +108,7 @@ impl Itch {
         Ok(Applied { instrument: change.locate.into(), letter, event, change: draft, image })
     }
 
-    /// Announces the messages that will be applied next, so that their data can be prefetched: useful for two and
-    /// more. Only the first 32 are read.
+    /// Announces the messages that will be applied next, so that their data can be prefetched: useful for two or more. Only the first 32 are read.
     #[inline]
     pub fn expect<'a>(&mut self, messages: impl Iterator<Item = &'a [u8]>) {
         let count = self.decoder.fill(messages, &mut self.coming[..]);
@@ -154,7 +153,7 @@ impl Itch {
         named.map(|(locate, _)| locate.into())
     }
 
-    /// The draft of a change; `None` where the stock has no name, so that nobody could have asked for it.
+    /// Returns the draft of a change; `None` if the stock has no name, so that nobody can have requested it.
     #[inline]
     fn draft(&self, change: &Change) -> Option<Draft> {
         let book = self.books.book(change.locate).filter(|book| !book.symbol().is_blank())?;
@@ -199,7 +198,7 @@ impl Itch {
         }
     }
 
-    /// What a broken trade or an auction's state tells.
+    /// Returns the detail of a broken trade or an auction's state.
     #[cold]
     fn detail_of(&self, record: &Record, change: &Change) -> Detail {
         let at_ns = self.gmt(record.ts_ns);
@@ -208,7 +207,7 @@ impl Itch {
             let traded = traded.map(|(price, shares)| (self::price(price.0), shares));
             return Detail::Broken(Broken { id: match_number.0, traded, at_ns });
         }
-        // Prices are 0 before they are told.
+        // A price that is not known yet is 0.
         let told = |ten_thousandths| (ten_thousandths != 0).then(|| price(ten_thousandths));
         Detail::Auction(Auction {
             kind: record.code_2,
@@ -237,7 +236,7 @@ impl Itch {
         self.detail.as_ref()
     }
 
-    /// Time of day in GMT, ns, of a time of day in New York.
+    /// Converts a time of day in New York to GMT, in ns.
     #[inline]
     fn gmt(&self, ns_of_day: u64) -> u64 {
         self.instant(ns_of_day).0 % DAY_NS
@@ -249,12 +248,12 @@ impl Itch {
         &self.books
     }
 
-    /// Starts storing the orders themselves, at most `max_orders` at once.
+    /// Starts storing the single orders, at most `max_orders` at once.
     pub fn keep_orders(&mut self, max_orders: usize) {
         self.depth = Some(Depth::new(max_orders));
     }
 
-    /// Returns the orders themselves, if they are stored.
+    /// Returns the single orders, if they are stored.
     #[must_use]
     pub const fn depth(&self) -> Option<&Depth> {
         self.depth.as_ref()
@@ -294,7 +293,7 @@ impl From<Locate> for Instrument {
     }
 }
 
-/// The locate of an instrument; `None` for a number that no locate has.
+/// Returns the locate of an instrument; `None` for a number that is not a locate.
 #[inline]
 fn locate(instrument: Instrument) -> Option<Locate> {
     u16::try_from(instrument.0).ok().map(Locate)
@@ -310,7 +309,7 @@ fn quote(quote: book::Quote) -> draft::Quote {
     draft::Quote { price: price(quote.price.0), size: quote.shares }
 }
 
-/// The side of the order that came: the other one than that of the order that waited.
+/// Returns the side of the incoming order, the opposite of the resting order's.
 #[inline]
 const fn aggressor(kind: PrintKind) -> Option<Side> {
     match kind {
@@ -330,7 +329,7 @@ const fn conditions(kind: PrintKind) -> Conditions {
     })
 }
 
-/// The status of a trading state: paused stocks are halted too, the reason tells.
+/// Returns the status of a trading state: paused stocks count as halted, the reason tells the difference.
 const fn trading_status(state: Code) -> TradingStatus {
     match state.0 {
         b'T' => TradingStatus::NORMAL,

@@ -1,5 +1,5 @@
-//! The simulator's own books: every live order in time priority. They decide what may happen next, and are the
-//! oracle for books that others build from the messages.
+//! The simulator's own books: every live order in time priority. They determine the possible next messages, and serve as reference for books that
+//! others build from the messages.
 
 /// No slot: the end of a level's queue.
 const NONE: u32 = u32::MAX;
@@ -13,13 +13,13 @@ pub(crate) struct Order {
     /// Neighbours in the queue of the level.
     next: u32,
     previous: u32,
-    /// Where the symbol's list of live orders holds this one.
+    /// Position of this order in its symbol's list of live orders.
     place: u32,
     symbol: u16,
     pub(crate) side: Side,
 }
 
-/// Which side of a book.
+/// A side of a book.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Side {
@@ -42,7 +42,7 @@ impl Side {
         }
     }
 
-    /// Orders prices so that the better one is larger on both sides.
+    /// Returns a rank of prices: the better price is larger on both sides.
     #[inline]
     fn rank(self, price: u32) -> u32 {
         match self {
@@ -62,14 +62,14 @@ struct Level {
     last: u32,
 }
 
-/// One symbol: levels of both sides with the best at the back, and its live orders, oldest about first.
+/// One symbol: levels of both sides with the best last, and its live orders, the oldest about first.
 #[derive(Clone, Debug, Default)]
 struct Symbol {
     levels: [Vec<Level>; 2],
     live: Vec<u32>,
 }
 
-/// Price and shares at the best level of a side.
+/// Price and shares of the best level of a side.
 pub(crate) type Best = Option<(u32, u64)>;
 
 /// The books of all symbols, numbered from 0.
@@ -103,13 +103,13 @@ impl Books {
         Some((side.rank(level.rank), level.shares))
     }
 
-    /// The symbol's live order at `place` of its list, which is shorter than [`live_orders_of`](Self::live_orders_of).
+    /// Returns the symbol's live order at `place` of its list, which is less than [`live_orders_of`](Self::live_orders_of).
     #[inline]
     pub(crate) fn at_place(&self, symbol: u16, place: u32) -> u32 {
         self.symbols[usize::from(symbol)].live[place as usize]
     }
 
-    /// The order first in line at the best price.
+    /// Returns the order first in line at the best price.
     #[inline]
     pub(crate) fn front(&self, symbol: u16, side: Side) -> Option<u32> {
         self.symbols[usize::from(symbol)].levels[side as usize].last().map(|level| level.first)
@@ -153,7 +153,7 @@ impl Books {
         }
     }
 
-    /// Takes `shares` from an order, all that it has at most; the order leaves the book when none is left.
+    /// Takes `shares` from an order, at most all of them; deletes the order when none are left.
     pub(crate) fn reduce(&mut self, slot: u32, shares: u32) {
         let order = self.orders[slot as usize];
         if shares >= order.shares {
@@ -166,7 +166,7 @@ impl Books {
         levels[at].shares -= u64::from(shares);
     }
 
-    /// Takes an order out of its book.
+    /// Removes an order from its book.
     pub(crate) fn remove(&mut self, slot: u32) {
         let order = self.orders[slot as usize];
         let book = &mut self.symbols[usize::from(order.symbol)];
@@ -198,8 +198,8 @@ impl Books {
     }
 }
 
-/// The place of the level of this rank, or where it belongs. Most changes are near the best price, so the search
-/// starts there and only turns to halving when it has gone far.
+/// Returns the position of the level of this rank, or the position for its insertion. Most changes are near the best price, so the search starts
+/// there and becomes a binary search only far from it.
 #[inline]
 fn find(levels: &[Level], rank: u32) -> usize {
     const NEAR: usize = 8;

@@ -1,4 +1,4 @@
-//! The exchange: decides what happens next, does it to its own books, and writes the message.
+//! The exchange: decides the next event, applies it to its own books, and writes the message.
 
 use super::book::{Books, Side};
 use super::listing::{self, PARTICIPANTS, Stock};
@@ -12,25 +12,25 @@ use crate::itch::encode::{
     Trade, TradingAction, text,
 };
 
-/// From one order reference to the next, as in real NASDAQ data.
+/// Distance of successive order references, as in real NASDAQ data.
 const REFERENCE_STEP: u64 = 4;
 
-/// How skewed the activity is: the weight of symbol k is k^-0.9.
+/// The skew of the activity: the weight of symbol k is k^-0.9.
 const ACTIVITY_EXPONENT: f64 = 0.9;
 
-/// A symbol's youngest orders, which most deletes take.
+/// Number of a symbol's youngest orders, which most deletes take.
 const YOUNG: u32 = 32;
 
-/// Messages in a row about one symbol, at most.
+/// Maximum number of successive messages about one symbol.
 const LONGEST_RUN: u32 = 7;
 
-/// Where in its day the exchange is.
+/// The phase of the day.
 #[derive(Clone, Copy, Debug)]
 enum Phase {
-    /// Directory and states; the number of the next message.
+    /// Directory and states, with the number of the next message.
     Opening(u64),
     Trading,
-    /// A paused stock's sequence of messages; the number of the next.
+    /// The messages of a paused stock, with the number of the next.
     Paused(u16, u8),
     Closing(u8),
     Over,
@@ -44,7 +44,7 @@ pub struct Exchange {
     zipf: Zipf,
     stocks: Vec<Stock>,
     books: Books,
-    /// The stock that the present run of messages is about, and how many of them are still to come.
+    /// The stock of the present run of messages, and the remaining number of them.
     stock: u16,
     run: u32,
     next_reference: u64,
@@ -76,10 +76,10 @@ impl Exchange {
         }
     }
 
-    /// Writes the next message into `out` and returns its length; `None` once the day is over.
+    /// Writes the next message into `out` and returns its length; `None` after the end of the day.
     ///
-    /// `event_ns` is the message's time, nanoseconds since midnight in New York. About 70 ns a message on a current
-    /// core at 500 symbols; no allocation once the books have reached their size.
+    /// `event_ns` is the message's time, ns since midnight in New York. Costs about 70 ns for each message on a current core at 500 symbols; does
+    /// not allocate after the books have reached their size.
     pub fn next(&mut self, event_ns: u64, out: &mut [u8; LONGEST]) -> Option<usize> {
         let length = match self.phase {
             Phase::Trading => self.trade(event_ns, out),
@@ -109,8 +109,8 @@ impl Exchange {
         length
     }
 
-    /// Does the same as [`next`](Self::next), but once trading has started every message adds an order, beyond any limit, so
-    /// that books can be filled quickly.
+    /// Does the same as [`next`](Self::next), but after the start of trading every message adds an order, without a limit, so that books are filled
+    /// quickly.
     pub fn next_addition(&mut self, event_ns: u64, out: &mut [u8; LONGEST]) -> Option<usize> {
         if !matches!(self.phase, Phase::Trading) {
             return self.next(event_ns, out);
@@ -183,7 +183,7 @@ impl Exchange {
         Prefix { locate: stock + 1, tracking: 0, ts_ns }
     }
 
-    /// One message of the trading day.
+    /// Writes one message of the trading day.
     fn trade(&mut self, ts_ns: u64, out: &mut [u8; LONGEST]) -> Option<usize> {
         let stock = self.go_on();
         let prefix = self.prefix(stock, ts_ns);
@@ -194,7 +194,7 @@ impl Exchange {
             }
             Event::Trade => Event::Trade,
             Event::Other => Event::Other,
-            // Nothing there to change yet.
+            // There is no order to change yet.
             _ if live == 0 => Event::Add,
             event => event,
         };
@@ -237,7 +237,7 @@ impl Exchange {
         }
     }
 
-    /// The stock that the next message is about: for a short while the same.
+    /// Returns the stock of the next message: the same one for a short run.
     fn go_on(&mut self) -> u16 {
         if self.run == 0 {
             self.stock = self.zipf.draw(&mut self.random) as u16;
@@ -248,7 +248,7 @@ impl Exchange {
         self.stock
     }
 
-    /// Moves the middle of the present stock by at most a tick, within its bounds.
+    /// Moves the middle price of the present stock by at most one tick, within its bounds.
     fn walk(&mut self) {
         let stock = &mut self.stocks[usize::from(self.stock)];
         match self.random.below(8) {
@@ -264,7 +264,7 @@ impl Exchange {
         reference
     }
 
-    /// The number of a match of shares that count as traded.
+    /// Returns the number of a match of shares that count as traded.
     fn traded(&mut self, shares: u64) -> u64 {
         let number = self.next_match;
         self.next_match += 1;
@@ -273,14 +273,14 @@ impl Exchange {
         number
     }
 
-    /// A price for a new order that does not cross the book.
+    /// Returns a price for a new order that does not cross the book.
     fn price(&mut self, stock: u16, side: Side) -> u32 {
         let away = 1 + mix::distance(&mut self.random);
         let middle = self.stocks[usize::from(stock)].middle;
         let other = self.books.best(stock, side.opposite());
         match side {
-            // The lowest middle is 720 ticks and the farthest order 511 away, so no price comes near zero. An ask
-            // was never placed below its middle and at most one tick above a bid, so its price minus a tick is a price.
+            // The lowest middle price is 720 ticks, and orders are at most 511 away, so no price is near zero. An ask is never placed below its
+            // middle and at most one tick above a bid, so its price minus a tick is a price.
             Side::Buy => {
                 let price = Stock::price(middle - away);
                 other.map_or(price, |(ask, _)| price.min(ask - TICK))
@@ -292,7 +292,7 @@ impl Exchange {
         }
     }
 
-    /// An order of the stock, which has `live` of them (at least one): mostly a young one.
+    /// Returns an order of the stock, which has `live` orders (at least one): mostly a young one.
     fn some_order(&mut self, stock: u16, live: u32) -> u32 {
         let place = if self.random.below(10) < 7 {
             live - 1 - self.random.below(live.min(YOUNG))
@@ -360,7 +360,7 @@ impl Exchange {
         OrderExecutedWithPrice { reference, shares, match_number, printable, price }.encode(prefix, out)
     }
 
-    /// One of the rarer messages; none of them changes a book.
+    /// Writes one of the rarer messages, none of which changes a book.
     fn other(&mut self, number: u16, prefix: Prefix, out: &mut [u8; LONGEST]) -> Option<usize> {
         let nobody = Prefix { locate: 0, ..prefix };
         let Stock { name: stock, middle, .. } = self.stocks[usize::from(number)];
@@ -398,7 +398,7 @@ impl Exchange {
                 upper: price + price / 10,
             }
             .encode(prefix, out),
-            // The market goes on all the same: receivers must know the type, not stop.
+            // The market continues: receivers must know the type, not stop.
             _ => BreakerStatus { level: b'1' }.encode(nobody, out),
         }
     }
@@ -429,7 +429,7 @@ impl Exchange {
         .encode(prefix, out)
     }
 
-    /// A volatility pause, from the halt through the auction to the resumption, without any other message between.
+    /// Writes a volatility pause, from the halt through the auction to the resumption, without any other message between.
     fn pause(&mut self, number: u16, step: u8, ts_ns: u64, out: &mut [u8; LONGEST]) -> Option<usize> {
         let prefix = self.prefix(number, ts_ns);
         let Stock { name: stock, middle, .. } = self.stocks[usize::from(number)];

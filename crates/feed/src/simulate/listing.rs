@@ -1,4 +1,4 @@
-//! The stocks of the simulated exchange: names, price ranges, and what is published about them before trading.
+//! The stocks of the simulated exchange: names, price ranges, and the messages about them before trading.
 
 use super::TICK;
 use super::random::{Random, Zipf};
@@ -7,31 +7,31 @@ use crate::itch::encode::{
     text,
 };
 
-/// Participants that the simulator uses for attributed orders and market-maker positions.
+/// The participants of attributed orders and market-maker positions.
 pub(super) const PARTICIPANTS: [[u8; 4]; 4] = [*b"TAPE", *b"LINE", *b"MKRA", *b"MKRB"];
 
-/// Messages about each stock before trading: R, H, Y, L.
+/// Number of messages about each stock before trading: R, H, Y, L.
 const PER_STOCK: u32 = 4;
 
 /// A stock and the state of its random walk.
 #[derive(Clone, Debug)]
 pub(super) struct Stock {
     pub(super) name: [u8; 8],
-    /// Around this many ticks new orders are placed.
+    /// Middle of the prices of new orders, in ticks.
     pub(super) middle: u32,
-    /// The walk's bounds: a tenth on either side of where it began.
+    /// The walk's bounds: a tenth on either side of its start.
     pub(super) low: u32,
     pub(super) high: u32,
-    /// At this many live orders an add becomes a delete.
+    /// Number of live orders at which an add becomes a delete.
     pub(super) most_orders: u32,
 }
 
 impl Stock {
-    /// The stocks, the busiest first. `live_orders` is shared out by activity.
+    /// Returns the stocks, the busiest first. `live_orders` is divided by activity.
     pub(super) fn all(count: u16, live_orders: u32, zipf: &Zipf, random: &mut Random) -> Vec<Self> {
         (0..count)
             .map(|number| {
-                // From 8 to 408 dollars, low prices more often; the floor leaves room below the deepest bid.
+                // From 8 to 408 dollars, low prices more often; the minimum leaves a distance below the deepest bid.
                 let span = 1 << (8 + random.below(8));
                 let middle = 800 + random.below(span) + random.below(span / 4);
                 let share = u64::from(zipf.share(u32::from(number)));
@@ -47,11 +47,11 @@ impl Stock {
     }
 }
 
-/// A pronounceable symbol of four letters (five from the 10,000th on), different for every number below 260,000.
+/// Returns a pronounceable symbol of four letters (five from the 10,000th on), different for every number below 260,000.
 fn name(number: u32) -> [u8; 8] {
     const CONSONANTS: &[u8; 20] = b"BCDFGHJKLMNPRSTVWXYZ";
     const VOWELS: &[u8; 5] = b"AEIOU";
-    // 7,919 is prime, so that neighbours look different and no name comes twice. The busiest stock is TAPE.
+    // 7,919 is prime, so neighbours have different names and no name is repeated. The busiest stock is TAPE.
     let mut code = (number * 7_919 + 3_114) % 10_000;
     let mut name = [b' '; 8];
     for pair in name[..4].chunks_exact_mut(2) {
@@ -66,12 +66,12 @@ fn name(number: u32) -> [u8; 8] {
     name
 }
 
-/// How many messages come before trading starts.
+/// Returns the number of messages before trading starts.
 pub(super) fn prologue_length(stocks: u16) -> u64 {
     u64::from(u32::from(stocks) * PER_STOCK) + 4
 }
 
-/// Writes message `step` of the prologue; its length, or `None` when the prologue is over.
+/// Writes message `step` of the prologue; returns its length, or `None` after the prologue.
 pub(super) fn prologue(step: u64, stocks: &[Stock], ts_ns: u64, out: &mut [u8; LONGEST]) -> Option<usize> {
     let nobody = Prefix { locate: 0, tracking: 0, ts_ns };
     let about_stocks = stocks.len() as u64 * u64::from(PER_STOCK);
@@ -91,7 +91,7 @@ pub(super) fn prologue(step: u64, stocks: &[Stock], ts_ns: u64, out: &mut [u8; L
             _ => None,
         };
     }
-    // First the whole directory, then the states, as on a real morning.
+    // First the whole directory, then the states, as on a real day.
     let number = (step % stocks.len() as u64) as usize;
     let stock = stocks[number].name;
     let prefix = Prefix { locate: number as u16 + 1, tracking: 0, ts_ns };
@@ -123,7 +123,7 @@ pub(super) fn prologue(step: u64, stocks: &[Stock], ts_ns: u64, out: &mut [u8; L
 }
 
 impl Stock {
-    /// Where a price `ticks` from zero is on the wire.
+    /// Returns the price on the wire of a number of ticks.
     pub(super) fn price(ticks: u32) -> u32 {
         ticks * TICK
     }

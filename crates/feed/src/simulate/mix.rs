@@ -1,8 +1,8 @@
-//! Which message comes how often, and how far from the market an order is placed.
+//! The frequencies of messages, and the distances of orders from the market.
 
 use super::random::Random;
 
-/// What happens next in a stock.
+/// The next event of a stock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
     Add,
@@ -16,7 +16,7 @@ pub(super) enum Event {
     Other,
 }
 
-/// Occurrences in a thousand, as counted in real days of NASDAQ messages.
+/// Frequencies in a thousand, as counted in real days of NASDAQ messages.
 const PER_THOUSAND: [(Event, usize); 9] = [
     (Event::Add, 442),
     (Event::AddAttributed, 15),
@@ -51,7 +51,7 @@ pub(super) fn event(random: &mut Random) -> Event {
     MIX[random.below(1000) as usize]
 }
 
-/// Shares of a new order: half round lots of one, the rest odd lots and larger ones.
+/// Draws the shares of a new order: half of them one round lot, the rest odd lots and larger ones.
 #[inline]
 pub(super) fn shares(random: &mut Random) -> u32 {
     let word = random.word();
@@ -64,7 +64,7 @@ pub(super) fn shares(random: &mut Random) -> u32 {
     }
 }
 
-/// Ticks between an order and the middle of the market: half of them at the nearest, the rest ever rarer, the
+/// Draws the distance of an order from the middle of the market in ticks: half of the orders are at the nearest tick, farther ones ever rarer, the
 /// farthest at 511.
 #[inline]
 pub(super) fn distance(random: &mut Random) -> u32 {

@@ -1,12 +1,11 @@
 //! A simulated exchange: a plausible NASDAQ day as ITCH 5.0 messages, the same for the same seed.
 //!
-//! The flow follows counts of real days: symbols are busy after Zipf's law, messages come in short bursts about one
-//! symbol, seven in ten deletes take one of the youngest orders, executions take the order first in line at the best
-//! price, books never cross, and references rise by four. What is not modelled: auctions (a cross is printed but
-//! executes nothing on the book), the time of day (the caller decides how fast the day passes), and any relation
-//! between stocks.
+//! The flow follows counts of real days: the activity of symbols follows Zipf's law, messages are in short bursts about one symbol, seven in ten
+//! deletes take one of the youngest orders, executions take the order first in line at the best price, books never cross, and references rise by
+//! four. Not modelled: auctions (a cross is printed but executes nothing on the book), the time of day (the caller determines the speed of the
+//! day), and any relation between stocks.
 //!
-//! The exchange keeps the books that its messages describe, so it is the oracle for books built from them: compare
+//! The exchange maintains the books that its messages describe, so they are a reference for books built from the messages: compare
 //! [`Exchange::checksum`] with [`checksum`] over your own.
 //!
 //! ```
@@ -39,12 +38,12 @@ pub const CLOSING_MESSAGES: u64 = 3;
 /// The settings of a simulated day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// The same seed and settings give the same messages, byte for byte, for the same event times.
+    /// The seed. The same seed and settings give the same messages, byte for byte, for the same event times.
     pub seed: u64,
     /// Number of stocks, 1..=65,000 (other values are set to the nearest limit).
     pub symbols: u16,
-    /// Live orders over all symbols at which the books stop growing (every symbol may have 32 in any case); it
-    /// bounds memory at about 50 bytes an order.
+    /// Number of live orders over all symbols at which the books stop growing (every symbol may have 32 in any case). Memory is at most about 50
+    /// bytes for each order.
     pub live_orders: u32,
 }
 
@@ -62,12 +61,12 @@ pub type Best = Option<(u32, u64)>;
 pub struct Totals {
     /// Messages of all types.
     pub messages: u64,
-    /// Shares traded: E + C where printable + P + Q, less what was broken (B).
+    /// Shares traded: E + C if printable + P + Q, less broken trades (B).
     pub traded_shares: u64,
 }
 
-/// A hash over best bids and asks, in the order given: FNV-1a (64 bits) over price and shares as little-endian 64-bit
-/// words, zeros for a side without orders. Equal books have equal sums.
+/// Returns a hash over best bids and asks, in the given order: FNV-1a (64 bits) over price and shares as little-endian 64-bit words, zeros for a
+/// side without orders. Equal books have equal hashes.
 pub fn checksum(tops: impl Iterator<Item = (Best, Best)>) -> u64 {
     let mut sum = 0xCBF2_9CE4_8422_2325_u64;
     for (bid, ask) in tops {

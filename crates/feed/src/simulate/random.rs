@@ -1,7 +1,7 @@
-//! A stream of numbers that depends on its seed alone, and draws from a Zipf distribution.
+//! A random stream that depends only on its seed, and draws from a Zipf distribution.
 
-/// xoshiro256++ (Blackman and Vigna, 2018), seeded through SplitMix64: 0.3 ns a number, period 2^256 − 1. The
-/// sequence for a seed is part of the simulator's promise and must not change.
+/// xoshiro256++ (Blackman and Vigna, 2018), seeded through SplitMix64: 0.3 ns for each number, period 2^256 − 1. The sequence of a seed is part of
+/// the simulator's contract and must not change.
 #[derive(Clone, Debug)]
 pub(crate) struct Random {
     state: [u64; 4],
@@ -33,34 +33,34 @@ impl Random {
         result
     }
 
-    /// A number in `0..bound`; 0 where `bound` is 0. The bias (below `bound` / 2^32) does not matter here.
+    /// Returns a number in `0..bound`; 0 if `bound` is 0. The bias (below `bound` / 2^32) does not matter here.
     #[inline]
     pub(crate) fn below(&mut self, bound: u32) -> u32 {
         ((u64::from(self.word() as u32) * u64::from(bound)) >> 32) as u32
     }
 }
 
-/// Draws `0..n` with probability proportional to 1 / (k + 1)^exponent, in constant time (alias method, Vose 1991).
+/// A distribution over `0..n` with probabilities proportional to 1 / (k + 1)^exponent; draws in constant time (alias method, Vose 1991).
 #[derive(Clone, Debug)]
 pub(crate) struct Zipf {
-    /// For each slot: take the slot itself below this 32-bit threshold, else its alias.
+    /// For each slot its threshold and alias: a 32-bit number below the threshold selects the slot, any other its alias.
     slots: Vec<(u32, u32)>,
     /// The same probabilities, in parts of 2^32.
     shares: Vec<u32>,
 }
 
 impl Zipf {
-    /// `n` of at least 1.
+    /// Creates the distribution; `n` is at least 1.
     pub(crate) fn new(n: u32, exponent: f64) -> Self {
         let n = n.max(1);
-        // Whole numbers from here on, so that rounding cannot differ between machines.
+        // Integers from here on, so that rounding is the same on all machines.
         let weights: Vec<u64> =
             (1..=n).map(|k| ((1e9 * f64::from(k).powf(-exponent)).round() as u64).max(1)).collect();
         let total: u128 = weights.iter().map(|w| u128::from(*w)).sum();
         let parts = |weight: u128, of: u128| ((weight << 32) / of).min(u128::from(u32::MAX)) as u32;
         let shares = weights.iter().map(|w| parts(u128::from(*w), total)).collect();
 
-        // Scaled so that the mean is `total`: a slot above it gives its surplus to one below.
+        // Scaled to the mean `total`: a slot above it gives its surplus to one below.
         let mut scaled: Vec<u128> = weights.iter().map(|w| u128::from(*w) * u128::from(n)).collect();
         let (mut small, mut large): (Vec<u32>, Vec<u32>) =
             (0..n).partition(|slot| scaled[*slot as usize] < total);
@@ -81,7 +81,7 @@ impl Zipf {
         if (word as u32) < threshold { slot } else { alias }
     }
 
-    /// The probability of `k` in parts of 2^32.
+    /// Returns the probability of `k` in parts of 2^32.
     pub(crate) fn share(&self, k: u32) -> u32 {
         self.shares.get(k as usize).copied().unwrap_or(0)
     }

@@ -1,9 +1,9 @@
-//! When messages are due: a steady rate, with bursts at regular intervals if asked for.
+//! Due times of messages: a steady rate, with optional bursts at regular intervals.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// Nanoseconds in a second.
+/// Nanoseconds of a second.
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// The maximum rate in messages per second: one message a nanosecond.
@@ -30,7 +30,7 @@ pub struct NotABurst(String);
 impl FromStr for Burst {
     type Err = NotABurst;
 
-    /// Reads `10x:50ms:1s`: ten times the rate for 50 ms of every second. Units are ns, us, ms, s.
+    /// Parses `10x:50ms:1s`: ten times the rate for 50 ms of every second. Units are ns, us, ms, s.
     fn from_str(text: &str) -> Result<Self, NotABurst> {
         let parse = || {
             let mut parts = text.split(':');
@@ -48,7 +48,7 @@ impl FromStr for Burst {
     }
 }
 
-/// `50ms` in nanoseconds.
+/// Parses `50ms` to nanoseconds.
 pub(crate) fn span_ns(text: &str) -> Option<u64> {
     let unit_at = text.find(|c: char| !c.is_ascii_digit())?;
     let (digits, unit) = text.split_at(unit_at);
@@ -68,8 +68,8 @@ impl fmt::Display for Burst {
     }
 }
 
-/// Due times from the start, in whole nanoseconds: message k is due at the same time in a run of any
-/// length, so that a late sender catches up and nothing drifts.
+/// Due times from the start, in whole nanoseconds. Message k is due at the same time in a run of any length, so that a late sender catches up and
+/// nothing drifts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Schedule {
     rate_hz: u64,
@@ -96,7 +96,7 @@ impl Schedule {
             let burst_hz = rate_hz.saturating_mul(u64::from(burst.factor)).min(FASTEST_HZ);
             let in_burst = count(burst_hz, burst.length_ns);
             let in_all = in_burst + count(rate_hz, burst.every_ns.checked_sub(burst.length_ns)?);
-            // A period without a message would have no length in messages to divide by.
+            // A period without messages has no length in messages to divide by.
             (in_all > 0).then_some(Period {
                 every_ns: burst.every_ns,
                 length_ns: burst.length_ns,
@@ -139,7 +139,7 @@ impl Schedule {
     /// Returns the number of messages that are due before `duration_ns` has passed.
     #[must_use]
     pub fn messages_in(&self, duration_ns: u64) -> u64 {
-        // due_ns grows with k, so halving finds the first that is due too late.
+        // due_ns grows with k, so a binary search finds the first message that is due too late.
         let (mut low, mut high) = (0_u64, u64::MAX);
         while low < high {
             let middle = low + (high - low) / 2;
@@ -149,7 +149,7 @@ impl Schedule {
     }
 }
 
-/// How long `k` messages take at a rate; rounded down to the nanosecond, never accumulated.
+/// Returns the duration of `k` messages at a rate, rounded down to the nanosecond; errors do not accumulate.
 #[inline]
 fn span(k: u64, rate_hz: u64) -> u64 {
     let seconds = k / rate_hz;
@@ -157,7 +157,7 @@ fn span(k: u64, rate_hz: u64) -> u64 {
     seconds.saturating_mul(SECOND_NS).saturating_add((k % rate_hz) * SECOND_NS / rate_hz)
 }
 
-/// How many messages fall into a time at a rate, the one at its start included.
+/// Returns the number of messages in a time at a rate, the one at its start included.
 fn count(rate_hz: u64, length_ns: u64) -> u64 {
     (u128::from(rate_hz) * u128::from(length_ns)).div_ceil(u128::from(SECOND_NS)) as u64
 }

@@ -77,12 +77,12 @@ fn header(kind: u8, bytes: usize) -> Option<[u8; 3]> {
     if bytes > LONGEST_MESSAGE {
         return None;
     }
-    // Cannot cut: at most u16::MAX.
+    // Lossless: at most u16::MAX.
     let [high, low] = (1 + bytes as u16).to_be_bytes();
     Some([high, low, kind])
 }
 
-/// A decimal number, padded on the left.
+/// Returns a decimal number, padded on the left.
 fn number(number: u64) -> [u8; 20] {
     let mut field = [b' '; 20];
     let mut rest = number;

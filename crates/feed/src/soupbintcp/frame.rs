@@ -31,12 +31,12 @@ pub enum Split<'a> {
 /// Takes one packet from the front of `bytes`.
 ///
 /// # Errors
-/// [`Malformed::NoType`] for a length of 0, which leaves no room for a type: where the next packet would begin is
-/// anybody's guess, so the connection is of no more use.
+/// [`Malformed::NoType`] for a length of 0, which leaves no byte for a type: the start of the next packet is unknown, so the connection is
+/// unusable.
 #[inline]
 pub fn split(bytes: &[u8]) -> Result<Split<'_>, Malformed> {
     let Some((length, rest)) = bytes.split_first_chunk::<2>() else {
-        // No packet is shorter than a length and a type.
+        // The shortest packet is a length and a type.
         return Ok(Split::Incomplete { needed: 3 });
     };
     let length = usize::from(u16::from_be_bytes(*length));

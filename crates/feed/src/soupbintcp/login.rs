@@ -1,4 +1,4 @@
-//! The login's fields.
+//! The fields of a login.
 
 use std::fmt;
 
@@ -83,13 +83,12 @@ impl Password {
         Self(field(password.as_bytes()))
     }
 
-    /// Its field in a login.
+    /// Returns the password's field in a login.
     pub(super) const fn field(&self) -> &[u8; 10] {
         &self.0
     }
 
-    /// Returns `true` if both are equal except for case, as the protocol requires. Always compares every character, so that the time reveals
-    /// nothing.
+    /// Returns `true` if both are equal except for case, as the protocol requires. Compares every character, so that the time reveals nothing.
     #[must_use]
     pub fn matches(&self, other: &Self) -> bool {
         let different = self.0.iter().zip(other.0).fold(0, |different, (one, other)| {
@@ -133,7 +132,7 @@ impl Login {
     }
 }
 
-/// A field's bytes, padded where there are fewer.
+/// Returns a field's bytes, padded if there are fewer.
 fn field<const N: usize>(bytes: &[u8]) -> [u8; N] {
     let mut field = [b' '; N];
     for (to, from) in field.iter_mut().zip(bytes) {
@@ -142,7 +141,7 @@ fn field<const N: usize>(bytes: &[u8]) -> [u8; N] {
     field
 }
 
-/// A decimal number between spaces.
+/// Parses a decimal number between spaces.
 pub(super) fn number(field: &[u8]) -> Result<u64, Malformed> {
     let digits = field.trim_ascii();
     if digits.is_empty() {

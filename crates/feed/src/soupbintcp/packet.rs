@@ -1,4 +1,4 @@
-//! What each end may say.
+//! The packets of each end.
 
 use super::login::number;
 use super::{Frame, Login, Reject, Session};

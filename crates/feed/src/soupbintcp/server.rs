@@ -1,4 +1,4 @@
-//! The server's end of one connection: checks the login, replays from a sequence on, and goes on with what comes.
+//! The server's end of one connection: checks the login, replays from the requested sequence, and continues with new messages.
 
 use tapeline_nanos::Nanos;
 
@@ -26,7 +26,7 @@ impl Accounts {
     }
 
     fn admit(&self, login: &Login) -> bool {
-        // Every account is looked at, and every password, so that the time it takes tells nothing.
+        // Every account and every password is compared, so that the time reveals nothing.
         let matches = self.0.iter().fold(false, |matches, (username, password)| {
             matches | (*username == login.username) & password.matches(&login.password)
         });
@@ -115,7 +115,7 @@ impl Server {
         };
         let packet = ClientPacket::decode(frame)?;
         match (self.state, packet) {
-            // What a client says while the end is on its way to it does not matter.
+            // Input after the end of the connection is ignored.
             (ServerState::Over(_), _) => {}
             (ServerState::AwaitingLogin, ClientPacket::Login(login)) => {
                 self.log_in(&login, accounts, history, now, out);
@@ -124,7 +124,7 @@ impl Server {
             (ServerState::AwaitingLogin, _) => return Err(Violation::BeforeLogin),
             (ServerState::Live { .. }, ClientPacket::Login(_)) => return Err(Violation::SecondLogin),
             (ServerState::Live { .. }, ClientPacket::Logout) => self.state = ServerState::Over(Over::Logout),
-            // This is no order entry port: what has no number is heard and forgotten.
+            // This is not an order entry port: packets without a sequence are ignored.
             (
                 ServerState::Live { .. },
                 ClientPacket::Heartbeat | ClientPacket::Unsequenced(_) | ClientPacket::Debug(_),
@@ -162,7 +162,7 @@ impl Server {
         let is_complete = if present {
             history.is_ended() && next >= history.next()
         } else {
-            // Of a session before the last one nobody knows any more where it ended.
+            // The end of a session before the previous one is no longer known.
             history
                 .over()
                 .is_some_and(|(session, end)| session_of(Some(session)) == Some(self.session) && next >= end)
@@ -230,7 +230,7 @@ impl Server {
                     0 => history.next().saturating_sub(1).max(1),
                     sequence => sequence,
                 };
-                // Past what is not here: the client reads it in the answer.
+                // Skips messages that are not available: the answer tells the client.
                 let next = (wanted.max(history.first())..history.next())
                     .find(|sequence| history.message(*sequence).is_some())
                     .unwrap_or_else(|| wanted.max(history.next()));
@@ -247,7 +247,7 @@ impl Server {
     }
 }
 
-/// A history's session, where its name is one that the protocol can carry.
+/// Returns a history's session, if the protocol can carry its name.
 fn session_of(session: Option<line::Session>) -> Option<Session> {
     match session? {
         line::Session::MoldUdp64(session) => Some(Session(session.0)),

@@ -1,4 +1,4 @@
-//! Heartbeats when there is nothing to say, and the end when nothing is heard.
+//! Heartbeats of an idle connection, and the time-out of a silent one.
 
 use tapeline_nanos::Nanos;
 

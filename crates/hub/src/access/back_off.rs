@@ -1,7 +1,7 @@
-//! Who failed to log in is to wait, each time for longer: by user and by address.
+//! Delays after failed logins, growing with each failure, by user and by address.
 //!
-//! What is said and how long it takes is the same for users that there are and for others. A user's own wait does not hold
-//! at the address from which the user was let in last, so that nobody is locked out by others who guess; the address's does.
+//! The answer and its time are the same for existing and unknown users. A user's own delay does not apply at the address of the last successful
+//! login, so that nobody can lock out another user by guessing; the delay of the address does apply.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -9,15 +9,15 @@ use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use tapeline_nanos::Nanos;
 
-/// Failures that cost nothing: fingers slip.
+/// Failures without a delay: typing errors.
 const FREE: u32 = 3;
-/// The wait after the next one, ns; each more doubles it.
+/// The first delay, ns; each further failure doubles it.
 const FIRST_NS: u64 = 1_000_000_000;
-/// The longest wait, ns: who has found the right password at last is not kept out for long.
+/// The maximum delay, ns: a user who finds the right password must not wait for long.
 const LONGEST_NS: u64 = 60_000_000_000;
-/// After so long without a failure nothing is held against anybody, ns.
+/// Time without a failure after which the failures are forgotten, ns.
 const FORGET_NS: u64 = 600_000_000_000;
-/// Users and addresses that are remembered; those that matter least make room. Each has some hundred bytes.
+/// Maximum number of remembered users and addresses; the least relevant are dropped. Each takes some hundred bytes.
 const MOST: usize = 10_000;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -30,7 +30,7 @@ enum Who {
 struct Record {
     failures: u32,
     last: Nanos,
-    /// Where the user was let in last.
+    /// Address of the last successful login.
     good: Option<IpAddr>,
 }
 
@@ -46,14 +46,14 @@ impl Record {
     }
 }
 
-/// The delays after failed logins, by user and by address: three failures cost nothing, the fourth 1 s, each further one twice the time
-/// before, up to 60 s. Remembers at most 10,000 users and addresses.
+/// The delays after failed logins, by user and by address: three failures cost nothing, the fourth 1 s, each further one twice the time before, up
+/// to 60 s. Remembers at most 10,000 users and addresses.
 #[derive(Debug, Default)]
 pub struct BackOff {
     records: HashMap<Who, Record, RandomState>,
 }
 
-/// The part of an address that one party has: a network of 64 bits for IPv6.
+/// Returns the part of an address that belongs to one party: for IPv6 a network of 64 bits.
 fn network(address: Option<IpAddr>) -> Option<IpAddr> {
     match address?.to_canonical() {
         IpAddr::V6(v6) => Some(Ipv6Addr::from_bits(v6.to_bits() & !u128::from(u64::MAX)).into()),
@@ -136,7 +136,7 @@ mod tests {
             let last = Nanos(now.0 + wait * SECOND - 1);
             assert!(back_off.holds(last, "bob", address(1)), "{failure}");
             assert!(!back_off.holds(Nanos(last.0 + 1), "bob", address(1)), "{failure}");
-            // The user from elsewhere, and others from there, too.
+            // The user must wait at another address, and other users at that address too.
             assert!(back_off.holds(last, "bob", address(2)) && back_off.holds(last, "eve", address(1)));
             assert!(!back_off.holds(last, "eve", address(2)));
         }
@@ -153,7 +153,7 @@ mod tests {
         }
         assert!(back_off.holds(at(2), "bob", address(2)) && back_off.holds(at(2), "bob", address(3)));
         assert!(!back_off.holds(at(2), "bob", address(1)));
-        // A guess that is right tells that, and forgives the address nothing.
+        // A successful guess is reported as such, and does not clear the failures of the address.
         back_off.succeeded(at(2), "eve", address(2));
         assert!(back_off.holds(at(2), "eve", address(2)));
     }
@@ -171,7 +171,7 @@ mod tests {
             back_off.failed(at(0), &format!("user {number}"), v6(1));
         }
         assert_eq!(back_off.records.len(), MOST);
-        // Who has to wait does not make room for who has not.
+        // An address that has to wait is not dropped in favour of one without a delay.
         assert!(back_off.holds(at(1), "", v6(99)));
     }
 }

@@ -1,4 +1,4 @@
-//! Proofs that take long to look at, as data: another thread does, and says what it found.
+//! Checks of credentials, as data: they are slow, so another thread performs them and reports the result.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -73,7 +73,7 @@ pub enum Verdict {
     Right(usize),
 }
 
-/// What waits of one address.
+/// The queued checks of one address.
 type Round = VecDeque<Check>;
 
 /// A queue of checks. The addresses take turns, so that an address with many checks delays the others by one check only.

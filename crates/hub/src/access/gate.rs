@@ -1,4 +1,4 @@
-//! The way in: which logins are looked at, and what comes of it.
+//! The handling of logins: checks, delays, limits and results.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -17,57 +17,57 @@ use crate::SessionId;
 use crate::event::AccessCounters;
 use crate::session::Refusal;
 
-/// A longer password or token is nobody's, bytes: no client makes the hub keep much.
+/// Maximum size of a password or token in bytes: limits the memory that a client can use.
 const LONGEST_SECRET: usize = 4096;
 
-/// What is answered to a login at once.
+/// The immediate answer to a login.
 #[derive(Debug)]
 pub(crate) enum Admission {
-    /// In, as this user.
+    /// Accepted.
     Granted,
-    /// The proof is being checked.
+    /// The credentials are being checked.
     Pending(CheckNumber),
-    /// Not in.
+    /// Refused.
     Refused(Refusal),
 }
 
-/// What came of a login that was checked.
+/// The result of a checked login.
 #[derive(Debug)]
 pub(crate) struct Outcome {
-    /// As whom; where it is refused, as whom it was tried.
+    /// The user; for a refused login, the user of the attempt.
     pub(crate) user: String,
-    /// The token that was right, or why it is refused.
+    /// The matching token, or the reason for the refusal.
     pub(crate) result: Result<Option<TokenHash>, Refusal>,
 }
 
-/// A check that is out, or waits.
+/// A queued or running check.
 #[derive(Debug)]
 struct Attempt {
-    /// Who waits for it; nobody any more, where the session has gone since.
+    /// The session that waits for it; `None` if the session is closed.
     session: Option<SessionId>,
     user: String,
     address: Option<IpAddr>,
-    /// What it was held against.
+    /// The configuration of the check.
     access: Arc<Access>,
-    /// There is such a user.
+    /// `true` if the user exists.
     is_known: bool,
     is_reissue: bool,
 }
 
-/// Who comes in.
+/// The logins of all sessions.
 #[derive(Debug)]
 pub(crate) struct Gate {
     access: Arc<Access>,
-    /// What is said of an item's permission can change who may see it.
+    /// `true` if an item's permission data can affect access to it.
     pub(crate) uses_codes: bool,
     pub(crate) counters: AccessCounters,
     checks: Checks,
     attempts: HashMap<CheckNumber, Attempt, RandomState>,
     next: u64,
-    /// Checks at a time, those of renewed logins aside.
+    /// Maximum number of simultaneous checks, not counting renewed logins.
     most: usize,
     back_off: BackOff,
-    /// The sessions of each user who is logged in.
+    /// The sessions of each user with a login.
     sessions: HashMap<Box<str>, Vec<SessionId>, RandomState>,
 }
 
@@ -86,18 +86,18 @@ impl Gate {
         }
     }
 
-    /// Something else is set from now on.
+    /// Replaces the configuration.
     pub(crate) fn set(&mut self, access: Arc<Access>) {
         self.uses_codes = access.uses_codes();
         self.access = access;
     }
 
-    /// Whether this is what is set now.
+    /// Returns `true` if this is the present configuration.
     pub(crate) fn is_current(&self, access: &Arc<Access>) -> bool {
         Arc::ptr_eq(&self.access, access)
     }
 
-    /// Somebody wants in, or renews a login.
+    /// Handles a login or its renewal.
     pub(crate) fn ask(
         &mut self,
         now: Nanos,
@@ -112,10 +112,10 @@ impl Gate {
         let (user, secret, missing) = match self.access.login {
             LoginPolicy::Open => return Admission::Granted,
             LoginPolicy::Password => (name_of(request), request.attributes.password, NO_PASSWORD),
-            // The name that comes with a token is nobody's.
+            // The name in a login with a token identifies no user.
             LoginPolicy::Token => (&b""[..], token_of(request), NO_TOKEN),
         };
-        // What a session is logged in with, it has shown: a new token is looked at, a password is not again.
+        // The credentials of the session were checked at login: at a renewal only a new token is checked, not a password.
         if is_reissue && (self.access.login == LoginPolicy::Password || secret.is_none()) {
             return Admission::Granted;
         }
@@ -131,7 +131,7 @@ impl Gate {
             if self.back_off.holds(now, &user, address) {
                 return Admission::Refused(WAIT);
             }
-            // What one address has waiting is less than what is left: however many come from it, others find room.
+            // One address may have fewer queued checks than the remaining capacity, so an address with many logins leaves capacity for others.
             if self.checks.of(address) >= self.most.saturating_sub(self.attempts.len()) {
                 return Admission::Refused(BUSY);
             }
@@ -160,12 +160,12 @@ impl Gate {
         Admission::Pending(number)
     }
 
-    /// The next check to be made.
+    /// Returns the next check to perform.
     pub(crate) fn next_check(&mut self) -> Option<Check> {
         self.checks.next()
     }
 
-    /// A check was made: what that means, and for whom.
+    /// Handles the verdict of a check; returns the session with its result.
     pub(crate) fn checked(
         &mut self,
         now: Nanos,
@@ -199,14 +199,14 @@ impl Gate {
                     Some(token) => now.is_some_and(|now| now.tokens.contains(&token)),
                     None => now.is_some_and(|now| now.password_hash == *at),
                 };
-                // Users were read anew meanwhile.
+                // The users were replaced meanwhile.
                 if still { Ok(token) } else { Err(BUSY) }
             }
         };
         Some((session?, Outcome { user, result }))
     }
 
-    /// Lets a session in: with which rights, or why not.
+    /// Admits a session; returns its rights, or the reason for a refusal.
     pub(crate) fn enter(
         &mut self,
         session: SessionId,
@@ -225,7 +225,7 @@ impl Gate {
         Ok(Rights::of(self.access.clone(), user, token))
     }
 
-    /// A session's rights by what is set now; why there are none any more.
+    /// Returns a session's rights under the present configuration, or the reason why it has none.
     pub(crate) fn renew(&self, user: &str, token: Option<TokenHash>) -> Result<Rights, Refusal> {
         let known = self.access.users.find(user);
         let is_in = match self.access.login {
@@ -238,12 +238,12 @@ impl Gate {
         if is_in { Ok(Rights::of(self.access.clone(), user, token)) } else { Err(REVOKED) }
     }
 
-    /// The sessions of a user.
+    /// Returns the sessions of a user.
     pub(crate) fn sessions_of(&self, user: &str) -> &[SessionId] {
         self.sessions.get(user).map_or(&[], |sessions| sessions)
     }
 
-    /// Nobody waits for a check any more. One that is out goes on: its failure counts, whoever waits for it.
+    /// Withdraws a check that no session waits for. A running check continues, and its failure counts.
     pub(crate) fn withdraw(&mut self, number: CheckNumber) {
         if self.checks.forget(number) {
             self.attempts.remove(&number);
@@ -252,7 +252,7 @@ impl Gate {
         }
     }
 
-    /// A session is over.
+    /// Handles the end of a session.
     pub(crate) fn leave(&mut self, session: SessionId, user: &str, pass: &Pass) {
         if let Some(pending) = &pass.pending {
             self.withdraw(pending.number);
@@ -262,7 +262,7 @@ impl Gate {
         }
     }
 
-    /// A session is its user's no longer.
+    /// Removes a session from its user's sessions.
     pub(crate) fn forget(&mut self, session: SessionId, user: &str) {
         if let Some(sessions) = self.sessions.get_mut(user) {
             sessions.retain(|other| *other != session);
@@ -273,7 +273,7 @@ impl Gate {
     }
 }
 
-/// The name of a login's user, which may be written down; empty where a token or a cookie stands in its place.
+/// Returns the name in a login for logs; empty if it is a token or a cookie.
 pub(crate) fn name_of<'a>(request: &LoginRequest<'a>) -> &'a [u8] {
     match request.name_type {
         login::USER_TOKEN | login::USER_COOKIE | login::USER_AUTHENTICATION_TOKEN => b"",
@@ -281,7 +281,7 @@ pub(crate) fn name_of<'a>(request: &LoginRequest<'a>) -> &'a [u8] {
     }
 }
 
-/// The token of a login.
+/// Returns the token of a login.
 fn token_of<'a>(request: &LoginRequest<'a>) -> Option<&'a [u8]> {
     request
         .attributes
@@ -289,7 +289,7 @@ fn token_of<'a>(request: &LoginRequest<'a>) -> Option<&'a [u8]> {
         .or((request.name_type == login::USER_TOKEN).then_some(request.user))
 }
 
-/// Whether a name is that of a user is not to be told.
+/// The refusal does not reveal whether the user exists.
 fn wrong(access: &Access) -> Refusal {
     if access.login == LoginPolicy::Token { WRONG_TOKEN } else { WRONG_PASSWORD }
 }

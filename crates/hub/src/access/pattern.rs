@@ -25,7 +25,7 @@ impl Pattern {
     pub fn matches(&self, name: &[u8]) -> bool {
         let pattern = self.0.as_bytes();
         let (mut at, mut of_name) = (0, 0);
-        // The last star, and where in the name its run ends: only that one ever needs to grow.
+        // The last star, and the end of its run in the name: only that run ever needs to grow.
         let mut star: Option<(usize, usize)> = None;
         while of_name < name.len() {
             match pattern.get(at) {
@@ -53,7 +53,7 @@ impl Pattern {
     }
 }
 
-/// Where the character at `at` ends; bytes that are no UTF-8 are characters of their own.
+/// Returns the end of the character at `at`; each byte that is not UTF-8 is a character.
 fn after(name: &[u8], at: usize) -> usize {
     let rest = name.get(at + 1..).unwrap_or_default();
     at + 1 + rest.iter().take_while(|byte| **byte & 0xC0 == 0x80).count()
@@ -77,7 +77,7 @@ mod tests {
 
     use super::*;
 
-    /// The same by the definition, in as many steps as it takes.
+    /// Matches by the definition, in any number of steps.
     fn oracle(pattern: &[char], name: &[char]) -> bool {
         match (pattern, name) {
             ([], []) => true,
@@ -111,7 +111,7 @@ mod tests {
         ] {
             assert_eq!(Pattern::new(pattern).matches(name.as_bytes()), matches, "{pattern} {name}");
         }
-        // No UTF-8: nothing is lost, and nothing else is met.
+        // Bytes that are not UTF-8 are neither lost nor match another character.
         assert!(Pattern::new("A*").matches(b"A\xFF\xFE"));
         assert!(!Pattern::new("A").matches(b"A\xFF"));
     }

@@ -1,4 +1,4 @@
-//! What a session is let in with.
+//! The rights of a session.
 
 use std::sync::Arc;
 
@@ -8,15 +8,15 @@ use super::rules::OPEN;
 use super::{Access, CheckNumber, Decision, Outcome, Peer, TokenHash, Wanted, decide};
 use crate::session::Refusal;
 
-/// A session's part in who may what.
+/// A session's login state.
 #[derive(Debug, Default)]
 pub(crate) struct Pass {
     pub(crate) peer: Peer,
-    /// The login that is being checked.
+    /// The login under check.
     pub(crate) pending: Option<Pending>,
-    /// What came out, to be acted on at the session's next turn.
+    /// The result of the check, for the next step of the session.
     pub(crate) outcome: Option<Outcome>,
-    /// Who is logged in, and with what.
+    /// The rights of the user who is logged in.
     pub(crate) rights: Option<Rights>,
 }
 
@@ -24,25 +24,25 @@ pub(crate) struct Pass {
 #[derive(Debug)]
 pub(crate) struct Pending {
     pub(crate) number: CheckNumber,
-    /// The request, without what was to be checked.
+    /// The request without its credentials.
     pub(crate) request: Vec<u8>,
-    /// It renews a login.
+    /// `true` if it renews a login.
     pub(crate) is_reissue: bool,
 }
 
-/// What a user may.
+/// The rights of a user.
 #[derive(Debug)]
 pub(crate) struct Rights {
     pub(crate) access: Arc<Access>,
-    /// The token that was shown.
+    /// The token of the login.
     pub(crate) token: Option<TokenHash>,
-    /// The rules that are about the user, by their places.
+    /// Indices of the rules that apply to the user.
     rules: Vec<u32>,
-    /// Open items on all connections together.
+    /// Maximum number of open items on all connections together.
     pub(crate) max_streams: Option<usize>,
 }
 
-/// Of who asks for an item that is not theirs to see.
+/// The refusal of an item without access.
 pub(crate) const NOT_ENTITLED: Refusal = Refusal {
     code: StateCode::NOT_ENTITLED,
     text: "This user is not entitled to this item",
@@ -62,7 +62,7 @@ impl Rights {
         }
     }
 
-    /// What may be done with an item. Without any rule that is everything.
+    /// Returns the decision on an item. Without any rules everything is permitted.
     pub(crate) fn decide(&self, wanted: &Wanted<'_>) -> Decision {
         if self.access.is_open() {
             return Decision::Decided(OPEN);

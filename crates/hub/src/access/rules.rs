@@ -1,4 +1,4 @@
-//! Who may see what: rules, of which the first that fits decides.
+//! Access rules: the first rule that matches decides.
 
 use tapeline_omm::rwf::Domain;
 
@@ -56,18 +56,18 @@ pub struct Coded {
     pub codes: Vec<u64>,
 }
 
-/// What is known of an item's codes.
+/// The permission codes of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Codes<'a> {
-    /// Nothing yet: its first image will tell.
+    /// Unknown until the first image.
     NotYet,
-    /// It has these.
+    /// Codes from the configuration.
     Listed(&'a [u64]),
-    /// It has this permission data, or none.
+    /// Permission data from the source, possibly empty.
     Data(&'a [u8]),
 }
 
-/// What somebody wants to open.
+/// A request for an item.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wanted<'a> {
     pub(crate) service: &'a str,
@@ -76,33 +76,33 @@ pub(crate) struct Wanted<'a> {
     pub(crate) codes: Codes<'a>,
 }
 
-/// What becomes of it.
+/// The decision on a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Decision {
     Decided(Action),
-    /// That depends on the item's codes, and they are not known yet.
+    /// Depends on the item's codes, which are not known yet.
     Depends,
 }
 
-/// What somebody may do who is told nothing.
+/// The decision without rules.
 pub(crate) const OPEN: Action = Action::Allow { post: true };
 
 impl Rule {
-    /// Whether it is about a user who is in these groups.
+    /// Returns `true` if the rule applies to a user in these groups.
     pub(crate) fn is_about(&self, user: &str, groups: &[Box<str>]) -> bool {
         self.users.is_empty() && self.groups.is_empty()
             || any(&self.users, user.as_bytes())
             || self.groups.iter().any(|group| groups.contains(group))
     }
 
-    /// Whether it fits all but the codes.
+    /// Returns `true` if the rule matches in everything but the codes.
     fn fits(&self, wanted: &Wanted<'_>) -> bool {
         (self.domains.is_empty() || self.domains.contains(&wanted.domain))
             && all_or_any(&self.services, wanted.service.as_bytes())
             && all_or_any(&self.items, wanted.name)
     }
 
-    /// Whether it fits the codes; `None` as long as they are not known.
+    /// Returns `true` if the rule matches the codes; `None` while they are unknown.
     fn fits_codes(&self, codes: Codes<'_>) -> Option<bool> {
         if self.codes.is_empty() {
             return Some(true);
@@ -124,9 +124,9 @@ impl Rule {
     }
 }
 
-/// What the first of these rules that fits says; who fits none may not.
+/// Returns the decision of the first matching rule; without a match access is denied.
 pub(crate) fn decide<'r>(rules: impl IntoIterator<Item = &'r Rule>, wanted: &Wanted<'_>) -> Decision {
-    // What the rules say that may fit, as long as they are of one mind.
+    // The decision of possibly matching rules, while they all agree.
     let mut doubtful: Option<Action> = None;
     let mut sure = Action::Deny;
     for rule in rules {
@@ -146,7 +146,7 @@ pub(crate) fn decide<'r>(rules: impl IntoIterator<Item = &'r Rule>, wanted: &Wan
     if doubtful.is_none_or(|doubtful| doubtful == sure) { Decision::Decided(sure) } else { Decision::Depends }
 }
 
-/// The numbers of permission data that is a list of such; `None` for anything else.
+/// Returns the numbers of permission data that is a list of numbers; `None` for anything else.
 fn numbers(data: &[u8]) -> Option<Vec<u64>> {
     let text = str::from_utf8(data).ok()?;
     let is_separator = |c: char| c == ',' || c == ';' || c == '|' || c == ' ';
@@ -222,7 +222,7 @@ mod tests {
             (&[7, 10], false),
             (&[7, 9], false),
             (&[10], false),
-            // Without codes no rule of codes fits.
+            // A rule with codes does not match an item without codes.
             (&[], false),
         ] {
             let text = codes.iter().map(u64::to_string).collect::<Vec<_>>().join(",");

@@ -3,10 +3,10 @@
 use tapeline_feed::levels::{self, LevelChange};
 use tapeline_omm::rwf::{self, DataType, Domain, MapEncoder, MapHead, RefreshHeader, UpdateType, flags};
 
-/// The most bytes of a message: 20 levels that go and 20 that come.
+/// Maximum size of a message in bytes: 20 deleted levels and 20 new ones.
 pub(crate) const MAX_BYTES: usize = 4_096;
 
-/// The levels that a message changed. `None` where they do not fit `out`.
+/// Writes the levels that a message changed; `None` if they do not fit in `out`.
 pub(crate) fn update(out: &mut [u8], changes: &[LevelChange]) -> Option<usize> {
     let header =
         rwf::update_header(out, Domain::MARKET_BY_PRICE, 0, UpdateType::UNSPECIFIED, DataType::MAP).ok()?;
@@ -15,7 +15,7 @@ pub(crate) fn update(out: &mut [u8], changes: &[LevelChange]) -> Option<usize> {
     Some(header + map.finish())
 }
 
-/// The image: whatever is cached of other levels goes. `None` where it does not fit `out`.
+/// Writes the image, which clears other levels in caches; `None` if it does not fit in `out`.
 pub(crate) fn refresh(
     out: &mut [u8],
     suspect: bool,

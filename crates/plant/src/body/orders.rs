@@ -6,7 +6,7 @@ use tapeline_omm::rwf::{
 };
 use tapeline_omm::{FieldListEncoder, Refused};
 
-/// The orders that a message changed, and the summary where it changed that. `None` where they do not fit `out`.
+/// Writes the orders that a message changed, and the summary if it changed; `None` if they do not fit in `out`.
 pub(crate) fn update(out: &mut [u8], changes: &[OrderChange], summary: Option<&Summary>) -> Option<usize> {
     let header =
         rwf::update_header(out, Domain::MARKET_BY_ORDER, 0, UpdateType::UNSPECIFIED, DataType::MAP).ok()?;
@@ -15,17 +15,16 @@ pub(crate) fn update(out: &mut [u8], changes: &[OrderChange], summary: Option<&S
     Some(header + map.finish())
 }
 
-/// What one message can carry of an image.
+/// The part of an image in one message.
 pub(crate) struct Part {
-    /// Bytes written.
+    /// Number of bytes written.
     pub(crate) len: usize,
-    /// Whether nothing is left for another part.
+    /// `true` if no orders remain for another part.
     pub(crate) is_last: bool,
 }
 
-/// One part of an image: as many of `orders` as fit `out`, `next` being the first of them; the order that did not fit is
-/// left in `next`. The first part (number 0) clears what was known before, and says how many orders there are, what they
-/// share included. `None` where not even one fits.
+/// Writes one part of an image: as many of `orders` as fit in `out`, starting with `next`; leaves the order that did not fit in `next`. The first
+/// part (number 0) clears caches, and contains the number of orders and their common data. `None` if not even one order fits.
 pub(crate) fn refresh(
     out: &mut [u8],
     number: u16,
@@ -39,7 +38,7 @@ pub(crate) fn refresh(
     let state = super::image_state(suspect);
     let mut header = RefreshHeader::new(Domain::MARKET_BY_ORDER, 0, state, DataType::MAP);
     header.flags = clear;
-    // Part numbers end at 32,767; what is beyond that keeps the last one.
+    // Part numbers end at 32,767; later parts keep the last number.
     header.part = Some(number.min(0x7FFF));
     let header_len = header.encode(out).ok()?;
     let head = MapHead {
@@ -63,14 +62,14 @@ pub(crate) fn refresh(
     }
     let len = header_len + map.finish();
     if is_last {
-        // Only now is it known; a flag more takes no more room, as part numbers have the flags take two bytes anyway.
+        // Known only now. One more flag takes no more bytes, because with part numbers the flags have two bytes in any case.
         header.flags = clear | flags::refresh::REFRESH_COMPLETE;
         header.encode(out).ok()?;
     }
     Some(Part { len, is_last })
 }
 
-/// An image without orders: whatever is cached of them goes.
+/// Writes an image without orders, which clears caches.
 pub(crate) fn blank(out: &mut [u8]) -> Option<usize> {
     let mut header = RefreshHeader::new(Domain::MARKET_BY_ORDER, 0, State::OPEN_OK, DataType::MAP);
     header.flags = flags::refresh::REFRESH_COMPLETE | flags::refresh::CLEAR_CACHE;

@@ -1,4 +1,4 @@
-//! The data of an image, of whatever container it is.
+//! The data of an image, in any container.
 
 use tapeline_omm::FieldList;
 use tapeline_omm::rwf::{DataType, SetDefinitions};
@@ -9,24 +9,24 @@ use super::record::{Record, Scratch, Words};
 use super::rows::Rows;
 use super::shape::Shapes;
 
-/// Room that is kept from one message to the next: what larger images need is given back.
+/// Maximum size of a buffer that is kept between messages: larger ones are freed.
 const MOST_KEPT: usize = 1 << 17;
 
 /// The data of an image.
 #[derive(Debug)]
 pub(super) enum Body {
-    /// None, or not yet.
+    /// No data, or none yet.
     None,
     /// A field list.
     Record(Record),
     /// A map, a vector or a series.
     Rows(Box<Rows>),
-    /// All else, as the wire has it: element lists and filter lists, folded; and what is replaced as a whole, OPAQUE, XML,
-    /// JSON, ANSI_PAGE, messages and types that are not known.
+    /// Any other container in its wire form: element lists and filter lists, folded; and containers that are replaced as a whole, OPAQUE, XML,
+    /// JSON, ANSI_PAGE, messages and unknown types.
     Bytes(Vec<u8>),
 }
 
-/// What applying works with.
+/// The context for applying a message.
 pub(super) struct Tools<'t> {
     pub(super) shapes: &'t mut Shapes,
     pub(super) scratch: &'t mut Scratch,
@@ -47,7 +47,7 @@ impl Tools<'_> {
 }
 
 impl Body {
-    /// Bytes of memory.
+    /// Returns the bytes of memory.
     #[inline]
     pub(super) fn bytes(&self) -> usize {
         match self {
@@ -58,14 +58,14 @@ impl Body {
         }
     }
 
-    /// Lets everything go.
+    /// Drops all data.
     pub(super) fn clear(&mut self, shapes: &mut Shapes) {
         if let Self::Record(record) = std::mem::replace(self, Self::None) {
             record.release(shapes);
         }
     }
 
-    /// Applies the payload of an update or a refresh that is just another value of each of its fields; whether it is.
+    /// Applies the payload of an update or a refresh if it only replaces values of existing fields; returns `true` if it does.
     #[inline]
     pub(super) fn overwrite(&mut self, bytes: &[u8], ripples: bool, shapes: &mut Shapes) -> bool {
         let Self::Record(record) = self else { return false };
@@ -76,7 +76,7 @@ impl Body {
     ///
     /// # Errors
     ///
-    /// Nothing has changed then, unless it is for a limit.
+    /// The data is unchanged, except after an error of a limit.
     pub(super) fn apply(
         &mut self,
         container: DataType,
@@ -96,7 +96,7 @@ impl Body {
                 let Self::Record(record) = self else { return Ok(()) };
                 record.apply((&list, bytes), ripples, tools.words, tools.shapes, tools.scratch)
             }
-            // Without bytes it is blank, which says nothing.
+            // Without bytes it is blank, and changes nothing.
             DataType::MAP | DataType::VECTOR | DataType::SERIES if bytes.is_empty() => Ok(()),
             DataType::MAP | DataType::VECTOR | DataType::SERIES => {
                 check(container, bytes, &SetDefinitions::NONE, 0)?;

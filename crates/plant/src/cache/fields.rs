@@ -1,33 +1,33 @@
-//! Field lists, merged by field: the entries of a list as the wire has them, each field once, in their shortest form.
+//! Field lists, merged by field: the entries of a list in wire form, each field once, in their shortest form.
 
 use tapeline_omm::rwf::{DataType, Rmtes, RmtesCache, Value, Writer};
 use tapeline_omm::{Dictionary, Fid, FieldList, Malformed};
 
 use super::limits::Refused;
 
-/// Bytes that a list's entries may take: lists stand in entries, whose lengths end there.
+/// Maximum bytes of a list's entries: lists are also parts of entries, whose lengths end there.
 pub(super) const MOST_BYTES: usize = 65_535;
-/// Room for a text whose field the dictionary gives no length.
+/// Capacity for a text whose field has no length in the dictionary.
 pub(super) const UNSAID_ROOM: usize = 255;
 /// No earlier change of the same field.
 const NONE: u32 = u32::MAX;
-/// The longest value whose length takes one byte.
+/// The longest value with a length of one byte.
 pub(super) const MOST_SHORT: usize = 0xFD;
-/// Bytes in front of a short value: the field's id, the length.
+/// Bytes before a short value: the field's id, the length.
 pub(super) const SHORT_HEAD: u16 = 3;
 
-/// A list's fields as a slice of entries: the part of the list behind its head.
+/// A list's fields as a slice of entries: the part of the list after its head.
 ///
-/// `entries` is well-formed, as it was written here; what were not would end the walk.
+/// `entries` is well-formed, because it was written here; a malformed entry would end the walk.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Walk<'a> {
     entries: &'a [u8],
     at: usize,
 }
 
-/// The entries of a list that was written here, which has standard data alone; none of no list.
+/// Returns the entries of a list that was written here, which has only standard data; empty for no list.
 pub(super) fn entries_of(list: &[u8]) -> &[u8] {
-    // The flag of an info block, whose length follows; then the count.
+    // The flag of an info block with its length, then the count.
     let head = match list {
         [flags, info, ..] if flags & 1 != 0 => 2 + usize::from(*info) + 2,
         _ => 3,
@@ -39,7 +39,7 @@ pub(super) fn entries_of(list: &[u8]) -> &[u8] {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stored<'a> {
     pub(super) fid: Fid,
-    /// Where the entry begins.
+    /// The entry's offset.
     pub(super) at: usize,
     pub(super) data: &'a [u8],
     /// The entry with its id and length.
@@ -50,7 +50,7 @@ pub(super) const fn walk(entries: &[u8]) -> Walk<'_> {
     Walk { entries, at: 0 }
 }
 
-/// The entry that begins at `at`.
+/// Returns the entry at offset `at`.
 #[inline]
 pub(super) fn stored(entries: &[u8], at: usize) -> Option<Stored<'_>> {
     let entry = entries.get(at..)?;
@@ -73,7 +73,7 @@ impl<'a> Iterator for Walk<'a> {
     }
 }
 
-/// The length of a value in its shortest form: so many of the bytes.
+/// Returns the length field of a value in its shortest form, and its number of bytes.
 #[inline]
 pub(super) const fn value_head(len: usize) -> ([u8; 3], usize) {
     if len <= MOST_SHORT { ([len as u8, 0, 0], 1) } else { ([0xFE, (len >> 8) as u8, len as u8], 3) }
@@ -87,7 +87,7 @@ pub(super) fn push(out: &mut Vec<u8>, fid: Fid, data: &[u8]) {
     out.extend_from_slice(data);
 }
 
-/// A value of a set whose type has a fixed size, as it stands outside of sets. None is longer than twelve bytes.
+/// Converts a set value with a type of fixed size to its standard form, of at most twelve bytes.
 pub(super) fn standard<'r>(
     data_type: DataType,
     data: &[u8],
@@ -102,33 +102,32 @@ pub(super) fn standard<'r>(
     Ok(room.get(..len).unwrap_or_default())
 }
 
-/// Whether a value may be a partial update: only with one of these bytes in it.
+/// Returns `true` if a value may be a partial update: only with one of these bytes.
 #[inline]
 pub(super) fn may_be_partial(data: &[u8]) -> bool {
     data.iter().any(|byte| matches!(byte, 0x1B | 0x9B))
 }
 
-/// Room for a string that partial updates are applied to: the length that the dictionary gives it, so that an image never
-/// holds more than a field may. What goes beyond is cut off, as LSEG's payload cache does
-/// (`rsslPayloadEntryApply`: "data truncated for exceeding size allocated in the field dictionary").
+/// Returns the capacity of a string with partial updates: the length in the dictionary, so that an image never exceeds its field's length. Longer
+/// text is cut, as in LSEG's payload cache (`rsslPayloadEntryApply`: "data truncated for exceeding size allocated in the field dictionary").
 fn room_of(dictionary: &Dictionary, fid: Fid, so_far: usize) -> usize {
     let said = dictionary.field(fid).map_or(0, |field| usize::from(field.data_len));
     (if said == 0 { UNSAID_ROOM } else { said }).max(so_far)
 }
 
-/// `old` with the partial update `data`, in `room`.
+/// Applies the partial update `data` to `old` in `room`; returns the result.
 pub(super) fn apply_partial<'r>(room: &'r mut Vec<u8>, most: usize, old: &[u8], data: &[u8]) -> &'r [u8] {
     room.clear();
     room.extend_from_slice(old);
     room.resize(most.max(old.len()), 0);
     let mut cached = RmtesCache::with_len(room, old.len());
-    // What goes beyond the room is cut off.
+    // Text beyond the capacity is cut.
     let _is_whole = Rmtes(data).apply(&mut cached);
     let len = cached.len();
     room.get(..len).unwrap_or_default()
 }
 
-/// The partial update of a field of this dictionary: the room of its string. `None` for all other values.
+/// Returns the capacity of the string if the value is a partial update of a field of this dictionary; `None` for any other value.
 pub(super) fn partial_room(
     dictionary: Option<&Dictionary>,
     fid: Fid,
@@ -142,16 +141,16 @@ pub(super) fn partial_room(
     is_partial.then(|| room_of(dictionary, fid, old.len()))
 }
 
-/// What merging needs, kept so that it takes no memory each time.
+/// The working memory of a merge, reused to avoid allocation.
 #[derive(Debug)]
 pub(super) struct Merging {
-    /// For each field id: in the upper half the number of the merge that saw it last, in the lower half its last change.
+    /// For each field id: in the upper half the number of the last merge that contained it, in the lower half its last change.
     seen: Box<[u64]>,
     merge: u32,
     changes: Vec<Change>,
-    /// New values that are not in the list: those that rippled, those of sets in their standard form.
+    /// New values that are not in the list: rippled ones, and set values in standard form.
     own: Vec<u8>,
-    /// Strings that partial updates are applied to, in turns.
+    /// Buffers for strings with partial updates, used alternately.
     texts: [Vec<u8>; 2],
     chain: Vec<u32>,
 }
@@ -160,14 +159,14 @@ pub(super) struct Merging {
 #[derive(Clone, Copy, Debug)]
 struct Change {
     fid: Fid,
-    /// Whether the value is one of `own`, not of the list.
+    /// `true` if the value is in `own`, not in the list.
     is_own: bool,
-    /// Where it is.
+    /// Offset of the value.
     at: u32,
     len: u32,
-    /// The change of the same field before this one.
+    /// The previous change of the same field.
     previous: u32,
-    /// Whether this is the first change of its field, and the image does not have the field.
+    /// `true` if this is the first change of its field, and the image does not have the field.
     is_new: bool,
 }
 
@@ -185,7 +184,7 @@ impl Default for Merging {
 }
 
 impl Merging {
-    /// Nothing is seen yet.
+    /// Begins a merge: no field is marked.
     pub(super) fn begin(&mut self) {
         self.changes.clear();
         self.own.clear();
@@ -196,7 +195,7 @@ impl Merging {
         }
     }
 
-    /// Marks a field as seen; whether it was not before.
+    /// Marks a field; returns `true` if it was not marked before.
     pub(super) fn mark(&mut self, fid: Fid) -> bool {
         self.change_of(fid).is_none() && {
             self.see(fid, NONE - 1);
@@ -215,7 +214,7 @@ impl Merging {
         (seen >> 32 == u64::from(self.merge)).then_some(seen as u32)
     }
 
-    /// A value that lies at `at` in the list.
+    /// Adds a value at offset `at` of the list or of `own`.
     fn add(&mut self, fid: Fid, is_own: bool, at: usize, len: usize) {
         let previous = self.change_of(fid).unwrap_or(NONE);
         self.see(fid, self.changes.len() as u32);
@@ -235,13 +234,12 @@ impl Merging {
         self.add(fid, true, at, data.len());
     }
 
-    /// Appends `old` with the fields of `list`, whose bytes are `bytes`, to `out`: those that are there keep their
-    /// places, others follow in the list's order. Where a list has a field twice, the values apply one after the other.
-    /// `rippled` are entries that apply before.
+    /// Appends `old`, merged with the fields of `list`, to `out`; `bytes` are the bytes of the list. Existing fields keep their places, others
+    /// follow in the list's order. If a list contains a field twice, the values apply one after the other. The entries in `rippled` apply first.
     ///
     /// # Errors
     ///
-    /// A fault in the list, or more than 65,535 bytes; `out` is then of no use.
+    /// An error in the list, or more than 65,535 bytes; `out` is then unusable.
     pub(super) fn merge(
         &mut self,
         old: &[u8],
@@ -264,7 +262,7 @@ impl Merging {
                     self.add_own(field.fid, standard(data_type, field.data, &mut room)?);
                 }
                 (field, _) => {
-                    // A value lies in the bytes of its list, so its place is the distance. One without bytes may lie anywhere.
+                    // A value lies in the bytes of its list, so its offset is the distance. A value without bytes may be anywhere.
                     let at = field.data.as_ptr().addr().wrapping_sub(bytes.as_ptr().addr());
                     self.add(field.fid, false, if field.data.is_empty() { 0 } else { at }, field.data.len());
                 }
@@ -292,7 +290,7 @@ impl Merging {
         Ok(())
     }
 
-    /// Appends the entry of a field whose last change this is.
+    /// Appends the entry of a field with this last change.
     fn push_changed(
         &mut self,
         last: u32,
@@ -306,7 +304,7 @@ impl Merging {
             let within = if change.is_own { own } else { bytes };
             within.get(change.at as usize..).and_then(|at| at.get(..change.len as usize)).unwrap_or_default()
         };
-        // From the last change back to the last whole value, each partial one on the way.
+        // From the last change back to the last whole value, with each partial one on the way.
         self.chain.clear();
         let (mut at, mut fid, mut whole) = (last, Fid(0), old);
         while let Some(change) = self.changes.get_mut(at as usize) {
@@ -323,7 +321,7 @@ impl Merging {
             self.chain.push(at);
             at = previous;
         }
-        // The first of a field's changes is the one that stands for it.
+        // The first change of a field represents it.
         while let Some(change) = self.changes.get_mut(at as usize) {
             change.is_new = false;
             at = change.previous;

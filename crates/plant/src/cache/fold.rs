@@ -1,7 +1,6 @@
-//! Containers that are folded as bytes: lists, filter lists, all that stands in entries.
+//! Containers that are folded as bytes: lists, filter lists, and all containers in entries.
 //!
-//! What is kept is a container as the wire has it, its values standard data, its entries those of an image: whatever was
-//! sent to bring it about is gone.
+//! The result is a container in wire form, with standard data and with the entry actions of an image: the actions of the updates are not stored.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -16,16 +15,16 @@ use super::fields::{self, MOST_BYTES, Merging};
 use super::limits::{Limits, Refused};
 use super::rows::Rows;
 
-/// What folding works with.
+/// The context for folding.
 pub(super) struct Folding<'t> {
     pub(super) merging: &'t mut Merging,
     pub(super) dictionary: Option<&'t Dictionary>,
     pub(super) limits: &'t Limits,
-    /// Room for what is being folded, one for each level, kept from one message to the next.
+    /// Buffers for folding, one for each level, kept between messages.
     pub(super) rooms: &'t mut Vec<Vec<u8>>,
 }
 
-/// Reads all of a container, and of those in it, so that nothing is found wrong when half of it is applied.
+/// Reads a whole container and all containers in it, so that no error is found when half of it is applied.
 ///
 /// # Errors
 ///
@@ -66,7 +65,7 @@ pub(super) fn check<'a>(
                 }
             }
         }
-        // Without bytes they are no container, but a blank.
+        // Without bytes it is not a container but a blank.
         _ if bytes.is_empty() => {}
         DataType::FILTER_LIST => {
             let list = FilterList::parse(bytes)?;
@@ -106,7 +105,7 @@ pub(super) fn check<'a>(
                 check(container, entry?, &sets, below)?;
             }
         }
-        // It is kept as it is; whoever reads it looks into it.
+        // Stored unchanged; its reader decodes it.
         DataType::MSG => {
             MessageView::parse(bytes)?;
         }
@@ -116,12 +115,11 @@ pub(super) fn check<'a>(
 }
 
 impl Folding<'_> {
-    /// Appends to `out` what `new` makes of `old`; there may be no old one, which is no bytes. `most` is how many bytes it
-    /// may have.
+    /// Appends to `out` the fold of `new` into `old`; empty bytes stand for no old container. `most` is the maximum number of bytes.
     ///
     /// # Errors
     ///
-    /// [`Refused::Limit`], if `new` was [checked](check). `out` is then of no use.
+    /// [`Refused::Limit`], if `new` was [checked](check). `out` is then unusable.
     pub(super) fn fold<'a>(
         &mut self,
         data_type: DataType,
@@ -134,13 +132,13 @@ impl Folding<'_> {
         match data_type {
             DataType::FIELD_LIST => self.fold_fields(old, (new, sets), out)?,
             DataType::ELEMENT_LIST => fold_elements(old, (new, sets), most, out)?,
-            // Without bytes it is blank, which says nothing.
+            // Without bytes it is blank, and changes nothing.
             DataType::FILTER_LIST | DataType::MAP | DataType::VECTOR | DataType::SERIES if new.is_empty() => {
                 out.extend_from_slice(old);
             }
             DataType::FILTER_LIST => self.fold_filters(old, new, most, out)?,
             DataType::MAP | DataType::VECTOR | DataType::SERIES => {
-                // Seldom: containers of entries in entries. They are taken apart and put together again.
+                // Rare: containers of entries within entries. They are decoded, and encoded again.
                 let mut rows = Rows::default();
                 if !old.is_empty() && rows.takes(data_type, old)? {
                     rows.apply(data_type, old, self)?;
@@ -168,7 +166,7 @@ impl Folding<'_> {
         let list = FieldList::parse_with(new, sets)?;
         let old_list = FieldList::parse(old)?;
         let mut head = [0; 16];
-        // The encoder has room enough, and dictionaries whose number came on the wire have one that it takes.
+        // The buffer is large enough, and a dictionary number from the wire can be encoded.
         let written = match list.info().or(old_list.info()) {
             Some(info) => FieldListEncoder::with_info(&mut head, info).map(FieldListEncoder::finish),
             None => FieldListEncoder::new(&mut head).map(FieldListEncoder::finish).map_err(Into::into),
@@ -177,7 +175,7 @@ impl Folding<'_> {
         let start = out.len();
         let old_entries = fields::entries_of(old);
         self.merging.merge(old_entries, (&list, new), &[], self.dictionary, out)?;
-        // At most 21,845: each takes three bytes of 65,535.
+        // At most 21,845: each takes three of 65,535 bytes.
         let count = fields::walk(out.get(start..).unwrap_or_default()).count() as u16;
         if let Some(place) = start.checked_sub(2).and_then(|at| out.get_mut(at..start)) {
             place.copy_from_slice(&count.to_be_bytes());
@@ -196,7 +194,7 @@ impl Folding<'_> {
             id: u8,
             container: DataType,
             permission: Option<&'a [u8]>,
-            /// Cleared entries are there without data.
+            /// Cleared entries exist without data.
             data: Option<Vec<u8>>,
         }
         let list = FilterList::parse(new)?;
@@ -255,8 +253,7 @@ impl Folding<'_> {
                         None => filters.push(set),
                     }
                 }
-                // An update of what was never set "can be ignored" (`rsslFilterList.h`), and so can actions that there
-                // are not.
+                // An update of an unset entry "can be ignored" (`rsslFilterList.h`), and so can unknown actions.
                 _ => {}
             }
         }
@@ -322,7 +319,7 @@ fn fold_elements<'a>(
             Cow::Borrowed(data)
         };
         room += name.len() + data.len() + 8;
-        // What a set says in few bytes may be long in the end.
+        // Set data of a few bytes may become long.
         if room > most.saturating_mul(4).saturating_add(64) {
             return Err(Refused::Limit { what: "bytes of an entry", limit: most });
         }
@@ -344,7 +341,7 @@ fn fold_elements<'a>(
     })
 }
 
-/// Appends what an encoder writes into so much room.
+/// Appends the output of an encoder with a buffer of this size.
 pub(super) fn write(
     room: usize,
     most: usize,
@@ -358,7 +355,7 @@ pub(super) fn write(
             out.truncate(start + len);
             Ok(())
         }
-        // More entries than a count says, or more bytes than a length does.
+        // More entries than the count allows, or more bytes than a length allows.
         Err(_) => Err(Refused::Limit { what: "bytes of an entry", limit: most }),
     }
 }

@@ -1,4 +1,4 @@
-//! An image, read and given out.
+//! Reading and encoding of an image.
 
 use tapeline_omm::rwf::{
     DataState, DataType, ElementList, ElementListEncoder, Flags, Info, Key, Qos, RefreshHeader, State, flags,
@@ -33,7 +33,7 @@ pub enum View<'v> {
 }
 
 impl View<'_> {
-    /// Writes what is wanted of a container that was folded here.
+    /// Writes the requested part of a container that was folded here.
     pub(super) fn write(&self, container: DataType, bytes: &[u8], room: &mut [u8]) -> Result<usize, Refused> {
         match (self, container) {
             (Self::Fields(_), DataType::FIELD_LIST) => {
@@ -41,7 +41,7 @@ impl View<'_> {
                 self.write_fields(info, walk(entries_of(bytes)), room)
             }
             (Self::Elements(names), DataType::ELEMENT_LIST) => {
-                // What was folded here can be read.
+                // Containers folded here are well-formed.
                 let Ok(list) = ElementList::parse(bytes) else { return Ok(0) };
                 let mut out = match list.number() {
                     Some(number) => ElementListEncoder::with_number(room, number)?,
@@ -220,8 +220,8 @@ impl Parts<'_, '_> {
     ///
     /// # Errors
     ///
-    /// [`Refused::Full`] where there is no room for the header and one entry, or for all of a list or of bytes, which
-    /// cannot be parted. Nothing is lost then: the next call writes the same part.
+    /// [`Refused::Full`] if there is no capacity for the header and one entry, or for all of a list or of bytes, which cannot be divided. Nothing
+    /// is lost then: the next call writes the same part.
     pub fn write(&mut self, out: &mut [u8]) -> Result<Option<usize>, Refused> {
         if self.is_done {
             return Ok(None);
@@ -236,7 +236,7 @@ impl Parts<'_, '_> {
         Ok(Some(len))
     }
 
-    /// Parts have numbers where there are several, which the first one does not know before it is written.
+    /// Parts have numbers if there are several, which is not known before the first one is written.
     fn write_rows(&mut self, rows: &Rows, out: &mut [u8]) -> Result<usize, Refused> {
         let write = |out: &mut [u8], part, is_last| {
             let mut next = 0;
@@ -253,7 +253,7 @@ impl Parts<'_, '_> {
         }
         self.is_done = next == rows.len();
         self.next = next;
-        // A u15 on the wire: parts beyond keep the last number there is.
+        // A u15 on the wire: later parts keep the maximum number.
         self.part = (self.part + 1).min(0x7FFF);
         Ok(len)
     }
@@ -299,7 +299,7 @@ fn write_record(record: &Record, view: &View<'_>, room: &mut [u8]) -> Result<usi
     Ok(entries + record.write(room.get_mut(entries..).unwrap_or_default())?)
 }
 
-/// The head of a field list up to its count: the length of what the encoder writes but for the two bytes of the count.
+/// Returns the length of a field list's head without the two bytes of the count.
 fn list_head(info: Option<Info>, room: &mut [u8]) -> Result<usize, Refused> {
     let list = match info {
         Some(info) => FieldListEncoder::with_info(room, info)?,

@@ -1,4 +1,4 @@
-//! One item: what its messages say of it beside the data, and its image.
+//! One item: the data in its messages apart from the payload, and its image.
 
 use std::hash::{Hash, Hasher};
 
@@ -20,7 +20,7 @@ pub struct ItemKey<'k> {
     pub name: &'k [u8],
 }
 
-/// In two pieces rather than in one for each member: a lookup hashes little else than this.
+/// Writes two pieces instead of one for each member: the hash is most of the cost of a lookup.
 impl Hash for ItemKey<'_> {
     #[inline]
     fn hash<H: Hasher>(&self, state: &mut H) {
@@ -33,14 +33,14 @@ impl Hash for ItemKey<'_> {
 #[derive(Debug)]
 pub(super) struct Item {
     labels: Labels,
-    /// Which of the items that had or will have its place.
+    /// Distinguishes successive items in the same place.
     pub(super) serial: u32,
     pub(super) body: Body,
     pub(super) seq: Seq,
     pub(super) sequence: Option<u32>,
     pub(super) qos: Option<Qos>,
     pub(super) service: u16,
-    /// Number of the service's dictionary, as it was when the item came.
+    /// Number of the service's dictionary at the creation of the item.
     pub(super) dictionary: Option<u16>,
     pub(super) domain: Domain,
     pub(super) container: DataType,
@@ -48,22 +48,22 @@ pub(super) struct Item {
     data: DataState,
     code: StateCode,
     pub(super) progress: Progress,
-    /// Whether something that was said of it is lost: it is over a limit, or could not be read.
+    /// `true` if some data was lost: it exceeded a limit, or was unreadable.
     pub(super) is_broken: bool,
 }
 
-/// How far the image has come.
+/// The progress of the image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// Nothing, or all of it cleared.
+    /// No data, or all of it cleared.
     Empty,
-    /// Parts, but not the last.
+    /// Some parts, but not the last.
     Begun,
-    /// All.
+    /// All parts.
     Complete,
 }
 
-/// The texts of an item, one behind the other in one piece of memory: name, group, permission data, text of the state.
+/// The texts of an item, contiguous in memory: name, group, permission data, text of the state.
 #[derive(Debug)]
 struct Labels {
     bytes: Box<[u8]>,
@@ -73,7 +73,7 @@ struct Labels {
     has_permission: bool,
 }
 
-/// The texts of an item that its messages change.
+/// The texts of an item that messages can change.
 #[derive(Clone, Copy, Default, PartialEq)]
 struct Texts<'a> {
     group: &'a [u8],
@@ -86,7 +86,7 @@ impl Labels {
         let data = permission.unwrap_or_default();
         Self {
             bytes: [name, group, data, text].concat().into_boxed_slice(),
-            // None of them is longer: a key, a header and permission data have lengths of u8, u8 and u15.
+            // Lossless: the lengths of a key, a header and permission data are u8, u8 and u15.
             name: name.len() as u8,
             group: group.len() as u8,
             permission: data.len() as u16,
@@ -108,7 +108,7 @@ impl Labels {
 }
 
 impl Item {
-    /// An item of which nothing is known but its key.
+    /// Creates an item with only its key.
     pub(super) fn new(key: &ItemKey<'_>, serial: u32) -> Self {
         Self {
             labels: Labels::new(key.name, Texts::default()),
@@ -142,12 +142,12 @@ impl Item {
         self.labels.texts().permission
     }
 
-    /// What the source says; not whether the image is whole.
+    /// Returns the state from the source, regardless of the image.
     pub(super) fn state(&self) -> State<'_> {
         State { stream: self.stream, data: self.data, code: self.code, text: self.labels.texts().text }
     }
 
-    /// Takes over what a refresh says beside its data. Permission data and quality of service that it leaves out stay.
+    /// Stores the data of a refresh apart from its payload. Permission data and quality of service stay if it has none.
     pub(super) fn note_refresh(&mut self, header: &RefreshHeader<'_>) {
         self.note_state(&header.state);
         self.note_labels(Some(header.group_id), header.permission_data, Some(header.state.text));
@@ -155,14 +155,14 @@ impl Item {
         self.sequence = header.sequence.or(self.sequence);
     }
 
-    /// Takes over what an update says beside its data, and where it stands.
+    /// Stores the data of an update apart from its payload, and its sequence.
     #[inline]
     pub(super) fn note_update(&mut self, seq: Seq, sequence: Option<u32>) {
         self.seq = seq;
         self.sequence = sequence.or(self.sequence);
     }
 
-    /// Takes over what a status says.
+    /// Stores the data of a status.
     pub(super) fn note_status(&mut self, header: &StatusHeader<'_>) {
         if let Some(state) = &header.state {
             self.note_state(state);
@@ -172,7 +172,7 @@ impl Item {
 
     fn note_state(&mut self, state: &State<'_>) {
         self.stream = state.stream;
-        // Only the stream's state changes then (RWF chapter 2).
+        // With NO_CHANGE only the stream state changes (RWF chapter 2).
         if state.data != DataState::NO_CHANGE {
             self.data = state.data;
         }
@@ -191,7 +191,7 @@ impl Item {
         }
     }
 
-    /// Bytes of memory beside its place among the items.
+    /// Returns the bytes of memory outside its place among the items.
     #[inline]
     pub(super) fn bytes(&self) -> usize {
         self.labels.bytes.len() + self.body.bytes()

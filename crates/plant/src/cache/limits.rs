@@ -1,4 +1,4 @@
-//! What a cache may hold, what it holds, and why it did not take something.
+//! The limits, contents, counters and errors of a cache.
 
 use tapeline_omm::Malformed;
 use tapeline_omm::rwf::DataType;

@@ -1,10 +1,9 @@
-//! The image of a field list: its entries as the wire has them, and where each begins.
+//! The image of a field list: its entries in wire form, with an index of their offsets.
 //!
-//! One block of memory: for each slot of the [`Shape`] two bytes that say where its entry begins, two more for where the last one
-//! ends, then the entries. An update looks a field up in the shape, whose table all items of the kind share, and writes the value
-//! over the old one. A shorter one leaves a gap behind it, into which a longer one can grow again; one for which there is no room
-//! moves what is behind it, once: lengths of prices and sizes go up and down all day. An image goes out by copying what is between
-//! the gaps.
+//! One block of memory contains two bytes for each slot of the [`Shape`] with the offset of its entry, two more for the end of the last entry, then
+//! the entries. An update looks a field up in the shape, whose table is shared by all items of the kind, and overwrites the value. A shorter value
+//! leaves a gap after it, into which a longer one can grow again. A longer value without such a gap moves the entries after it, once, because
+//! lengths of prices and sizes vary during the day. An image is encoded by copying the bytes between the gaps.
 
 use std::hint::black_box;
 
@@ -15,52 +14,52 @@ use super::fields::{self, MOST_BYTES, MOST_SHORT, Merging, SHORT_HEAD, Stored, s
 use super::limits::Refused;
 use super::shape::{Found, Put, Shape, ShapeId, Shapes};
 
-/// Bytes that the processor fetches at a time.
+/// Size of a cache line in bytes.
 const LINE: usize = 64;
-/// Bytes of a slot's entry in the index.
+/// Bytes of a slot in the index.
 const INDEX: usize = 2;
-/// Bytes in front of the entries of a list that has nothing but standard data: the flags, the count.
+/// Bytes before the entries of a list with only standard data: the flags, the count.
 const LIST_HEAD: u32 = 3;
-/// A piece that is copied at once.
+/// Size of a chunk that is copied at once.
 const CHUNK: usize = 64;
-/// Bits that say where gaps are.
+/// Number of bits in the bitmap of gaps.
 const GAPS: usize = u64::BITS as usize;
-/// Fields of an update that is applied in place; thirteen are usual. With more, which nothing but a refresh has, all is merged anew: moving
-/// what is behind for each of them would cost the square of their number.
+/// Maximum number of fields of an update that is applied in place; thirteen are usual. More fields, which occur only in a refresh, are merged:
+/// moving the entries after each field would have quadratic cost.
 const MOST_IN_PLACE: usize = 32;
 
-/// The first byte of a list that has standard data and nothing else: nearly every update's (RWF chapter 4).
+/// The first byte of a list with only standard data: that of nearly every update (RWF chapter 4).
 const STANDARD_DATA: u8 = 8;
 
-/// A field of an update, looked up.
+/// A field of an update after its lookup.
 #[derive(Clone, Copy, Default)]
 struct Change {
     found: Found,
-    /// Where in the list's bytes the value is.
+    /// Offset of the value in the list's bytes.
     at: u16,
     len: u16,
-    /// Whether it is a partial update of a text.
+    /// `true` for a partial update of a text.
     is_partial: bool,
 }
 
 /// The image of a field list.
 #[derive(Debug)]
 pub(super) struct Record {
-    /// The index, then the places of the entries, then what is spare.
+    /// The index, then the places of the entries, then spare capacity.
     block: Box<[u8]>,
-    /// Which entries may be shorter than their places: bit `n` is of the slots `n`, `n + 64`, `n + 128` and so on.
+    /// Entries that may be shorter than their places: bit `n` stands for the slots `n`, `n + 64`, `n + 128` and so on.
     gaps: u64,
     shape: ShapeId,
     slots: u16,
-    /// What the last list that said so was written with.
+    /// The info of the last list that contained one.
     info: Option<Info>,
 }
 
-/// What applying needs, kept so that it takes no memory each time.
+/// The working memory for applying, reused to avoid allocation.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
     pub(super) merging: Merging,
-    /// Of the record that is merged, without gaps.
+    /// The entries of the record in a merge, without gaps.
     old: Vec<u8>,
     entries: Vec<u8>,
     rippled: Vec<u8>,
@@ -72,42 +71,41 @@ pub(super) struct Scratch {
 pub(super) type Words<'d> = Option<(u16, &'d Dictionary)>;
 
 impl Record {
-    /// No field yet.
+    /// Creates a record without fields.
     pub(super) fn new(shapes: &mut Shapes, words: Words<'_>) -> Self {
         let shape =
             shapes.take(&[], words.map(|(number, _)| number), words.map(|(_, dictionary)| dictionary));
         Self { block: Box::default(), gaps: 0, shape, slots: 0, info: None }
     }
 
-    /// Gives its shape back.
+    /// Releases its shape.
     pub(super) fn release(self, shapes: &mut Shapes) {
         shapes.release(self.shape);
     }
 
-    /// The entries with the gaps between them, and what is spare.
+    /// Returns the entries with the gaps between them, and the spare capacity.
     #[inline]
     fn places(&self) -> &[u8] {
         self.block.get(self.index_len()..).unwrap_or_default()
     }
 
-    /// Where the last place ends.
+    /// Returns the end of the last place.
     #[inline]
     fn end(&self) -> usize {
         let end = chunk(&self.block, (self.len() * INDEX) as u32);
         end.map_or(0, |end| usize::from(u16::from_le_bytes(*end)))
     }
 
-    /// The entries in order.
+    /// Returns the entries in order.
     pub(super) fn entries(&self) -> impl Iterator<Item = Stored<'_>> {
         (0..self.len()).map_while(|slot| stored(self.places(), self.place(slot)?.0))
     }
 
-    /// Writes the entries to the front of `room` as the wire has them, one behind the other: their length. What is in `room`
-    /// behind them may be written over.
+    /// Writes the entries to the front of `room` in wire form, without gaps; returns their length. May overwrite the bytes of `room` after them.
     ///
     /// # Errors
     ///
-    /// There is no room.
+    /// `room` is too short.
     pub(super) fn write(&self, room: &mut [u8]) -> Result<usize, NoRoom> {
         let (index, places) = self.block.split_at_checked(self.index_len()).unwrap_or_default();
         let (mut from, mut len) = (0, 0);
@@ -117,7 +115,7 @@ impl Record {
                 while gaps != 0 {
                     let slot = first + gaps.trailing_zeros() as usize;
                     gaps &= gaps - 1;
-                    // The last ones that have a bit are no slots any more.
+                    // The last numbers with a bit may not be slots.
                     let Some((at, end)) = place(index, slot) else { break };
                     let (at, end) = (usize::from(at), usize::from(end));
                     let used = at + entry_len(places, at);
@@ -132,24 +130,24 @@ impl Record {
         Ok(len)
     }
 
-    /// Number of fields.
+    /// Returns the number of fields.
     #[inline]
     pub(super) const fn len(&self) -> usize {
         self.slots as usize
     }
 
-    /// What the list was written with.
+    /// Returns the info of the list.
     pub(super) const fn info(&self) -> Option<Info> {
         self.info
     }
 
-    /// Bytes of memory.
+    /// Returns the bytes of memory.
     #[inline]
     pub(super) fn bytes(&self) -> usize {
         self.block.len()
     }
 
-    /// Has the processor fetch it: one byte of each line.
+    /// Prefetches the record: one byte of each cache line.
     #[inline]
     pub(super) fn expect(&self) {
         black_box(self.block.iter().step_by(LINE).fold(0, |sum: u8, byte| sum ^ byte));
@@ -160,7 +158,7 @@ impl Record {
         (self.slots as usize + 1) * INDEX
     }
 
-    /// Where the place of an entry begins and ends.
+    /// Returns start and end of an entry's place.
     #[inline]
     fn place(&self, slot: usize) -> Option<(usize, usize)> {
         let (at, end) = place(self.block.get(..self.index_len())?, slot)?;
@@ -171,7 +169,7 @@ impl Record {
     ///
     /// # Errors
     ///
-    /// A fault in the list, or more than 65,535 bytes: the record is as it was.
+    /// An error in the list, or more than 65,535 bytes: the record is unchanged.
     pub(super) fn apply(
         &mut self,
         (list, bytes): (&FieldList<'_>, &[u8]),
@@ -183,7 +181,7 @@ impl Record {
         let dictionary = words.map(|(_, dictionary)| dictionary);
         scratch.rippled.clear();
         if let Some(shape) = shapes.shape(self.shape) {
-            // First everything is read and looked up, so that a fault changes nothing.
+            // Everything is read and looked up first, so that an error changes nothing.
             let mut changes = [Change::default(); MOST_IN_PLACE];
             let (mut count, mut is_known, mut is_special, mut texts) = (0, true, false, 0);
             for field in list.iter() {
@@ -200,8 +198,7 @@ impl Record {
                     }
                 }
                 if let Some(change) = changes.get_mut(count) {
-                    // A value lies in the bytes of its list, so its place is the distance. What a u16 would cut goes the
-                    // long way below.
+                    // A value lies in the bytes of its list, so its offset is the distance. An offset beyond a u16 takes the slow path below.
                     let at = field.data.as_ptr().addr().wrapping_sub(bytes.as_ptr().addr());
                     *change = Change { found, at: at as u16, len: field.data.len() as u16, is_partial };
                 }
@@ -210,11 +207,10 @@ impl Record {
             if is_special && ripples && shape.ripples() {
                 self.ripple(list, shape, scratch);
             }
-            // No field grows by more than its new entry has, or its room if the value is a partial update. Where that may be
-            // too much, merging finds out.
+            // No field grows by more than its new entry, or its capacity for a partial update. If that bound is too large, the merge decides.
             let most = self.end() + bytes.len() + scratch.rippled.len() + texts;
             if is_known && most <= MOST_BYTES && list.set_data().is_none() {
-                // Of more than there is room for, none is applied here.
+                // An update with more fields is not applied here.
                 if let Some(changes) = changes.get(..count) {
                     self.note_info(list);
                     self.apply_in_place(changes, bytes, shape, dictionary, scratch);
@@ -225,9 +221,9 @@ impl Record {
         self.merge((list, bytes), words, shapes, scratch)
     }
 
-    /// Applies what nearly every update is: standard data alone, short values of fields that the image has, each with enough room in
-    /// its place, none of which ripples or changes a part of a text. `false`: it is something else, or has a fault, and nothing is
-    /// changed. Costs no more than half as much again as decoding the values (bench `cache`).
+    /// Applies a typical update: only standard data, only short values of existing fields, each of which fits in its place and neither ripples nor
+    /// changes a part of a text. Returns `false` for any other or malformed list, without a change. Costs at most 1.5 times the decoding of the
+    /// values (bench `cache`).
     #[inline]
     pub(super) fn overwrite(&mut self, bytes: &[u8], ripples: bool, shapes: &mut Shapes) -> bool {
         let index_len = self.index_len();
@@ -273,7 +269,7 @@ impl Record {
         }
     }
 
-    /// A partial update of a text.
+    /// Applies a partial update of a text.
     #[cold]
     fn set_text(&mut self, found: Found, data: &[u8], dictionary: Option<&Dictionary>, room: &mut Vec<u8>) {
         let old = self.value(found.slot());
@@ -283,13 +279,13 @@ impl Record {
         }
     }
 
-    /// The value in a slot.
+    /// Returns the value in a slot.
     fn value(&self, slot: usize) -> &[u8] {
         let entry = self.place(slot).and_then(|(at, _)| stored(self.places(), at));
         entry.map_or(&[], |entry| entry.data)
     }
 
-    /// Puts a value in the place of another, and moves what is behind it where it is longer than its place.
+    /// Replaces a value, and moves the entries after it if it is longer than its place.
     fn set(&mut self, slot: usize, data: &[u8]) {
         let Some((at, end)) = self.place(slot) else { return };
         let index_len = self.index_len();
@@ -301,10 +297,10 @@ impl Record {
             let len = index_len + self.end();
             self.make_room(len + more);
             self.block.copy_within(index_len + end..len, index_len + new_end);
-            // What is behind moved all by as much.
+            // All later entries have moved by the same distance.
             let behind = (slot + 1) * INDEX..index_len;
             for place in self.block.get_mut(behind).unwrap_or_default().as_chunks_mut::<INDEX>().0 {
-                // Cannot cut: who calls this has seen to it that all of it stays below 65,536.
+                // Lossless: the caller ensures that the total stays below 65,536.
                 *place = u16::from_le_bytes(*place).wrapping_add(more as u16).to_le_bytes();
             }
         }
@@ -317,7 +313,7 @@ impl Record {
         }
     }
 
-    /// Room for so many bytes, and an eighth on top: a record seldom grows, and a hundred thousand stay small.
+    /// Ensures a capacity of `len` bytes, and an eighth more: a record rarely grows, and a hundred thousand of them stay small.
     fn make_room(&mut self, len: usize) {
         if self.block.len() < len {
             let mut block = std::mem::take(&mut self.block).into_vec();
@@ -327,8 +323,8 @@ impl Record {
         }
     }
 
-    /// Notes what the fields of a list ripple: to each field of their chains the old value of the one before, up to a
-    /// field that the list has itself. Fields that the image does not have end a chain too.
+    /// Records the ripples of a list's fields: each field of a chain gets the old value of the one before, up to a field that the list itself
+    /// contains. A field that the image does not have ends a chain too.
     #[cold]
     fn ripple(&self, list: &FieldList<'_>, shape: &Shape, scratch: &mut Scratch) {
         scratch.merging.begin();
@@ -339,7 +335,7 @@ impl Record {
             let Some(first) = shape.find(field.fid) else { continue };
             let mut from = first.slot();
             for (to, fid) in shape.chain(from) {
-                // What is marked has its value already: from the list, or from an earlier field that ripples there.
+                // A marked field has its value already: from the list, or from an earlier ripple.
                 if !scratch.merging.mark(fid) {
                     break;
                 }
@@ -349,7 +345,7 @@ impl Record {
         }
     }
 
-    /// The long way: writes all entries anew, and finds the shape that they have now.
+    /// The slow path: writes all entries again, and determines their new shape.
     fn merge(
         &mut self,
         list: (&FieldList<'_>, &[u8]),
@@ -368,7 +364,7 @@ impl Record {
         let shape = shapes.take(&scratch.fids, words.map(|(number, _)| number), dictionary);
         shapes.release(std::mem::replace(&mut self.shape, shape));
         self.note_info(list.0);
-        // At most 21,845: each takes three bytes of 65,535.
+        // At most 21,845: each takes three of 65,535 bytes.
         self.slots = scratch.fids.len() as u16;
         let index_len = self.index_len();
         let len = index_len + scratch.entries.len();
@@ -389,14 +385,13 @@ impl Record {
     }
 }
 
-/// Looks the fields of an update up, and whether each is just another value that has room in its place: the bits of those that leave
-/// gaps. `None` if that does not hold for all, or there is a fault. Apart from [`put`], so that each loop has the processor's registers
-/// to itself.
+/// Looks up the fields of an update; returns the bits of the entries that leave gaps if each field is just another value that fits in its place.
+/// `None` if that does not hold for all, or the list is malformed. Separate from [`put`], so that each loop has all registers of the processor.
 #[inline(never)]
 fn look_up(bytes: &[u8], puts: &mut [Put], index: &[u8], shape: &Shape, ripples: bool) -> Option<u64> {
     let [STANDARD_DATA, high, low, ..] = bytes else { return None };
     let (mut at, mut gaps) = (LIST_HEAD, 0);
-    // More than there are in the image are something else.
+    // More fields than in the image are another case.
     for put in puts.get_mut(..usize::from(u16::from_be_bytes([*high, *low])))? {
         let [high, low, len] = chunk(bytes, at)?;
         let fid = Fid(i16::from_be_bytes([*high, *low]));
@@ -407,7 +402,7 @@ fn look_up(bytes: &[u8], puts: &mut [Put], index: &[u8], shape: &Shape, ripples:
         put.to = begin;
         put.len = *len;
         let data_at = at + u32::from(SHORT_HEAD);
-        // No further than the end of the bytes, which is looked at behind the loop.
+        // The bound is checked after the loop.
         at = data_at + u32::from(*len);
         let (used, end) = (u32::from(begin) + u32::from(put.entry_len()), u32::from(end));
         if used > end || put.is_special() && !put.takes_as_it_is(bytes, data_at, ripples) {
@@ -418,7 +413,7 @@ fn look_up(bytes: &[u8], puts: &mut [Put], index: &[u8], shape: &Shape, ripples:
     (at as usize <= bytes.len()).then_some(gaps)
 }
 
-/// Puts the entries of an update where they were [looked up](look_up).
+/// Writes the entries of an update to the places that were [looked up](look_up).
 #[inline(never)]
 fn put(bytes: &[u8], puts: &[Put], places: &mut [u8]) {
     let [_, high, low, rest @ ..] = bytes else { return };
@@ -433,7 +428,7 @@ fn put(bytes: &[u8], puts: &[Put], places: &mut [u8]) {
     }
 }
 
-/// The length of the entry that begins at `at`.
+/// Returns the length of the entry at offset `at`.
 #[inline]
 fn entry_len(entries: &[u8], at: usize) -> usize {
     match entries.get(at + 2) {
@@ -442,7 +437,7 @@ fn entry_len(entries: &[u8], at: usize) -> usize {
     }
 }
 
-/// Puts one entry in place of another that is as long. Those of four to sixteen bytes, which nearly all are, go without a call.
+/// Overwrites an entry with another of the same length. Lengths of 4 to 16 bytes, which nearly all have, need no call.
 #[inline]
 fn overwrite_entry(to: &mut [u8], from: &[u8]) {
     match from.len() {
@@ -452,7 +447,7 @@ fn overwrite_entry(to: &mut [u8], from: &[u8]) {
     }
 }
 
-/// The first bytes and the last ones, which overlap in those that are less than both.
+/// Copies the first and the last `N` bytes, which overlap if there are fewer than twice as many.
 #[inline]
 fn put_ends<const N: usize>(to: &mut [u8], from: &[u8]) {
     if let (Some(to), Some(from)) = (to.first_chunk_mut::<N>(), from.first_chunk()) {
@@ -463,21 +458,21 @@ fn put_ends<const N: usize>(to: &mut [u8], from: &[u8]) {
     }
 }
 
-/// The bytes from `at` on. A u32 can be added to without being too much.
+/// Returns the bytes from `at` on. Additions to a u32 do not overflow a usize.
 #[inline]
 fn chunk<const N: usize>(bytes: &[u8], at: u32) -> Option<&[u8; N]> {
     bytes.get(at as usize..at as usize + N)?.try_into().ok()
 }
 
-/// Where the place of a slot begins and ends.
+/// Returns start and end of a slot's place.
 #[inline]
 fn place(index: &[u8], slot: usize) -> Option<(u16, u16)> {
     let both = u32::from_le_bytes(*chunk(index, (slot * INDEX) as u32)?);
     Some((both as u16, (both >> 16) as u16))
 }
 
-/// Appends a piece to the first `len` bytes of `room`. There are many short ones between gaps: they go as a whole chunk, the rest of
-/// which what comes behind is written over.
+/// Appends a piece after the first `len` bytes of `room`. Many pieces between gaps are short: they are copied as a whole chunk, whose excess is
+/// overwritten by the next piece.
 #[inline]
 fn copy_piece(
     places: &[u8],
@@ -500,7 +495,7 @@ fn copy_piece(
     Ok(())
 }
 
-/// Kept apart, so that the short ones have the processor's registers to themselves.
+/// Separate, so that short pieces have all registers of the processor.
 #[inline(never)]
 fn copy_long(room: &mut [u8], piece: &[u8]) {
     room.copy_from_slice(piece);

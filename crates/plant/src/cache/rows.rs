@@ -1,7 +1,7 @@
-//! Maps, vectors and series: entries that come, change and go one by one.
+//! Maps, vectors and series: containers whose entries are added, changed and deleted one by one.
 //!
-//! Each entry is a piece of memory of its own: its key, its permission data, its data. The entries of a map are found by
-//! hash, those of a vector by search in the [order](order) of their indexes, which is apart.
+//! Each entry is a separate allocation with its key, its permission data and its data. The entries of a map are found by hash, those of a vector by
+//! search in the separate [order](order) of their indexes.
 
 mod given;
 mod order;
@@ -20,12 +20,12 @@ use super::fold::Folding;
 use super::limits::Refused;
 use order::{Order, Position};
 
-/// Bytes that a summary may have: its length is a u15.
+/// Maximum bytes of a summary: its length is a u15.
 const MOST_SUMMARY: usize = 0x7FFF;
-/// The largest index of a vector: it is a u30.
+/// Maximum index of a vector: a u30.
 const MOST_INDEX: u32 = 0x3FFF_FFFF;
 
-/// Which of the three it is, and what its head says of the whole.
+/// The kind of container, with the common data in its head.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Kind {
     Map {
@@ -43,15 +43,15 @@ enum Kind {
 #[derive(Debug)]
 pub(super) struct Rows {
     kind: Kind,
-    /// Type of the summary and of all data; NO_DATA until something says otherwise.
+    /// Type of the summary and of all data; NO_DATA until a message sets it.
     container: DataType,
     summary: Option<Vec<u8>>,
     rows: Vec<Row>,
-    /// Of a vector, whose rows are in no order: their indexes.
+    /// The indexes of a vector, whose rows are in arbitrary order.
     order: Order,
-    /// Places in `rows` that a vector's entries have left.
+    /// Free places in `rows` of a vector.
     free: Vec<u32>,
-    /// Places in `rows` of a map's keys.
+    /// Places in `rows` by a map's keys.
     index: HashTable<u32>,
     hasher: RandomState,
     /// Bytes of the rows' own memory.
@@ -66,13 +66,13 @@ struct Row {
     key: u16,
     permission: u16,
     has_permission: bool,
-    /// Of a vector: there, but cleared.
+    /// In a vector: `true` if the entry exists, but is cleared.
     is_blank: bool,
 }
 
 impl Row {
     fn new(key: &[u8]) -> Self {
-        // Keys and permission data have lengths of u15.
+        // Lossless: keys and permission data have lengths of u15.
         Self { bytes: key.to_vec(), key: key.len() as u16, ..Self::default() }
     }
 
@@ -98,14 +98,14 @@ impl Row {
         self.bytes.truncate(self.data_at());
         let missing = data.len().saturating_sub(self.bytes.capacity() - self.bytes.len());
         if missing > 0 {
-            // A little more than is needed, as what has grown once does so again.
+            // Reserves a little more, because a value that has grown once tends to grow again.
             self.bytes.reserve_exact(data.len() + data.len() / 8);
         }
         self.bytes.extend_from_slice(data);
         self.is_blank = false;
     }
 
-    /// It is another entry at the same place: nothing of the old one is left but its key.
+    /// Turns the row into another entry with the same key.
     fn renew(&mut self) {
         self.bytes.truncate(self.key.into());
         (self.permission, self.has_permission) = (0, false);
@@ -117,7 +117,7 @@ impl Row {
         self.is_blank = true;
     }
 
-    /// Permission data that takes the place of the old, and of all behind it.
+    /// Sets the permission data and drops the data after it.
     fn set_permission(&mut self, permission: Option<&[u8]>) {
         if let Some(permission) = permission
             && self.permission() != Some(permission)
@@ -145,7 +145,7 @@ impl Default for Rows {
     }
 }
 
-/// What a message's head says of the entries.
+/// The data of all entries in a message's head.
 struct Said<'a> {
     kind: Kind,
     container: DataType,
@@ -172,13 +172,13 @@ impl<'a> Said<'a> {
 }
 
 impl Rows {
-    /// Whether a message is of the same shape: the same kind of entries, keys and data. Where one has no data at all, as a
-    /// map of deletes may say of itself, that is no difference.
+    /// Returns `true` if a message has the same shape: the same kind of entries, keys and data. A container type of no data, as in a map of
+    /// deletes, is not a difference.
     pub(super) fn takes(&self, data_type: DataType, bytes: &[u8]) -> Result<bool, Malformed> {
         Ok(self.mismatch(data_type, bytes)?.is_none())
     }
 
-    /// In what a message differs, if it does: what is here, and what it has.
+    /// Returns the difference of a message's shape, if there is one: the type here, and the type in the message.
     pub(super) fn mismatch(
         &self,
         data_type: DataType,
@@ -202,7 +202,7 @@ impl Rows {
         self.len() == 0 && self.summary.is_none()
     }
 
-    /// Bytes of memory.
+    /// Returns the bytes of memory.
     pub(super) fn bytes(&self) -> usize {
         size_of::<Self>()
             + self.rows.capacity() * size_of::<Row>()
@@ -217,7 +217,7 @@ impl Rows {
     ///
     /// # Errors
     ///
-    /// [`Refused::Limit`]; part of it may be applied then.
+    /// [`Refused::Limit`]; a part of it may be applied then.
     pub(super) fn apply(
         &mut self,
         data_type: DataType,
@@ -240,7 +240,7 @@ impl Rows {
                             if action == MapAction::ADD
                                 && let Some(row) = self.rows.get_mut(place)
                             {
-                                // Its end was missed: the order of a session that is over, say, whose number is another's now.
+                                // Its deletion was missed: for example an order of a past session whose number was reused.
                                 row.renew();
                             }
                             self.fold_row(place, entry.permission_data, (entry.data, &sets), folding)?;
@@ -251,7 +251,7 @@ impl Rows {
                             self.fold_row(place, entry.permission_data, (entry.data, &sets), folding)?;
                         }
                         (MapAction::DELETE, Some(place)) => self.delete_key(hash, place),
-                        // An update of what was never added "can be ignored" (`rsslMap.h`).
+                        // An update of an entry that was never added "can be ignored" (`rsslMap.h`).
                         _ => {}
                     }
                 }
@@ -358,20 +358,20 @@ impl Rows {
             Some(free) => *free = row,
             None => self.rows.push(row),
         }
-        // Also an entry without data takes memory.
+        // An entry without data takes memory too.
         self.check_bytes(folding)?;
         Ok(place)
     }
 
-    /// Puts an entry of a vector in where its index was looked for.
+    /// Inserts an entry of a vector at the position of its index.
     fn put_in(&mut self, position: Position, index: u32, folding: &Folding<'_>) -> Result<usize, Refused> {
         let place = self.push(Row::default(), folding)?;
-        // Cannot cut: there are no more rows than `Limits::entries`, and memory for no more than u32::MAX.
+        // Lossless: there are at most `Limits::entries` rows, and memory for fewer than u32::MAX.
         self.order.insert(position, index, place as u32);
         Ok(place)
     }
 
-    /// Takes an entry of a vector out.
+    /// Removes an entry of a vector.
     fn remove(&mut self, position: Position) {
         let Some(place) = self.order.place(position) else { return };
         self.order.remove(position);
@@ -388,13 +388,13 @@ impl Rows {
 
     fn note_key(&mut self, hash: u64, place: usize) {
         let (rows, hasher) = (&self.rows, &self.hasher);
-        // Cannot cut: there are no more rows than `Limits::entries`, and memory for no more than u32::MAX.
+        // Lossless: there are at most `Limits::entries` rows, and memory for fewer than u32::MAX.
         self.index.insert_unique(hash, place as u32, |place| {
             rows.get(*place as usize).map_or(0, |row| hasher.hash_one(row.key()))
         });
     }
 
-    /// Takes a map's row out; the last one takes its place.
+    /// Removes a map's row; the last row takes its place.
     fn delete_key(&mut self, hash: u64, place: usize) {
         if let Ok(found) = self.index.find_entry(hash, |found| *found as usize == place) {
             found.remove();
@@ -411,8 +411,8 @@ impl Rows {
         self.held -= self.rows.swap_remove(place).bytes.capacity();
     }
 
-    /// An entry of a vector. A vector that cannot be sorted has no INSERT and DELETE; as other entries must not move there,
-    /// they are taken for SET and for the end of the entry.
+    /// Applies an entry of a vector. A vector without sorting has no INSERT and DELETE; other entries must not move there, so they are handled as
+    /// SET and as removal.
     fn apply_at<'a>(
         &mut self,
         index: u32,
@@ -462,18 +462,18 @@ impl Rows {
                 if let Ok(position) = found {
                     self.remove(position);
                 }
-                // Also where there was none at the index, those above it move down.
+                // Entries above the index move down even if there was none at the index.
                 if sorting && let Err(position) = self.order.find(index) {
                     self.order.shift(position, -1);
                 }
             }
-            // An update of what was never set "can be ignored" (`rsslVector.h`).
+            // An update of an entry that was never set "can be ignored" (`rsslVector.h`).
             _ => {}
         }
         Ok(())
     }
 
-    /// Moves the indexes from a position on up by one.
+    /// Increments the indexes from a position on.
     fn shift_up(&mut self, from: Position) -> Result<(), Refused> {
         if self.order.last() == Some(MOST_INDEX) && !self.order.is_end(from) {
             return Err(Refused::Limit { what: "indexes", limit: MOST_INDEX as usize });

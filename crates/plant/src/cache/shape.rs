@@ -1,4 +1,4 @@
-//! The order of fields that images have in common, and where in it a field is.
+//! The field order that images share, and the position of each field in it.
 
 use std::hash::BuildHasher;
 
@@ -11,54 +11,54 @@ use super::fields::{SHORT_HEAD, may_be_partial};
 
 /// No slot.
 const NONE: u16 = u16::MAX;
-/// An empty place of a table: no slot has so high a number, see [`MOST_SLOTS`].
+/// A free place of a table: no slot has such a high number, see [`MOST_SLOTS`].
 const EMPTY: u32 = u32::MAX;
-/// Set in a place of a table: the field is an RMTES string, or ripples.
+/// A flag in a place of a table: the field is an RMTES string, or ripples.
 const SPECIAL: u32 = 1;
-/// Slots of a shape: more fields are not in the 65,535 bytes of a list, as each takes three.
+/// Maximum number of slots of a shape: each field takes three of a list's 65,535 bytes.
 const MOST_SLOTS: usize = 65_535 / 3;
 const _: () = assert!(MOST_SLOTS < 0x7FFF, "a slot has 15 bits");
-/// How far a value may ripple; the longest chain of LSEG's dictionary (TRDPRC_1 to TRDPRC_5) has five fields.
+/// Maximum length of a ripple chain; the longest chain of LSEG's dictionary (TRDPRC_1 to TRDPRC_5) has five fields.
 const LONGEST_CHAIN: usize = 16;
 
-/// Which shape: valid for as long as somebody uses it.
+/// The id of a shape, valid while it is in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ShapeId(u32);
 
-/// Where a field is.
+/// The result of a field's lookup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Found(u32);
 
 impl Found {
-    /// Its place in the order.
+    /// Returns the field's slot.
     #[inline]
     pub(super) const fn slot(self) -> usize {
         (self.0 >> 1 & 0x7FFF) as usize
     }
 
-    /// Which field.
+    /// Returns the field.
     #[inline]
     pub(super) const fn fid(self) -> Fid {
         Fid((self.0 >> 16) as i16)
     }
 
-    /// Whether an update of it may be more than another value in its place.
+    /// Returns `true` if an update of the field may do more than replace its value.
     #[inline]
     pub(super) const fn is_special(self) -> bool {
         self.0 & SPECIAL != 0
     }
 }
 
-/// An entry of an update, whose value takes the place of the one that is there. The next update of the shape mostly has the same
-/// fields in the same order, and finds them where they were found last.
+/// An entry of an update whose value replaces the existing one. The next update of the shape mostly has the same fields in the same order, and
+/// reuses their lookups.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Put {
     pub(super) found: Found,
-    /// Where its place begins among the entries of the image.
+    /// Offset of its place among the entries of the image.
     pub(super) to: u16,
     /// Bytes of its value.
     pub(super) len: u8,
-    /// Whether it is an RMTES string, whether it ripples.
+    /// Flags: an RMTES string, rippling.
     special: u8,
 }
 
@@ -67,7 +67,7 @@ const IS_TEXT: u8 = 1;
 const RIPPLES: u8 = 2;
 
 impl Put {
-    /// Looks another field up than there was in this place of the last update; whether it is there.
+    /// Looks up another field than in the last update; returns `true` if it exists.
     #[cold]
     #[inline(never)]
     pub(super) fn find(&mut self, fid: Fid, shape: &Shape) -> bool {
@@ -80,19 +80,19 @@ impl Put {
         Self { found, to: 0, len: 0, special }
     }
 
-    /// Bytes of the entry: the value, and in front of it the id and the length, which are there already or may be written once more.
+    /// Returns the bytes of the entry: the value, and before it the id and the length, which exist already or may be written again.
     #[inline]
     pub(super) const fn entry_len(&self) -> u16 {
         SHORT_HEAD + self.len as u16
     }
 
-    /// Whether a value may do more than take the place of the old one.
+    /// Returns `true` if a value may do more than replace the old one.
     #[inline]
     pub(super) const fn is_special(&self) -> bool {
         self.special != 0
     }
 
-    /// Whether the value that begins at `at` does no more: it neither ripples nor may change a part of a text.
+    /// Returns `true` if the value at offset `at` only replaces the old one: it neither ripples nor may change a part of a text.
     #[inline(never)]
     pub(super) fn takes_as_it_is(&self, bytes: &[u8], at: u32, ripples: bool) -> bool {
         let data = bytes.get(at as usize..).and_then(|data| data.get(..usize::from(self.len)));
@@ -104,19 +104,19 @@ impl Put {
 #[derive(Debug)]
 struct Slot {
     fid: Fid,
-    /// The slot that takes over its old value.
+    /// The slot that gets its old value.
     ripples_to: u16,
 }
 
-/// One order of fields. The order never changes: an image that gets another field gets another shape.
+/// One order of fields. The order never changes: an image with another field gets another shape.
 #[derive(Debug)]
 pub(super) struct Shape {
     slots: Box<[Slot]>,
     /// Open addressing, at most half full: field id, slot (15 bits), special (1 bit).
     table: Box<[u32]>,
-    /// What the last update was made of; as many as there are slots.
+    /// The entries of the last update; as many as there are slots.
     puts: Box<[Put]>,
-    /// Bits by which a hash is shifted to become a place.
+    /// Shift of a hash to a place.
     shift: u32,
     dictionary: Option<u16>,
     ripples: bool,
@@ -178,7 +178,7 @@ impl Shape {
         ((fid as u32).wrapping_mul(0x9E37_79B9) >> self.shift) as usize
     }
 
-    /// Where the field is. One probe or two, as half of the table is empty.
+    /// Returns the field's lookup. Takes one or two probes, because half of the table is free.
     #[inline]
     pub(super) fn find(&self, fid: Fid) -> Option<Found> {
         let wanted = fid.0 as u16;
@@ -186,7 +186,7 @@ impl Shape {
         let mut at = self.start(wanted);
         loop {
             let place = *self.table.get(at)?;
-            // The upper halves are equal, and the place is not an empty one, whose lower half no other has.
+            // True if the upper halves are equal and the place is not free: only a free place has that lower half.
             if place ^ u32::from(wanted) << 16 < EMPTY & 0xFFFF {
                 return Some(Found(place));
             }
@@ -197,26 +197,25 @@ impl Shape {
         }
     }
 
-    /// Lends out what the last update was made of, to be [kept](Self::keep_puts) for the next one.
+    /// Takes the entries of the last update, to be [returned](Self::keep_puts) for the next one.
     #[inline]
     pub(super) fn take_puts(&mut self) -> Box<[Put]> {
         std::mem::take(&mut self.puts)
     }
 
-    /// See [`take_puts`](Self::take_puts).
+    /// Returns the entries of [`take_puts`](Self::take_puts).
     #[inline]
     pub(super) fn keep_puts(&mut self, puts: Box<[Put]>) {
         self.puts = puts;
     }
 
-    /// Whether any field ripples to another of the same order.
+    /// Returns `true` if any field ripples to another of the same order.
     #[inline]
     pub(super) const fn ripples(&self) -> bool {
         self.ripples
     }
 
-    /// The slots to which a new value of `slot` moves old ones: each takes over the value of the one before it, the first
-    /// that of `slot`.
+    /// Returns the slots to which a new value of `slot` moves old values: each gets the value of the one before it, the first that of `slot`.
     pub(super) fn chain(&self, slot: usize) -> impl Iterator<Item = (usize, Fid)> {
         let next = |slot: usize| self.slots.get(slot).map(|slot| slot.ripples_to).filter(|to| *to != NONE);
         let mut from = slot;
@@ -227,14 +226,14 @@ impl Shape {
         .take(LONGEST_CHAIN)
     }
 
-    /// Bytes of memory.
+    /// Returns the bytes of memory.
     fn bytes(&self) -> usize {
         let tables = size_of_val(&*self.slots) + size_of_val(&*self.table) + size_of_val(&*self.puts);
         size_of::<Self>() + tables
     }
 }
 
-/// Every shape in use, each once.
+/// All shapes in use, each once.
 #[derive(Debug, Default)]
 pub(super) struct Shapes {
     shapes: Vec<Option<Shape>>,
@@ -245,7 +244,7 @@ pub(super) struct Shapes {
 }
 
 impl Shapes {
-    /// The shape of these fields, in the words of the dictionary `number`. Each use is to be [released](Self::release).
+    /// Returns the shape of these fields with the dictionary `number`. Each use has to be [released](Self::release).
     pub(super) fn take(
         &mut self,
         fids: &[Fid],
@@ -281,7 +280,7 @@ impl Shapes {
         ShapeId(id)
     }
 
-    /// One use less; the last one's end is the shape's.
+    /// Releases one use; the last one removes the shape.
     pub(super) fn release(&mut self, ShapeId(id): ShapeId) {
         let Some(place) = self.shapes.get_mut(id as usize) else { return };
         let Some(shape) = place else { return };
@@ -298,24 +297,24 @@ impl Shapes {
         self.free.push(id);
     }
 
-    /// A shape in use.
+    /// Returns a shape in use.
     #[inline]
     pub(super) fn shape(&self, ShapeId(id): ShapeId) -> Option<&Shape> {
         self.shapes.get(id as usize)?.as_ref()
     }
 
-    /// A shape in use, to be worked with.
+    /// Returns a shape in use for changes.
     #[inline]
     pub(super) fn shape_mut(&mut self, ShapeId(id): ShapeId) -> Option<&mut Shape> {
         self.shapes.get_mut(id as usize)?.as_mut()
     }
 
-    /// Shapes in use.
+    /// Returns the number of shapes in use.
     pub(super) fn len(&self) -> usize {
         self.index.len()
     }
 
-    /// Bytes of memory.
+    /// Returns the bytes of memory.
     pub(super) fn bytes(&self) -> usize {
         self.bytes + self.shapes.capacity() * size_of::<Option<Shape>>()
     }

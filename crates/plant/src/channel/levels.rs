@@ -10,8 +10,8 @@ use crate::sequencer::{Origin, Sequencer, Stamps, Time};
 use crate::tick::Kind;
 
 impl Stage {
-    /// Publishes what the message that was just applied did to the price levels: an image before anything else of an instrument,
-    /// and again where the instrument is a new one; after that, changes.
+    /// Publishes the changes of price levels by the last applied message: an image first for each instrument, also after its number was reassigned,
+    /// then changes.
     pub(super) fn levels<P: Publish>(
         &mut self,
         applied: &Applied,

@@ -9,10 +9,10 @@ use crate::publish::{Publish, Refused};
 use crate::sequencer::{Origin, Sequencer, Stamps, Time};
 use crate::tick::Kind;
 
-/// What is known of the images that went out.
+/// The published images.
 #[derive(Debug, Default)]
 pub(super) struct Images {
-    /// By instrument, whether its subscribers have one.
+    /// By instrument, `true` if its image was published.
     published: Vec<bool>,
 }
 
@@ -24,7 +24,7 @@ impl Images {
     pub(super) fn set_published(&mut self, instrument: Instrument, published: bool) {
         let at = instrument.0 as usize;
         if self.published.len() <= at {
-            // As large as the list of items, which the normaliser's numbers bound.
+            // As large as the list of items, which is bounded by the normaliser's numbers.
             self.published.resize(at + 1, false);
         }
         self.published[at] = published;
@@ -36,8 +36,8 @@ impl Images {
 }
 
 impl Stage {
-    /// Publishes what the message that was just applied did to the orders: an image before anything else of an instrument, and
-    /// again where the instrument is a new one; after that, changes.
+    /// Publishes the changes of orders by the last applied message: an image first for each instrument, also after its number was reassigned, then
+    /// changes.
     pub(super) fn orders<P: Publish>(
         &mut self,
         applied: &Applied,
@@ -54,7 +54,7 @@ impl Stage {
         }
         let item = self.item(instrument, to);
         if item == ItemId(0) {
-            // Nobody can have asked for what has no name.
+            // Nobody can have requested an item without a name.
             return Ok(());
         }
         if applied.image || !self.images.is_published(instrument) {
@@ -89,7 +89,7 @@ impl Stage {
         Ok(())
     }
 
-    /// All orders of an instrument, in as many ticks as it takes.
+    /// Publishes all orders of an instrument, in as many ticks as necessary.
     fn orders_image<P: Publish>(
         &mut self,
         instrument: Instrument,

@@ -1,4 +1,4 @@
-//! Behind the arbiter: messages in, ticks out.
+//! The part of a channel after the arbiter: messages to ticks.
 
 use tapeline_feed::Protocol;
 use tapeline_feed::draft::Draft;
@@ -16,38 +16,38 @@ use crate::sequencer::{Consolidating, Origin, Sequencer, Stamps, Standing, Time}
 use crate::state::{Seen, State};
 use crate::tick::{Flags, Kind};
 
-/// Everything behind the arbiter.
+/// The state of a channel after the arbiter.
 #[derive(Debug)]
 pub(super) struct Stage {
     pub(super) number: u16,
     pub(super) publish: PublishPolicy,
     pub(super) normaliser: Normaliser,
-    /// The item of each instrument: `ItemId(0)` where it has not been numbered yet.
+    /// The item of each instrument: `ItemId(0)` without a number so far.
     pub(super) items: Vec<ItemId>,
-    /// What each of them is called where it is consolidated with those of other channels.
+    /// The symbol of each instrument for consolidation with other channels.
     pub(super) symbols: Vec<Symbol>,
-    /// What stands behind an instrument's name in the name of its item.
+    /// The suffix of an instrument's name in the name of its item.
     pub(super) suffix: Box<str>,
     pub(super) protocol: Protocol,
-    /// Which messages are wanted at all; all of them without it.
+    /// The filter of messages; without one all are wanted.
     pub(super) filter: Option<Filter>,
-    /// Which images of orders or price levels went out.
+    /// The published images of orders or price levels.
     pub(super) images: orders::Images,
     pub(super) counters: ChannelCounters,
-    /// When subscribers were last told that the session is over.
+    /// Time of the last report of the end of a session.
     pub(super) ended_at: Nanos,
-    /// What subscribers have been told that the channel's state is.
+    /// The channel's state, as published.
     pub(super) state: State,
-    /// The first message that was lost since the session began: what was built without it may be wrong.
+    /// The first lost message of the session: data built without it may be wrong.
     pub(super) damaged_from: Option<u64>,
-    /// The first message of the session that came, where it was not the first of the session and what is built needs those before.
+    /// The first received message of the session, if earlier ones were missed that the books need.
     pub(super) begun_late_at: Option<u64>,
-    /// The feed was silent: what it is seen to be as soon as it says something, and the first message that is missing then.
+    /// While the feed is silent: the state that applies as soon as it resumes, and the first message missing then.
     pub(super) waking: Option<(Seen, u64)>,
     pub(super) midnight_before: Option<MidnightBefore>,
 }
 
-/// The arbiter's sink: a stage with the places that its ticks go to. After a refusal it takes nothing more.
+/// The arbiter's sink: a stage with its publisher. After a refusal it ignores further input.
 pub(super) struct Output<'a, T, P> {
     pub(super) stage: &'a mut Stage,
     pub(super) time: &'a T,
@@ -58,7 +58,7 @@ pub(super) struct Output<'a, T, P> {
 impl<T: Time, P: Publish> Sink for Output<'_, T, P> {
     #[inline]
     fn coming(&mut self, messages: Messages<'_>) {
-        // With a filter most of them may be passed over.
+        // With a filter, most messages may be skipped.
         if self.stage.filter.is_none() {
             self.stage.normaliser.expect(messages.map(|(_, bytes)| bytes));
         }
@@ -102,7 +102,7 @@ impl<T: Time, P: Publish> Sink for Output<'_, T, P> {
 }
 
 impl Stage {
-    /// Costs (without the publishing): a decode, a book update, two clock reads; no allocation but for a new stock.
+    /// Costs, without the publication: a decode, a book update, two clock reads; allocates only for a new stock.
     pub(super) fn message<P: Publish>(
         &mut self,
         sequence: u64,
@@ -128,7 +128,7 @@ impl Stage {
         };
         let stamps = Stamps { event: applied.event, wire, decoded: time.now() };
         let every = self.publish == PublishPolicy::EveryMessage;
-        // Whoever reads the ticks of an item begins with an image, also where its listing never came.
+        // A reader of an item's ticks begins with an image, even if its listing never arrived.
         let is_told = every || applied.change.is_some();
         let image = if applied.image || is_told && self.is_unheard_of(applied.instrument) {
             self.normaliser.image(applied.instrument)
@@ -192,7 +192,7 @@ impl Stage {
         self.depth(&applied, sequence, stamps, time, to)
     }
 
-    /// What a message did to orders or price levels, where those are published.
+    /// Publishes the changes of orders or price levels, if those are published.
     fn depth<P: Publish>(
         &mut self,
         applied: &Applied,
@@ -205,7 +205,7 @@ impl Stage {
         self.levels(applied, sequence, stamps, time, to)
     }
 
-    /// A message that could not be decoded still has its place in the order, and its bytes.
+    /// Publishes a message that could not be decoded, with its place in the sequence and its bytes.
     fn undecoded<P: Publish>(
         &mut self,
         sequence: u64,
@@ -231,8 +231,8 @@ impl Stage {
         Ok(())
     }
 
-    /// The item of an instrument, given a number when its name is first known. Item 0 is for messages about no
-    /// instrument, for those about one that has not been named yet, and for those that find no room.
+    /// Returns the item of an instrument, numbered when its name is first known. Item 0 stands for messages without an instrument, for instruments
+    /// without a name so far, and for items beyond the limit.
     #[inline]
     pub(super) fn item<P: Publish>(&mut self, instrument: Instrument, to: &mut Sequencer<P>) -> ItemId {
         match self.items.get(instrument.0 as usize) {
@@ -241,7 +241,7 @@ impl Stage {
         }
     }
 
-    /// Whether an instrument that can be named has no item in this session yet.
+    /// Returns `true` if an instrument with a name has no item in this session yet.
     #[inline]
     fn is_unheard_of(&self, instrument: Instrument) -> bool {
         self.items.get(instrument.0 as usize).is_none_or(|item| *item == ItemId(0))
@@ -258,7 +258,7 @@ impl Stage {
         };
         let at = instrument.0 as usize;
         if self.items.len() <= at {
-            // The normaliser's numbers are dense and bounded: those of ITCH are 16 bits wide.
+            // The normaliser's numbers are dense and bounded: those of ITCH have 16 bits.
             self.items.resize(at + 1, ItemId(0));
             self.symbols.resize(at + 1, Symbol::default());
         }
@@ -272,14 +272,14 @@ impl Stage {
         }
     }
 
-    /// Whether what is published may be wrong or old.
+    /// Returns `true` if the published data may be wrong or old.
     #[inline]
     pub(super) const fn is_suspect(&self) -> bool {
         self.damaged_from.is_some() || matches!(self.state, State::Recovering | State::Stale)
     }
 
-    /// The flag of a tick whose values may be wrong, as messages before it were lost. What was recovered is late and right, and a quote
-    /// that the feed tells whole stands for itself; a trade does not, with its volume of the day.
+    /// Returns the flag of a tick whose values may be wrong because earlier messages were lost. Recovered data is late and right, and a complete
+    /// quote does not depend on earlier messages; a trade does, because of its volume of the day.
     #[inline]
     pub(super) const fn doubt(&self, draft: Option<&Draft>) -> Flags {
         if self.damaged_from.is_none() {
@@ -330,7 +330,7 @@ impl Stage {
         })
     }
 
-    /// The end that was told is none.
+    /// Handles the revocation of the announced end.
     fn end_taken_back<P: Publish>(
         &mut self,
         next: u64,
@@ -343,8 +343,8 @@ impl Stage {
         self.status(Flags(0), last, time, to, |out| body::end_taken_back(out, last))
     }
 
-    /// The books begin anew, and so do images: every item is told that it is blank, so that nobody goes on showing the
-    /// quotes of a session that is over. Nothing is suspect any more.
+    /// Handles the start of a session: the books are empty, and a blank image of every item is published, so that no reader shows quotes of the
+    /// previous session. Nothing is suspect any more.
     fn reset<P: Publish>(
         &mut self,
         session: Session,
@@ -372,7 +372,7 @@ impl Stage {
         to.set_standing(self.number, Standing::New, time)
     }
 
-    /// What came before this message is not known: books that are built on it are suspect until the next session.
+    /// Handles missing messages before this one: books that depend on them are suspect until the next session.
     fn begins_late<P: Publish>(
         &mut self,
         first: u64,
@@ -388,7 +388,7 @@ impl Stage {
         to.set_standing(self.number, Standing::Doubtful, time)
     }
 
-    /// An image without values for each item that has one.
+    /// Publishes an image without values for each item that has one.
     fn blank_all<P: Publish>(&mut self, time: &impl Time, to: &mut Sequencer<P>) -> Result<(), Refused> {
         let now = time.now();
         let stamps = Stamps { event: now, wire: now, decoded: now };
@@ -418,7 +418,7 @@ impl Stage {
         Ok(())
     }
 
-    /// The feed says something, and was silent: that is told first.
+    /// Handles the first data after a silence: the change of state is published first.
     #[inline]
     fn wake<P: Publish>(&mut self, time: &impl Time, to: &mut Sequencer<P>) -> Result<(), Refused> {
         match self.waking.take() {
@@ -427,8 +427,8 @@ impl Stage {
         }
     }
 
-    /// Goes over to the state that follows from what is seen, and tells it if it is another one; whether it is. `first` is
-    /// the first message that is missing, where one is.
+    /// Sets the state that follows from `seen`, and publishes it if it changed; returns `true` if it did. `first` is the first missing message, if
+    /// there is one.
     #[cold]
     pub(super) fn see<P: Publish>(
         &mut self,
@@ -445,7 +445,7 @@ impl Stage {
         Ok(true)
     }
 
-    /// Tells that a line has fallen silent while others go on, or is heard of again.
+    /// Publishes that a line has become silent while others continue, or has resumed.
     pub(super) fn line<P: Publish>(
         &mut self,
         line: Line,
@@ -456,7 +456,7 @@ impl Stage {
         self.status(Flags(0), 0, time, to, |out| body::line(out, line, silent))
     }
 
-    /// A tick about the channel as a whole.
+    /// Publishes a tick about the whole channel.
     fn status<P: Publish>(
         &mut self,
         flags: Flags,
@@ -475,10 +475,10 @@ impl Stage {
     }
 }
 
-/// The longest name of an item where names have a suffix: a symbol of any protocol and an ending.
+/// Maximum length of an item's name with a suffix: a symbol of any protocol and the suffix.
 const ROOM: usize = 96;
 
-/// Room for the name of an item.
+/// A buffer for the name of an item.
 pub(super) struct Room([u8; ROOM]);
 
 impl Default for Room {
@@ -488,7 +488,7 @@ impl Default for Room {
 }
 
 impl Room {
-    /// The name of the item of a symbol. What does not fit is cut, at a character.
+    /// Returns the item's name of a symbol. A name that is too long is cut at a character.
     #[inline]
     pub(super) fn join<'a>(&'a mut self, symbol: &'a str, suffix: &str) -> &'a str {
         if suffix.is_empty() {
@@ -500,7 +500,7 @@ impl Room {
             self.0[used..used + part.len()].copy_from_slice(part.as_bytes());
             used += part.len();
         }
-        // Made of two texts, so it is one.
+        // Two texts make a valid text.
         std::str::from_utf8(&self.0[..used]).unwrap_or(symbol)
     }
 }

@@ -1,4 +1,4 @@
-//! What is wanted of the sources, done.
+//! The handling of demands on the sources.
 
 use tapeline_omm::domain::{RequestPayload, ServiceEntry};
 use tapeline_omm::role::consumer::{ItemRequest, Reissue, ServiceName, Target};
@@ -18,11 +18,11 @@ use crate::demand::{Answer, Demand, ItemName, Ticket};
 use crate::publish::Refused;
 use crate::{ItemId, Publish, Sequencer, Time};
 
-/// Names have so many bytes at most.
+/// Maximum length of a name in bytes.
 const MOST_NAME: usize = 255;
 
 impl Sources {
-    /// Does what is wanted.
+    /// Handles a demand.
     pub(super) fn meet<P: Publish>(
         &mut self,
         demand: Demand,
@@ -36,7 +36,7 @@ impl Sources {
                 let Some(state) = self.open_item(&item, number, priority) else { return Ok(()) };
                 let refusal = Passed::status(item.domain, state);
                 match (number, self.desk.service(item.service)) {
-                    // What the ring has said of it before may be on its way still: the last word is to come behind that.
+                    // Earlier ticks of the item may not have been read yet: the final status has to follow them.
                     (Some(number), Some(service)) => {
                         let about = About { service, item: number, name: &item.name, is_suspect: true };
                         self.desk.pass(&about, &refusal, to, time)?;
@@ -75,7 +75,7 @@ impl Sources {
         Ok(())
     }
 
-    /// `number`: of an item of which there are ticks. What is to be said of an item that is not opened.
+    /// Opens an item; returns the status if it could not be opened. `number` is that of an item with ticks.
     fn open_item(
         &mut self,
         item: &ItemName,
@@ -86,7 +86,7 @@ impl Sources {
         let service = place.and_then(|place| Some((place, self.desk.services.get(place)?)));
         Some(match service {
             None => closed(StreamState::CLOSED, UNKNOWN, "There is no such service"),
-            // What they publish is on the ring already, which says how it is; or nobody can be asked for it.
+            // The publishers' data is on the ring already, with its state; or there is no source to ask.
             Some((place, service)) if service.is_published() => {
                 self.desk.want_published(place, &item.name, number);
                 if number.is_some() {
@@ -101,7 +101,7 @@ impl Sources {
         })
     }
 
-    /// Whom to ask for something of a service: who has the item, or whoever is up. `number`: of an item of which there are ticks.
+    /// Returns the source for a request: the source of the item, or the active one. `number` is that of an item with ticks.
     fn source_of(&self, service: usize, item: Option<&ItemName>, number: Option<ItemId>) -> Option<LinkId> {
         let known = self.desk.services.get(service)?;
         let of_item = item.and_then(|item| match self.desk.requests.find(item) {
@@ -172,7 +172,7 @@ impl Sources {
         Ok(())
     }
 
-    /// A client's message on its own stream.
+    /// Sends a client's message on its private stream.
     fn send_private(&mut self, ticket: Ticket, message: &[u8], outlets: &mut impl Outlets) {
         let Some(opened) = self.desk.private.find(ticket) else { return };
         let Some(Link { role: Role::Provider(consumer), due, .. }) = self.links.get_mut(&opened.link) else {
@@ -194,7 +194,7 @@ impl Sources {
                 *due = Some(self.desk.now);
             }
             Header::Generic(generic) => outlets.with(opened.link, &mut |out| {
-                // Such messages have no receipt: one without room is lost, as on any connection.
+                // Generic messages have no receipt: one without capacity is lost, as on any connection.
                 let _ = consumer.generic(out, target, &generic, message.payload());
             }),
             Header::Post(post) => {
@@ -220,7 +220,7 @@ impl Sources {
         }
     }
 
-    /// A client's generic message on the stream of an item.
+    /// Sends a client's generic message on the stream of an item.
     fn generic(
         &mut self,
         item: &ItemName,
@@ -235,7 +235,7 @@ impl Sources {
         let handle = self.desk.requests.find(item).and_then(|wanted| wanted.handle(link));
         let Some(link_entry) = self.links.get_mut(&link) else { return };
         let payload = view.payload();
-        // Without a receipt there is nothing to say where it finds no room.
+        // Without a receipt a lack of capacity cannot be reported.
         match &mut link_entry.role {
             Role::Provider(consumer) => {
                 let Some(handle) = handle else { return };
@@ -256,7 +256,7 @@ impl Sources {
         }
     }
 
-    /// A client posts.
+    /// Handles a client's post.
     fn post<P: Publish>(
         &mut self,
         (service, ticket, item): (u16, Option<Ticket>, Option<&ItemName>),
@@ -289,7 +289,7 @@ impl Sources {
         Ok(())
     }
 
-    /// Passes a post on to whoever has its item, or its service.
+    /// Passes a post to the source of its item, or of its service.
     fn forward(
         &mut self,
         post: &Post<'_>,
@@ -316,7 +316,7 @@ impl Sources {
         let mut outcome = Ok(Sent::NotOpen);
         for part in parts {
             let mut sent = part.sent(item, theirs);
-            // All parts of a post have one id; what is acknowledged is the whole.
+            // All parts of a post have one id; the receipt is for the whole post.
             sent.post_id = added.or(part.header.post_id);
             sent.flags.0 &= !flags::post::ACK.0;
             if ticket.is_some() && part.is_last() {
@@ -370,7 +370,7 @@ fn copy(payload: &[u8], room: &mut [u8]) -> Result<usize, Unwritten> {
     Ok(payload.len())
 }
 
-/// The receipt of a post that did not go out, where one is wanted.
+/// Returns the negative receipt of a post that was not sent, if one is requested.
 fn nak_of(post: &PostHeader<'_>, code: NakCode, text: &str) -> Option<Box<[u8]>> {
     use tapeline_omm::domain::post::{Nak, ack, wants_ack};
     let nak = Nak { code, text: text.as_bytes() };

@@ -1,4 +1,4 @@
-//! What the sources leave for others to do, to write down, and to count.
+//! The output of the sources: actions on connections, notes and counters.
 
 use std::fmt;
 

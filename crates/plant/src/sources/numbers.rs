@@ -1,10 +1,10 @@
-//! Whose item numbers are in use, and whose can be another item's.
+//! The item numbers in use, and their reuse.
 //!
-//! A plant has so many numbers, and providers invent names without end. An item keeps its number for as long as a provider
-//! publishes it or somebody wants it, and afterwards until its place is needed: then the item that has been nobody's for
-//! longest is [ended](Sequencer::end_item) by a last tick, and the next tick with its number is of the new item. No reader
-//! mixes the two: it sees ticks in their sequence, so it has forgotten the number by then, or knows from a gap in the
-//! sequence that it may have missed the word, and trusts no number of a provider's item until its next tick.
+//! A plant has a limited number of items, and providers may invent any number of names. An item keeps its number while a provider publishes it or a
+//! client needs it, and afterwards until its place is needed: then the item that has been unused longest is [ended](Sequencer::end_item) by a last
+//! tick, and the next tick with its number belongs to the new item. A reader cannot confuse the two. It reads ticks in sequence, so it has dropped
+//! the number by then; or a gap in the sequence tells it that it may have missed the last tick, and it trusts no number of a provider's item until
+//! its next tick.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -15,35 +15,35 @@ use super::{Desk, Note};
 use crate::publish::Refused;
 use crate::{ItemId, Publish, Sequencer, Time};
 
-/// Numbers of providers' items.
+/// The numbers of providers' items.
 #[derive(Debug, Default)]
 pub(super) struct Numbers {
     given: HashMap<ItemId, Given>,
-    /// Of items that are nobody's: since when, in the order in which that happened.
+    /// Unused items, in the order in which they became unused.
     idle: BTreeMap<u64, ItemId>,
     turn: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Given {
-    /// Of its first image.
+    /// The domain of its first image.
     domain: Domain,
-    /// How many streams of providers and wishes of clients there are.
+    /// Number of providers' streams and clients' demands.
     users: u32,
     idle_since: u64,
-    /// Its source's last word on it was that it has permission data.
+    /// `true` if its source has set permission data.
     has_codes: bool,
 }
 
 impl Numbers {
-    /// An item that is nobody's yet has got a number.
+    /// Adds a number, unused so far.
     fn add(&mut self, item: ItemId, domain: Domain) {
         self.turn += 1;
         self.given.insert(item, Given { domain, users: 0, idle_since: self.turn, has_codes: false });
         self.idle.insert(self.turn, item);
     }
 
-    /// Somebody has the item from now on: its number stays, until [`release`](Self::release) was called as often.
+    /// Adds a user of the item: its number stays until [`release`](Self::release) has been called as often.
     pub(super) fn hold(&mut self, item: ItemId) {
         if let Some(given) = self.given.get_mut(&item) {
             self.idle.remove(&given.idle_since);
@@ -51,7 +51,7 @@ impl Numbers {
         }
     }
 
-    /// Somebody has it no longer.
+    /// Removes a user of the item.
     pub(super) fn release(&mut self, item: ItemId) {
         let Some(given) = self.given.get_mut(&item).filter(|given| given.users > 0) else { return };
         given.users -= 1;
@@ -62,8 +62,8 @@ impl Numbers {
         }
     }
 
-    /// An item has permission data, where a message says so: from then on, as the number is that of all domains of the name, and
-    /// an image in parts has it in one of them.
+    /// Records that an item has permission data, if a message contains some. It stays recorded, because the number belongs to all domains of the
+    /// name, and only one part of an image contains the data.
     pub(super) fn note_codes(&mut self, item: ItemId, header: &Header<'_>) {
         let codes = match header {
             Header::Refresh(refresh) => Some(refresh.permission_data.unwrap_or_default()),
@@ -75,12 +75,12 @@ impl Numbers {
         }
     }
 
-    /// Whether an item has permission data.
+    /// Returns `true` if an item has permission data.
     pub(super) fn has_codes(&self, item: ItemId) -> bool {
         self.given.get(&item).is_some_and(|given| given.has_codes)
     }
 
-    /// Takes the number back that has been nobody's for longest.
+    /// Takes the number that has been unused longest.
     fn take(&mut self) -> Option<(ItemId, Domain)> {
         let (_, item) = self.idle.pop_first()?;
         self.given.remove(&item).map(|given| (item, given.domain))
@@ -88,7 +88,7 @@ impl Numbers {
 }
 
 impl Desk {
-    /// The number of an item that has an image, held by nobody if it is new; 0 where it has no place.
+    /// Returns the number of an item with an image, assigned if it is new; 0 without a place.
     pub(super) fn number<P: Publish>(
         &mut self,
         service: usize,
@@ -127,7 +127,7 @@ impl Desk {
         Ok(ItemId(0))
     }
 
-    /// The item that has been nobody's for longest, if there is one, gives its number back.
+    /// Ends the item that has been unused longest, if there is one.
     fn end_oldest<P: Publish>(&mut self, to: &mut Sequencer<P>, time: &impl Time) -> Result<(), Refused> {
         let Some((item, domain)) = self.numbers.take() else { return Ok(()) };
         self.serving.forget(item);
@@ -162,7 +162,7 @@ mod tests {
         numbers.release(a);
         let taken = |numbers: &mut Numbers| numbers.take().map(|(item, _)| item);
         assert_eq!((taken(&mut numbers), taken(&mut numbers), taken(&mut numbers)), (Some(c), Some(a), None));
-        // One that was given back is nobody's to hold.
+        // A number that was taken back has no users.
         numbers.hold(a);
         numbers.release(a);
         assert_eq!(taken(&mut numbers), None);

@@ -1,4 +1,4 @@
-//! Where messages to the sources go out.
+//! The connections to the sources.
 
 use tapeline_omm::role::Outbox;
 

@@ -1,4 +1,4 @@
-//! Messages of sources become ticks.
+//! The messages of sources as ticks.
 
 use tapeline_measure::Nanos;
 use tapeline_omm::State;
@@ -10,22 +10,22 @@ use crate::publish::Refused;
 use crate::tick::{Flags, Kind};
 use crate::{ItemId, Origin, Publish, Sequencer, Stamps, State as Standing, Time};
 
-/// What a header may become longer by: the plant's number of a service takes two bytes where the source's took one, user
-/// information of a post nine, and a publisher's number in front of an item group four.
+/// Maximum growth of a header: the plant's number of a service takes two bytes instead of the source's one, the user information of a post nine,
+/// and a publisher's number before an item group four.
 const GROWTH: usize = 32;
-/// Bytes of a directory's entry at most.
+/// Maximum size of a directory entry in bytes.
 const MOST_DIRECTORY: usize = 66_000;
 
-/// A message, read.
+/// A decoded message.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Passed<'a> {
     pub(super) header: Header<'a>,
     pub(super) payload: &'a [u8],
-    /// Bytes of the header as it came.
+    /// Bytes of the original header.
     pub(super) header_len: usize,
 }
 
-/// The item that it is of.
+/// The item of a message.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct About<'a> {
     pub(super) service: usize,
@@ -39,18 +39,18 @@ impl<'a> Passed<'a> {
         Self { header, payload: message.payload(), header_len: message.header_len() }
     }
 
-    /// A status of the plant's own.
+    /// Creates a status of the plant itself.
     pub(super) fn status(domain: Domain, state: State<'a>) -> Self {
         let header = StatusHeader { state: Some(state), ..StatusHeader::new(domain, 0) };
         Self { header: header.into(), payload: &[], header_len: 64 + state.text.len() }
     }
 
-    /// Bytes that it takes at most.
+    /// Returns the maximum size of the message in bytes.
     pub(super) const fn most(&self) -> usize {
         self.header_len + GROWTH + self.payload.len()
     }
 
-    /// With stream id 0, and the plant's number of the service where its key names one.
+    /// Sets stream id 0, and the plant's number of the service if its key contains one.
     pub(super) fn of_service(mut self, service: u16) -> Self {
         match &mut self.header {
             Header::Refresh(header) => (header.stream_id, header.key) = (0, own(header.key, service)),
@@ -64,7 +64,7 @@ impl<'a> Passed<'a> {
         self
     }
 
-    /// With its item in this group, where it says a group.
+    /// Sets the item group, if the message contains one.
     pub(super) fn in_group(mut self, group: &'a [u8]) -> Self {
         match &mut self.header {
             Header::Refresh(header) => header.group_id = group,
@@ -74,7 +74,7 @@ impl<'a> Passed<'a> {
         self
     }
 
-    /// As posted by somebody.
+    /// Sets the poster's user information.
     pub(super) fn posted_by(mut self, user: PostUserInfo) -> Self {
         match &mut self.header {
             Header::Refresh(header) => header.post_user_info = Some(user),
@@ -85,8 +85,8 @@ impl<'a> Passed<'a> {
         self
     }
 
-    /// Writes it to the front of `room`, which has [`most`](Self::most) bytes; returns its length. What was read can be
-    /// written, and nothing is where that fails all the same.
+    /// Writes the message to the front of `room`, which has [`most`](Self::most) bytes; returns its length. A decoded message can be encoded; if it
+    /// fails nevertheless, nothing is written.
     pub(super) fn write(&self, room: &mut [u8]) -> usize {
         let written = self.header.encode_with(room, |room| {
             let place = room.get_mut(..self.payload.len()).ok_or(tapeline_omm::Refused::Full)?;
@@ -96,7 +96,7 @@ impl<'a> Passed<'a> {
         written.unwrap_or(0)
     }
 
-    /// As bytes.
+    /// Returns the message as bytes.
     pub(super) fn bytes(&self) -> Box<[u8]> {
         let mut room = vec![0; self.most()];
         let len = self.write(&mut room);
@@ -109,7 +109,7 @@ fn own(key: Option<Key<'_>>, service: u16) -> Option<Key<'_>> {
     key.map(|key| Key { service_id: key.service_id.map(|_| service), ..key })
 }
 
-/// Open, and not to be believed.
+/// Returns the state of an open stream with suspect data.
 pub(super) const fn suspect(text: &str) -> State<'_> {
     State {
         stream: StreamState::OPEN,
@@ -119,14 +119,14 @@ pub(super) const fn suspect(text: &str) -> State<'_> {
     }
 }
 
-/// Over; `CLOSED_RECOVER` where asking again may help.
+/// Returns the state of a closed stream; `CLOSED_RECOVER` if a retry may help.
 pub(super) const fn closed(stream: StreamState, code: StateCode, text: &str) -> State<'_> {
     State { stream, data: DataState::SUSPECT, code, text: text.as_bytes() }
 }
 
 impl Desk {
-    /// Publishes a message of an item. Whether it went out: one that is longer than the ring takes does not, and makes its
-    /// item suspect.
+    /// Publishes a message of an item. Returns `false` for a message that exceeds the maximum of the ring: it is not published, and its item
+    /// becomes suspect.
     pub(super) fn pass<P: Publish>(
         &mut self,
         about: &About<'_>,
@@ -153,7 +153,7 @@ impl Desk {
         }
     }
 
-    /// Publishes the last word of an item that is nobody's, whose number is free from here on.
+    /// Publishes the last tick of an unused item, whose number is free from then on.
     pub(super) fn pass_last<P: Publish>(
         &mut self,
         service: usize,
@@ -207,7 +207,7 @@ impl Desk {
         Ok(())
     }
 
-    /// Publishes what is new of a service.
+    /// Publishes a change of a service.
     pub(super) fn tick_service<P: Publish>(
         &mut self,
         service: usize,
@@ -219,7 +219,7 @@ impl Desk {
         let Some(service) = self.services.get(service) else { return Ok(()) };
         let mut room = vec![0; MOST_DIRECTORY];
         let filter = directory::filter::ALL;
-        // Longer than any message: what a source says of itself is of no use to anybody then.
+        // Longer than any message: such an entry is useless to all readers.
         let Ok(len) = directory::encode_update(0, filter, [entry], &mut room) else {
             self.counters.passed_over += 1;
             return Ok(());
@@ -247,7 +247,7 @@ impl Desk {
 }
 
 impl<P: Publish, T: Time> Taking<'_, P, T> {
-    /// Publishes a message of an item, once; after a refusal nothing.
+    /// Publishes a message of an item; after a refusal nothing.
     pub(super) fn pass(&mut self, about: &About<'_>, passed: &Passed<'_>) -> bool {
         if self.refused.is_err() {
             return false;
@@ -262,7 +262,7 @@ impl<P: Publish, T: Time> Taking<'_, P, T> {
     }
 }
 
-/// A message of a source happened when it came, as far as anybody knows.
+/// The time of a source's message is its arrival time, the only known one.
 const fn at(now: Nanos) -> Stamps {
     Stamps { event: now, wire: now, decoded: now }
 }
@@ -271,7 +271,7 @@ const fn standing(is_up: bool) -> Standing {
     if is_up { Standing::Live } else { Standing::Stale }
 }
 
-/// The state that a message says its item has, or leaves it in.
+/// Returns `true` if an item is suspect after a message; a message without a state does not change it.
 pub(super) fn is_suspect(header: &Header<'_>, before: bool) -> bool {
     match header.state().map(|state| state.data) {
         Some(DataState::SUSPECT) => true,
@@ -280,7 +280,7 @@ pub(super) fn is_suspect(header: &Header<'_>, before: bool) -> bool {
     }
 }
 
-/// Whether a stream is over with this.
+/// Returns `true` if a message ends its stream.
 pub(super) fn is_final(header: &Header<'_>) -> bool {
     let state = header.state().map(|state| state.stream);
     matches!(state, Some(StreamState::CLOSED | StreamState::CLOSED_RECOVER | StreamState::REDIRECTED))

@@ -1,5 +1,5 @@
-//! What posts may add to the images of the feeds' items. A feed sends no image again before its next session, so what cannot be
-//! folded into one, or makes it longer than an image can be, would spoil it for everybody until then.
+//! The limits of posts to the feeds' items. A feed sends no image again before its next session, so data that cannot be folded into an image, or
+//! makes it too long, would damage it for all clients until then.
 
 use std::collections::HashMap;
 
@@ -9,17 +9,17 @@ use tapeline_omm::{Dictionary, Fid};
 use super::passing::Passed;
 use crate::ItemId;
 
-/// The most fields that posts ever touch of one item: with the longest values they make its image 17 kB longer, where 64 kB are the
-/// most that its source and posts have together.
+/// Maximum number of different fields of one item that posts may set: with the longest values its image grows by 17 kB, within the limit of 64 kB
+/// for source and posts together.
 const MOST_FIELDS: usize = 64;
-/// The longest value of a field, bytes: more than anything in a quote, a page's row of 80 characters in UTF-8 or RMTES among them.
+/// Maximum size of a field's value in bytes: more than any field of a quote has, including a page's row of 80 characters in UTF-8 or RMTES.
 const MOST_VALUE: usize = 255;
 
-/// Of each item of the feeds that was posted to the fields that were, in their order.
+/// The posted fields of each item of the feeds, in ascending order.
 #[derive(Debug, Default)]
 pub(super) struct PostedFields(HashMap<ItemId, Vec<Fid>>);
 
-/// Why what was posted is not taken.
+/// The reason to refuse posted data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NotTaken {
     NoFields,
@@ -47,7 +47,7 @@ impl NotTaken {
 }
 
 impl PostedFields {
-    /// Takes the messages of one post, all or none of them.
+    /// Accepts the messages of one post, all or none of them.
     pub(super) fn take(
         &mut self,
         item: ItemId,

@@ -1,4 +1,4 @@
-//! Posts that wait for their receipt, and posts that become messages of their items.
+//! Posts with outstanding receipts, and posts that become messages of their items.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -15,20 +15,20 @@ use crate::demand::{Answer, ItemName, Ticket};
 use crate::publish::Refused;
 use crate::{ItemId, Publish, Sequencer, Time};
 
-/// Posts without a receipt, by the id that the plant has given them.
+/// Posts with outstanding receipts, by the id that the plant has assigned.
 #[derive(Debug, Default)]
 pub(super) struct Awaited {
     posts: HashMap<u32, Posted>,
-    /// In the order of their times; some may have been answered.
+    /// In the order of their time-outs; some may have been answered.
     order: VecDeque<(Nanos, u32)>,
     last: u32,
 }
 
-/// What the receipt of a post is made from.
+/// The data for the receipt of a post.
 #[derive(Debug, Clone, Copy)]
 struct Posted {
     ticket: Ticket,
-    /// Whom it went to.
+    /// The source of the post's item.
     link: LinkId,
     id: u32,
     sequence: Option<u32>,
@@ -40,12 +40,12 @@ impl Awaited {
         self.posts.len()
     }
 
-    /// When the next one is late.
+    /// Returns the time-out of the next post.
     pub(super) fn due(&self) -> Option<Nanos> {
         self.order.front().map(|(due, _)| *due)
     }
 
-    /// Awaits the receipt of a post from a source: the id that it is to be sent with.
+    /// Adds a post to a source; returns the id to send it with.
     pub(super) fn add(&mut self, ticket: Ticket, link: LinkId, header: &PostHeader<'_>, due: Nanos) -> u32 {
         loop {
             self.last = self.last.wrapping_add(1);
@@ -65,7 +65,7 @@ impl Awaited {
         self.last
     }
 
-    /// It did not go out.
+    /// Removes a post that was not sent.
     pub(super) fn forget(&mut self, id: u32) {
         self.take(id);
     }
@@ -81,13 +81,13 @@ impl Awaited {
     }
 }
 
-/// When a post that goes out now is late.
+/// Returns the time-out of a post that is sent now.
 pub(super) fn due(now: Nanos, timeout_ms: u64) -> Nanos {
     Nanos(now.0.saturating_add(timeout_ms.saturating_mul(1_000_000)))
 }
 
 impl Desk {
-    /// A source has answered a post. Posts to others are not its to answer, though it can guess their ids.
+    /// Handles a source's answer to a post. A source may answer only its own posts, although it can guess the ids of others.
     pub(super) fn acknowledged(&mut self, link: LinkId, ack: &AckHeader<'_>) {
         if self.awaited.posts.get(&ack.ack_id).is_some_and(|posted| posted.link == link) {
             self.answered(ack);
@@ -116,7 +116,7 @@ impl Desk {
         self.answer(Answer::Ack { ticket, message: passed.bytes() });
     }
 
-    /// A post is not taken.
+    /// Refuses a post.
     pub(super) fn refuse_post(
         &mut self,
         ticket: Option<Ticket>,
@@ -131,7 +131,7 @@ impl Desk {
         }
     }
 
-    /// Posts whose time is over.
+    /// Refuses posts whose time is over.
     pub(super) fn refuse_late_posts(&mut self) {
         while self.awaited.due().is_some_and(|due| due <= self.now) {
             let Some((_, id)) = self.awaited.order.pop_front() else { return };
@@ -145,12 +145,12 @@ impl Desk {
     }
 }
 
-/// A post of a client's: a message, or the parts of one, in their order.
+/// A post of a client: a message, or its parts in order.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Post<'a> {
-    /// Of its service.
+    /// Index of its service.
     pub(super) place: usize,
-    /// The number of that.
+    /// Number of its service.
     pub(super) service: u16,
     pub(super) ticket: Option<Ticket>,
     pub(super) item: Option<&'a ItemName>,
@@ -165,19 +165,19 @@ pub(super) struct Part<'a> {
 }
 
 impl<'a> Part<'a> {
-    /// What is no post is none.
+    /// Decodes a post; `None` for any other message.
     pub(super) fn read(message: &'a [u8]) -> Option<Self> {
         let view = MessageView::parse(message).ok()?;
         let Ok(Header::Post(header)) = view.header() else { return None };
         Some(Self { header, view })
     }
 
-    /// Whether the post is complete with it.
+    /// Returns `true` if this is the last part.
     pub(super) fn is_last(&self) -> bool {
         self.header.flags.has(flags::post::POST_COMPLETE)
     }
 
-    /// Its header as a source is sent it, of this item, whatever the key of a post on a stream says.
+    /// Returns its header for the source, with the key of this item in place of the key in a post on a stream.
     pub(super) fn sent(&self, item: Option<&'a ItemName>, theirs: u16) -> PostHeader<'a> {
         let mut sent = self.header;
         if let Some(item) = item {
@@ -190,7 +190,7 @@ impl<'a> Part<'a> {
         sent
     }
 
-    /// What it holds, in which the message of an item names the source's number of the service.
+    /// Returns its contents; a message of an item gets the source's number of the service.
     pub(super) fn posted(&self, theirs: u16) -> Box<[u8]> {
         match self.inner() {
             Some(Ok((inner, header))) => Passed::new(header, &inner).of_service(theirs).bytes(),
@@ -198,7 +198,7 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// The message in it, if that is what it holds.
+    /// Returns the message in the post, if it contains one.
     fn inner(&self) -> Option<Result<(MessageView<'a>, Header<'a>), tapeline_omm::Malformed>> {
         let is_message = self.view.container() == DataType::MSG;
         is_message.then(|| {
@@ -206,7 +206,7 @@ impl<'a> Part<'a> {
         })
     }
 
-    /// The message that it says of its item; of other data an update is made.
+    /// Returns the message for the item; other data becomes an update.
     fn reflected(&self, domain: Domain) -> Result<Passed<'a>, &'static str> {
         let passed = match self.inner() {
             Some(Ok((message, header))) => Passed::new(header, &message),
@@ -221,8 +221,8 @@ impl<'a> Part<'a> {
     }
 }
 
-/// Permission data in a message; that it has none is what an image without any says as well, but of an item that has some
-/// nothing else may say so.
+/// Returns `true` if a message contains permission data. An update or status may not contain even empty permission data, which would clear that of
+/// the item.
 fn has_codes(header: &Header<'_>) -> bool {
     match header {
         Header::Refresh(refresh) => refresh.permission_data.is_some_and(|codes| !codes.is_empty()),
@@ -235,7 +235,7 @@ fn has_codes(header: &Header<'_>) -> bool {
 const UNREADABLE: &str = "The message in the post cannot be read";
 
 impl Post<'_> {
-    /// What is wrong with it, if anything: who posts was let through for this item, and a message inside must be of no other.
+    /// Checks the post: access was granted for this item, so a message in it must not belong to another.
     pub(super) fn check(&self) -> Result<(), &'static str> {
         let last = self.parts.len().saturating_sub(1);
         if self.parts.iter().enumerate().any(|(number, part)| part.is_last() != (number == last)) {
@@ -272,7 +272,7 @@ impl Post<'_> {
 }
 
 impl Sources {
-    /// Makes of a post what it says of its item.
+    /// Turns a post into messages of its item.
     pub(super) fn reflect<P: Publish>(
         &mut self,
         post: &Post<'_>,
@@ -294,8 +294,8 @@ impl Sources {
             let text = "Images and states of this item are its feed's: updates alone can be posted";
             return Ok(Err((NakCode::DENIED_BY_SRC, text)));
         }
-        // A feed sends no image again: what could not be folded into one would spoil it for everybody until its next session,
-        // and an item of a domain that no feed has would be there for good.
+        // A feed sends no image again: data that could not be folded into one would damage it for all clients until the feed's next session, and an
+        // item in a domain without a feed would exist forever.
         if is_of_feeds && name.domain != Domain::MARKET_PRICE {
             let text = "Of the feeds' items market prices alone can be posted";
             return Ok(Err((NakCode::DENIED_BY_SRC, text)));

@@ -1,4 +1,4 @@
-//! Streams that are one client's alone.
+//! Private streams.
 
 use std::collections::HashMap;
 
@@ -10,18 +10,18 @@ use super::passing::{Passed, closed, is_final};
 use super::{Desk, LinkId};
 use crate::demand::{Answer, Ticket};
 
-/// The bit that tells a private stream's number from an item's.
+/// The bit that distinguishes a private stream's number from an item's.
 const PRIVATE: u64 = 1 << 63;
 
-/// Those that are open, by ticket.
+/// The open private streams, by ticket.
 #[derive(Debug, Default)]
 pub(super) struct Private {
     open: HashMap<u64, Opened>,
-    /// Tickets whose streams are to be ended, because their answers had no room.
+    /// Tickets of streams to end, because their answers exceeded the limit.
     overrun: Vec<u64>,
 }
 
-/// An open one.
+/// An open private stream.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Opened {
     pub(super) service: u16,
@@ -35,7 +35,7 @@ impl Private {
         self.open.len()
     }
 
-    /// The number that a provider's role knows it by.
+    /// Returns the number of the stream in a provider's role.
     pub(super) const fn number(ticket: Ticket) -> u64 {
         ticket.0 | PRIVATE
     }
@@ -52,20 +52,20 @@ impl Private {
         self.open.remove(&Self::number(ticket))
     }
 
-    /// The number of the stream that a source's role knows by this handle, if it is one.
+    /// Returns the number of the stream with this handle in a source's role, if there is one.
     pub(super) fn number_at(&self, link: LinkId, handle: Handle) -> Option<u64> {
         let mut open = self.open.iter();
         open.find(|(_, opened)| (opened.link, opened.handle) == (link, handle)).map(|(number, _)| *number)
     }
 
-    /// The domain of the stream of this number, if it is one.
+    /// Returns the domain of the stream of this number, if there is one.
     pub(super) fn domain(&self, number: u64) -> Option<Domain> {
         self.open.get(&number).map(|opened| opened.domain)
     }
 }
 
 impl Desk {
-    /// What comes on a private stream, for its client. `false`: the number is that of an item.
+    /// Passes a message of a private stream to its client. Returns `false` for the number of an item.
     pub(super) fn pass_private(&mut self, number: u64, passed: &Passed<'_>, is_over: bool) -> bool {
         if number & PRIVATE == 0 {
             return false;
@@ -86,7 +86,7 @@ impl Desk {
         true
     }
 
-    /// The receipt of a post on a private stream, for its client.
+    /// Passes the receipt of a post on a private stream to its client.
     pub(super) fn pass_receipt(&mut self, number: u64, ack: &AckHeader<'_>) {
         let receipt = AckHeader {
             nak_code: ack.nak_code,
@@ -98,7 +98,7 @@ impl Desk {
         self.pass_private(number, &Passed { header: receipt.into(), payload: &[], header_len }, false);
     }
 
-    /// Ends the streams whose answers had no room: what is missing in between cannot be made good.
+    /// Ends the streams whose answers exceeded the limit: the lost messages cannot be replaced.
     pub(super) fn end_private(&mut self) {
         for number in std::mem::take(&mut self.private.overrun) {
             let Some(opened) = self.private.open.remove(&number) else { continue };
@@ -109,14 +109,14 @@ impl Desk {
         }
     }
 
-    /// There are no clients any more.
+    /// Ends all streams, because there are no clients any more.
     pub(super) fn end_all_private(&mut self) {
         let mut open: Vec<_> = std::mem::take(&mut self.private.open).into_iter().collect();
         open.sort_unstable_by_key(|(number, _)| *number);
         self.to_close.extend(open.into_iter().map(|(_, opened)| (opened.link, opened.handle, None)));
     }
 
-    /// Tells a client that there is no stream.
+    /// Sends a client the status that there is no stream.
     pub(super) fn refuse_private(&mut self, ticket: Ticket, domain: Domain, state: State<'_>) {
         let message = Passed::status(domain, state).bytes();
         self.answer(Answer::Private { ticket, message });

@@ -1,4 +1,4 @@
-//! What non-interactive providers publish.
+//! The data of non-interactive providers.
 
 use std::collections::HashMap;
 
@@ -19,62 +19,62 @@ use crate::demand::{Answer, ItemName};
 use crate::publish::Refused;
 use crate::{ItemId, Items, Publish, Seq, Sequencer, Time};
 
-/// Names of services that one provider is told of once each that they are not taken.
+/// Maximum number of service names of one provider whose refusal is reported, each once.
 const MOST_REFUSALS: usize = 16;
-/// Item groups that one provider has at most in merged services, beside one for all the rest.
+/// Maximum number of item groups of one provider in merged services, not counting the group for the rest.
 const MOST_GROUPS: usize = 256;
-/// The longest part of an image that is given out of what was kept; the cache makes more parts where it can.
+/// Initial buffer size for a part of a stored image; the cache makes more parts if it can.
 const FIRST_ROOM: usize = 64 << 10;
 const MOST_ROOM: usize = 16 << 20;
 
-/// What is kept of an NI provider; of an interactive one, that it stands by.
+/// The state of an NI provider; for an interactive one, its stored images.
 #[derive(Debug, Default)]
 pub(super) struct Publishing {
     pub(super) user: String,
-    /// Its services: their numbers there, and their places here.
+    /// Its services: their numbers at the provider, and their indexes here.
     services: Vec<(u16, usize)>,
     refusals: Vec<String>,
-    /// Merged services in which it has its part.
+    /// Merged services in which it takes part.
     shares: Vec<usize>,
-    /// Items by stream that are passed on, or were; of merged services, those too for which it stands by.
+    /// Items by stream whose data is or was passed on; in merged services also those for which it stands by.
     items: HashMap<i32, Known>,
-    /// The streams of those that it serves or stands by for: for what goes the other way.
+    /// The streams of items that it serves or stands by for: for messages to the provider.
     streams: HashMap<(Domain, ItemId), i32>,
-    /// Item groups of merged services, as clients have them.
+    /// Item groups of merged services, in the form for clients.
     groups: Vec<Box<[u8]>>,
-    /// Images of what is not passed on.
+    /// Images of items that are not passed on.
     standby: Option<Box<Cache>>,
-    /// Where a message for those is written.
+    /// Buffer for messages to those images.
     room: Vec<u8>,
 }
 
-/// An item of a publisher's.
+/// An item of a publisher.
 #[derive(Debug, Clone, Copy)]
 struct Known {
     service: usize,
     domain: Domain,
-    /// 0 where it has no place.
+    /// 0 without a place.
     item: ItemId,
     is_suspect: bool,
 }
 
 impl Publishing {
-    /// The stream of an item.
+    /// Returns the stream of an item.
     pub(super) fn stream(&self, domain: Domain, item: ItemId) -> Option<i32> {
         self.streams.get(&(domain, item)).copied()
     }
 
-    /// What the provider calls a service.
+    /// Returns the provider's number of a service.
     pub(super) fn their_id(&self, service: usize) -> Option<u16> {
         self.services.iter().find(|(_, place)| *place == service).map(|(id, _)| *id)
     }
 
-    /// Items of which an image is kept.
+    /// Returns the number of stored images.
     pub(super) fn kept(&self) -> usize {
         self.standby.as_ref().map_or(0, |cache| cache.memory().items)
     }
 
-    /// An item is on a stream from now on. What that was used for before is no longer published.
+    /// Puts an item on a stream. The previous item of the stream is no longer published.
     fn enter(&mut self, id: LinkId, stream: i32, known: Known, desk: &mut Desk) {
         self.forget(id, stream, desk);
         desk.numbers.hold(known.item);
@@ -82,7 +82,7 @@ impl Publishing {
         self.rejoin(id, stream, known, desk);
     }
 
-    /// A publisher has an item, on a stream, among those that serve it or stand by for it.
+    /// Adds a publisher, with its stream, to those that serve or stand by for an item.
     fn rejoin(&mut self, id: LinkId, stream: i32, known: Known, desk: &mut Desk) {
         if known.item != ItemId(0) {
             self.streams.insert((known.domain, known.item), stream);
@@ -90,7 +90,7 @@ impl Publishing {
         }
     }
 
-    /// What was on a stream is published no longer; an item that is on another one as well is.
+    /// Removes the item of a stream, unless it is on another stream as well.
     fn forget(&mut self, id: LinkId, stream: i32, desk: &mut Desk) -> Left {
         let Some(known) = self.items.remove(&stream) else { return Left::Unchanged };
         desk.numbers.release(known.item);
@@ -102,7 +102,7 @@ impl Publishing {
         desk.serving.leave(known.service, item, id)
     }
 
-    /// Keeps what a source that stands by says of an item.
+    /// Stores the data of an item from a source that stands by.
     pub(super) fn keep(&mut self, key: &ItemKey<'_>, passed: &Passed<'_>, limits: Limits) {
         let message = passed.of_service(key.service);
         if self.room.len() < message.most() {
@@ -114,7 +114,7 @@ impl Publishing {
         if is_final(&passed.header) {
             cache.remove(key);
         } else {
-            // What does not fit, or cannot be read, leaves the image incomplete, and it is suspect when it is given out.
+            // Data that does not fit, or is malformed, leaves the image incomplete; it is suspect when it is passed on.
             let _ = cache.apply(key, Seq(0), message);
         }
         if self.room.len() > FIRST_ROOM {
@@ -122,7 +122,7 @@ impl Publishing {
         }
     }
 
-    /// An item is nobody's any more: an image of it that was kept is of no use.
+    /// Drops the stored image of an unused item.
     pub(super) fn drop_image(&mut self, item: &ItemName) {
         if let Some(cache) = &mut self.standby {
             let name = item.name.as_bytes();
@@ -130,16 +130,16 @@ impl Publishing {
         }
     }
 
-    /// The items of a service of which an image is kept.
+    /// Returns the items of a service with stored images.
     pub(super) fn kept_of(&self, service: u16) -> Vec<(Domain, Box<[u8]>)> {
         let keys = self.standby.iter().flat_map(|cache| cache.images()).map(|(key, _)| key);
         keys.filter(|key| key.service == service).map(|key| (key.domain, key.name.into())).collect()
     }
 
-    /// What an item's group is called where its publisher shares the service: others have groups of the same name. Beyond a
-    /// limit of groups one has all the rest. `is_used`: items are in it from now on.
+    /// Returns the group of an item whose publisher shares the service: other publishers have groups of the same name. Groups beyond a limit are
+    /// combined into one. `is_used`: items are in it from now on.
     fn shared_group(&mut self, id: LinkId, own: &[u8], is_used: bool) -> SharedGroup {
-        // A message without a group is of the group that is written as two zero bytes.
+        // A message without a group belongs to the group of two zero bytes.
         let group = SharedGroup::new(id, if own.is_empty() { &[0, 0] } else { own });
         if self.groups.iter().any(|known| **known == *group.bytes()) {
             return group;
@@ -153,13 +153,13 @@ impl Publishing {
         group
     }
 
-    /// Whether the image of an item is kept, or what has come of it: one that was over a limit is not.
+    /// Returns `true` if the image of an item, or a part of it, is stored; an image over a limit is not.
     fn has_image(&self, key: &ItemKey<'_>) -> bool {
         let image = self.standby.as_ref().and_then(|cache| cache.image(key));
         image.is_some_and(|image| image.is_complete() || image.container() != DataType::NO_DATA)
     }
 
-    /// The kept image of an item, in parts, which is no longer kept here.
+    /// Removes and returns the stored image of an item, in parts.
     pub(super) fn take_image(&mut self, key: &ItemKey<'_>) -> Option<Vec<Box<[u8]>>> {
         let cache = self.standby.as_mut()?;
         let mut parts = cache.image(key)?.parts(Give { is_solicited: false, ..Give::to(0) });
@@ -182,7 +182,7 @@ impl Publishing {
     }
 }
 
-/// The name of an item group, with its publisher's number in front.
+/// The name of an item group with its publisher's number before it.
 struct SharedGroup {
     room: [u8; 255],
     len: usize,
@@ -299,7 +299,7 @@ impl<P: Publish, T: Time> Taking<'_, P, T> {
         }
     }
 
-    /// What a provider says of all items of a service or a group.
+    /// Publishes a provider's states for all items of a service or a group.
     fn states_of(&mut self, entry: &ServiceEntry) {
         let known = self.link.publishing.services.iter().find(|(id, _)| *id == entry.id);
         let Some(place) = known.map(|(_, place)| *place) else { return };
@@ -317,7 +317,7 @@ impl<P: Publish, T: Time> Taking<'_, P, T> {
         }
     }
 
-    /// What a publisher that shares a service says of all items, or of a group of them, is said of its own groups.
+    /// Converts the states of a publisher that shares a service, for all items or a group, to its own groups.
     fn share_states(&mut self, entry: &mut ServiceEntry) {
         let (id, publishing) = (self.link.id, &mut self.link.publishing);
         for (action, part) in std::mem::take(&mut entry.parts) {
@@ -372,7 +372,7 @@ impl<P: Publish, T: Time> Taking<'_, P, T> {
         let is_image = matches!(header, Header::Refresh(_));
         let known = match known {
             Some(known) if known.item != ItemId(0) || !is_image => known,
-            // It may find the place that it did not find before.
+            // It may get a place that it did not get before.
             _ if is_image => {
                 let number = self.number(place, (item.domain, item.name));
                 let known = Known { service: place, domain: item.domain, item: number, is_suspect: false };
@@ -388,7 +388,7 @@ impl<P: Publish, T: Time> Taking<'_, P, T> {
         if is_image && self.link.publishing.stream(at.0, at.1).is_none() {
             self.link.publishing.rejoin(id, item.stream_id, known, self.desk);
         }
-        // A name that is not text has no number.
+        // A name that is not UTF-8 has no number.
         let name = std::str::from_utf8(item.name).unwrap_or_default();
         if known.item == ItemId(0) {
             self.desk.counters.no_place += 1;
@@ -396,7 +396,7 @@ impl<P: Publish, T: Time> Taking<'_, P, T> {
             let limits = self.desk.standby_limits();
             self.link.publishing.keep(&key, &passed, limits);
         } else if is_final && self.desk.serving.has_standby(at.0, at.1) {
-            // It is over here, and goes on with another.
+            // The item ends here, and continues with another publisher.
         } else {
             let is_suspect = is_suspect(&header, known.is_suspect);
             let about = About { service: place, item: known.item, name, is_suspect };
@@ -411,7 +411,7 @@ impl<P: Publish, T: Time> Taking<'_, P, T> {
         }
     }
 
-    /// What was on a stream is published no longer: whoever stands by for it takes it over when the message has been dealt with.
+    /// Removes the item of a stream: a publisher that stands by takes it over after the message is handled.
     fn end(&mut self, service: usize, stream: i32, (domain, item): (Domain, ItemId)) -> Left {
         let left = self.link.publishing.forget(self.link.id, stream, self.desk);
         if matches!(left, Left::HandedOver(_)) {
@@ -420,7 +420,7 @@ impl<P: Publish, T: Time> Taking<'_, P, T> {
         left
     }
 
-    /// The number of an item that has an image; 0 where it has no place.
+    /// Returns the number of an item with an image; 0 without a place.
     pub(super) fn number(&mut self, service: usize, item: (Domain, &[u8])) -> ItemId {
         self.desk.number(service, item, self.to, self.time).unwrap_or_else(|refused| {
             self.refused = Err(refused);
@@ -428,7 +428,7 @@ impl<P: Publish, T: Time> Taking<'_, P, T> {
         })
     }
 
-    /// Its stream is another item's now: nobody publishes it.
+    /// Handles an item whose stream is reused for another: its publisher no longer publishes it.
     fn withdrawn(&mut self, item: &Item<'_>) {
         if let (Some(cache), Some(id)) = (&mut self.link.publishing.standby, item.service_id)
             && let Some((_, place)) = self.link.publishing.services.iter().find(|(theirs, _)| *theirs == id)
@@ -448,7 +448,7 @@ impl<P: Publish, T: Time> Taking<'_, P, T> {
 }
 
 impl Sources {
-    /// What an NI provider offers now: the services that this is about.
+    /// Updates the services of an NI provider; returns the services concerned.
     pub(super) fn review_publisher(&mut self, id: LinkId) -> Vec<usize> {
         let Some(link) = self.links.get_mut(&id) else { return Vec::new() };
         let Role::Publisher(acceptor) = &link.role else { return Vec::new() };
@@ -494,7 +494,7 @@ impl Sources {
         concerned
     }
 
-    /// The connection of an NI provider is over.
+    /// Handles the end of an NI provider's connection.
     pub(super) fn publisher_gone<P: Publish>(
         &mut self,
         id: LinkId,
@@ -511,7 +511,7 @@ impl Sources {
                 service.members.retain(|member| member.link != id);
             }
         }
-        // Its items are looked at once more: it goes afterwards. Those of a service may make place for what takes over.
+        // Its items are needed until then, so it is removed afterwards. Those of a service may free places for the publishers that take over.
         let done = concerned.iter().try_for_each(|service| {
             self.leave_merged(*service, id, to, time)?;
             self.release_numbers(id, |known| known.service == *service);
@@ -522,17 +522,17 @@ impl Sources {
         done
     }
 
-    /// An NI provider has some of its items no longer.
+    /// Releases the numbers of some items of an NI provider.
     fn release_numbers(&mut self, id: LinkId, are_concerned: impl Fn(&Known) -> bool) {
         let Some(link) = self.links.get(&id) else { return };
         let items = link.state.publishing.items.values().filter(|known| are_concerned(known));
         let mut numbers: Vec<ItemId> = items.map(|known| known.item).collect();
-        // Whatever the table's order is: the same plant ends the same items.
+        // Independent of the table's order: the same input ends the same items.
         numbers.sort_unstable();
         numbers.into_iter().for_each(|number| self.desk.numbers.release(number));
     }
 
-    /// A publisher that shares a merged service is up: it serves what nobody else does, and stands by for the rest.
+    /// Adds a publisher of a merged service that is up: it serves items without a source, and stands by for the rest.
     pub(super) fn join_merged<P: Publish>(
         &mut self,
         place: usize,
@@ -554,7 +554,7 @@ impl Sources {
         self.take_up_published(place, id, to, time)
     }
 
-    /// A publisher that shared a merged service is gone, or not up any more: others take over what they have of its items.
+    /// Removes a publisher of a merged service that has disconnected or is down: others take over the items that they have.
     pub(super) fn leave_merged<P: Publish>(
         &mut self,
         place: usize,
@@ -581,8 +581,7 @@ impl Sources {
         Ok(())
     }
 
-    /// A publisher has none of its items of a service any more. Those that others have published are handed over, the rest become
-    /// suspect: how many there were of either.
+    /// Removes a publisher's items of a service. Those that others publish are handed over, the rest become suspect; returns the number of each.
     pub(super) fn doubt_published<P: Publish>(
         &mut self,
         service: usize,
@@ -597,7 +596,7 @@ impl Sources {
             .filter(|(_, known)| known.service == service && known.item != ItemId(0))
             .map(|(stream, known)| (known.item, known.domain.0, *stream))
             .collect();
-        // Whatever the table's order is: the same plant says the same.
+        // Independent of the table's order: the same input gives the same ticks.
         concerned.sort_unstable();
         let (mut handed_over, mut lost) = (0, 0);
         for (item, domain, stream) in concerned {
@@ -627,7 +626,7 @@ impl Sources {
         Ok((handed_over, lost))
     }
 
-    /// Who stood by for an item serves it now: its image becomes that of the item, which is suspect until there is one.
+    /// Lets the next publisher serve an item: its stored image becomes that of the item, which is suspect without one.
     pub(super) fn hand_over<P: Publish>(
         &mut self,
         place: usize,
@@ -658,8 +657,7 @@ impl Sources {
         Ok(())
     }
 
-    /// A publisher that stood by, or was not up, has its part in a service: what it has of images becomes that of the items
-    /// that it serves.
+    /// Lets a publisher that stood by, or was down, take part in a service: its stored images become those of the items that it serves.
     pub(super) fn take_up_published<P: Publish>(
         &mut self,
         place: usize,
@@ -675,7 +673,7 @@ impl Sources {
             .filter(|(_, known)| known.service == place)
             .map(|(stream, known)| (*stream, *known))
             .collect();
-        // Whatever the table's order is: the same plant has the same publishers in the same order.
+        // Independent of the table's order: the same input gives the same order of publishers.
         before.sort_unstable_by_key(|(stream, known)| (known.item, *stream));
         for (stream, known) in before {
             publishing.rejoin(next, stream, known, &mut self.desk);
@@ -712,7 +710,7 @@ impl Sources {
 }
 
 impl Desk {
-    /// Publishes an image that was kept, in parts; whether it is suspect.
+    /// Publishes a stored image, in parts; returns `true` if it is suspect.
     pub(super) fn pass_kept<P: Publish>(
         &mut self,
         service: usize,
@@ -732,7 +730,7 @@ impl Desk {
         Ok(suspect)
     }
 
-    /// A generic message of a source for all who have an item open.
+    /// Passes a generic message of a source to all clients with the item open.
     pub(super) fn pass_generic(
         &mut self,
         service: usize,
@@ -751,14 +749,14 @@ impl Desk {
 }
 
 impl Desk {
-    /// A client has an item of NI providers open, and with it the number that it has or will have.
+    /// Records that a client has an item of NI providers open, and so uses its present or future number.
     pub(super) fn want_published(&mut self, service: usize, name: &str, number: Option<ItemId>) {
         let Some(service) = self.services.get_mut(service) else { return };
         *service.wanted.entry(name.into()).or_default() += 1;
         number.into_iter().for_each(|number| self.numbers.hold(number));
     }
 
-    /// It has it no longer.
+    /// Records that the client no longer has it open.
     pub(super) fn let_go_published(&mut self, service: usize, name: &str, number: Option<ItemId>) {
         let Some(service) = self.services.get_mut(service) else { return };
         let Some(wanted) = service.wanted.get_mut(name) else { return };
@@ -769,7 +767,7 @@ impl Desk {
         number.into_iter().for_each(|number| self.numbers.release(number));
     }
 
-    /// Nobody has any of them any more.
+    /// Records that no client has any item open.
     pub(super) fn let_go_all_published(&mut self, items: &Items) {
         for service in &mut self.services {
             let mut wanted: Vec<_> = std::mem::take(&mut service.wanted).into_iter().collect();

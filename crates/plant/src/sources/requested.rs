@@ -1,4 +1,4 @@
-//! Items of interactive providers: open as long as somebody wants them.
+//! Items of interactive providers, open while a client needs them.
 
 use std::collections::HashMap;
 
@@ -15,19 +15,19 @@ use crate::demand::{Answer, ItemName};
 use crate::publish::Refused;
 use crate::{ItemId, Publish, Sequencer, Time};
 
-/// An item that somebody wants.
+/// A demanded item.
 #[derive(Debug)]
 pub(super) struct Wanted {
     pub(super) name: ItemName,
-    /// The place of its service.
+    /// Index of its service.
     pub(super) service: usize,
-    /// As its first message finds it, or its first image is given it.
+    /// Its number, found with its first message or assigned to its first image.
     pub(super) item: ItemId,
     pub(super) priority: Priority,
-    /// Whose word counts: where it is open, or is to be.
+    /// The source that serves it, now or in future.
     pub(super) from: LinkId,
     pub(super) is_suspect: bool,
-    /// Its source was asked to pause.
+    /// `true` if its source was asked to pause.
     is_paused: bool,
     holds: Vec<Hold>,
 }
@@ -40,19 +40,19 @@ struct Hold {
 }
 
 impl Wanted {
-    /// Its handle there.
+    /// Returns its handle at a provider.
     pub(super) fn handle(&self, link: LinkId) -> Option<Handle> {
         self.holds.iter().find(|hold| hold.link == link).map(|hold| hold.handle)
     }
 }
 
-/// The items that are wanted, up to a limit.
+/// The demanded items, up to a limit.
 #[derive(Debug)]
 pub(super) struct Requests {
     places: Vec<Place>,
     free: Vec<u32>,
     names: HashMap<ItemName, u32>,
-    /// How many items of a service are with a source.
+    /// Number of items of a service at each source.
     loads: HashMap<(usize, LinkId), usize>,
     limit: usize,
 }
@@ -63,8 +63,8 @@ struct Place {
     wanted: Option<Box<Wanted>>,
 }
 
-/// The number that a provider's role knows an item by: a place and how often that was used. The top bit is left to
-/// [private streams](super::private).
+/// The number of an item in a provider's role consists of its place and the number of uses of the place. The top bit is reserved for [private
+/// streams](super::private).
 const TURNS: u32 = 0x7FFF_FFFF;
 
 impl Requests {
@@ -91,7 +91,7 @@ impl Requests {
         }
         let place = self.free.pop().unwrap_or_else(|| {
             self.places.push(Place::default());
-            // Cannot cut: the limit is below.
+            // Lossless: the limit is lower.
             (self.places.len() - 1) as u32
         });
         self.names.insert(wanted.name.clone(), place);
@@ -111,7 +111,7 @@ impl Requests {
         Some(closure(self.places.get(place as usize)?.turn, place))
     }
 
-    /// Nobody wants it any more.
+    /// Removes an item that is no longer demanded.
     fn remove(&mut self, name: &ItemName) -> Option<Box<Wanted>> {
         let place = self.names.remove(name)?;
         let entry = self.places.get_mut(place as usize)?;
@@ -122,7 +122,7 @@ impl Requests {
         Some(wanted)
     }
 
-    /// An item is with another source from now on.
+    /// Moves an item to another source.
     fn change_source(&mut self, number: u64, next: LinkId) {
         let Some(wanted) = self.of(number) else { return };
         let (service, before) = (wanted.service, std::mem::replace(&mut wanted.from, next));
@@ -136,7 +136,7 @@ impl Requests {
         }
     }
 
-    /// All of them.
+    /// Returns the names of all demanded items, sorted.
     pub(super) fn names(&self) -> Vec<ItemName> {
         let mut names: Vec<ItemName> = self.names.keys().cloned().collect();
         names
@@ -144,7 +144,7 @@ impl Requests {
         names
     }
 
-    /// Those of a service.
+    /// Returns the items of a service.
     fn of_service(&self, service: usize) -> Vec<u64> {
         let numbered = self.places.iter().zip(0..);
         numbered
@@ -153,7 +153,7 @@ impl Requests {
             .collect()
     }
 
-    /// How many of a service are with this source.
+    /// Returns the number of a service's items at this source.
     pub(super) fn with(&self, service: usize, source: LinkId) -> usize {
         self.loads.get(&(service, source)).copied().unwrap_or(0)
     }
@@ -196,7 +196,7 @@ impl<P: Publish, T: Time> Application for Taking<'_, P, T> {
                 self.take(closure, &Passed::new(header, message), is_final);
             }
             Event::State { closure, state, is_final, .. } => {
-                // Of all items, where the provider lets the plant in no more: they are lost there, and are not over.
+                // A state of all items, because the provider refuses the plant: they are lost there, but have not ended.
                 if is_final && consumer.is_ended() {
                     self.lost(closure, state);
                 } else {
@@ -205,7 +205,7 @@ impl<P: Publish, T: Time> Application for Taking<'_, P, T> {
                 }
             }
             Event::Ack { item, ack } => match item.and_then(|item| self.desk.private.number_at(link, item)) {
-                // On such a stream the ids are the client's own.
+                // The ids on a private stream are the client's own.
                 Some(number) => self.desk.pass_receipt(number, &ack),
                 None => self.desk.acknowledged(link, &ack),
             },
@@ -222,7 +222,7 @@ impl Desk {
 }
 
 impl<P: Publish, T: Time> Taking<'_, P, T> {
-    /// What a provider, or its role, says of an item.
+    /// Handles a message of a provider, or of its role, about an item.
     fn take(&mut self, number: u64, passed: &Passed<'_>, is_over: bool) {
         if self.desk.pass_private(number, passed, is_over) {
             return;
@@ -235,7 +235,7 @@ impl<P: Publish, T: Time> Taking<'_, P, T> {
         }
         let service = wanted.service;
         if wanted.from != id {
-            // It stands by.
+            // This source stands by.
             let ItemName { service, domain, name } = &wanted.name;
             let key = ItemKey { service: *service, domain: *domain, name: name.as_bytes() };
             return self.link.publishing.keep(&key, passed, limits);
@@ -254,7 +254,7 @@ impl<P: Publish, T: Time> Taking<'_, P, T> {
             }
         }
         let is_suspect = is_suspect(&passed.header, was_suspect);
-        // Lent while it is passed on: a copy would be an allocation for each message.
+        // Borrowed while it is passed on: a copy would cost an allocation for each message.
         let Some(wanted) = self.desk.requests.of(number) else { return };
         let name = std::mem::take(&mut wanted.name.name);
         let went = self.pass(&About { service, item, name: &name, is_suspect }, passed);
@@ -268,7 +268,7 @@ impl<P: Publish, T: Time> Taking<'_, P, T> {
         }
     }
 
-    /// The number of an item that is not known to have one. `None`: it has none, and what the message says is said.
+    /// Returns the number of an item that has none so far; otherwise answers with the message and returns `None`.
     fn first_number(
         &mut self,
         service: usize,
@@ -276,7 +276,7 @@ impl<P: Publish, T: Time> Taking<'_, P, T> {
         passed: &Passed<'_>,
         is_final: bool,
     ) -> Option<ItemId> {
-        // It was open before, or somebody has posted an image of it: there is one, which this is about.
+        // It was open before, or a client has posted its image: it has an image, which this message concerns.
         if let Some(item) = self.to.items().find(name.service, &name.name) {
             return Some(item);
         }
@@ -300,14 +300,14 @@ impl<P: Publish, T: Time> Taking<'_, P, T> {
         None
     }
 
-    /// An item of which there is no image is over.
+    /// Ends an item without an image.
     fn finish(&mut self, name: &ItemName, passed: &Passed<'_>) {
         self.desk.let_go(name);
         let message = self.desk.last_word(passed).of_service(name.service).bytes();
         self.desk.answer(Answer::Status { item: name.clone(), message });
     }
 
-    /// The provider has the item no longer, and it is wanted all the same.
+    /// Handles an item that the provider has lost while it is still demanded.
     fn lost(&mut self, number: u64, state: State<'_>) {
         let state = State { stream: StreamState::OPEN, ..state };
         let domain = self.desk.domain_of(number);
@@ -325,7 +325,7 @@ impl<P: Publish, T: Time> Taking<'_, P, T> {
 }
 
 impl Desk {
-    /// A wanted item has this number, for as long as it is wanted.
+    /// Sets the number of a demanded item, and holds it while the item is demanded.
     pub(super) fn has_number(&mut self, number: u64, item: ItemId) {
         if let Some(wanted) = self.requests.of(number)
             && wanted.item != item
@@ -335,7 +335,7 @@ impl Desk {
         }
     }
 
-    /// The end of a stream as it was said, or no more of it than its state where too much waits: it must not be lost.
+    /// Returns the end of a stream unchanged, or only its state if too many bytes are queued: it must not be lost.
     pub(super) fn last_word<'a>(&self, passed: &Passed<'a>) -> Passed<'a> {
         match passed.header.state() {
             Some(state) if !self.has_bytes_to_answer() => {
@@ -345,7 +345,7 @@ impl Desk {
         }
     }
 
-    /// An item is wanted no longer: it is closed wherever it is open.
+    /// Removes an item that is no longer demanded, and closes it wherever it is open.
     pub(super) fn let_go(&mut self, name: &ItemName) {
         if let Some(wanted) = self.requests.remove(name) {
             self.numbers.release(wanted.item);
@@ -354,7 +354,7 @@ impl Desk {
         }
     }
 
-    /// All items of a service that are with this source become suspect.
+    /// Marks all items of a service at this source as suspect.
     pub(super) fn doubt_requested<P: Publish>(
         &mut self,
         service: usize,
@@ -378,7 +378,7 @@ impl Desk {
 }
 
 impl Sources {
-    /// Somebody wants an item: what is to be said where it is one too many.
+    /// Handles the demand for an item; returns the status if the limit is reached.
     pub(super) fn want(
         &mut self,
         service: usize,
@@ -396,7 +396,7 @@ impl Sources {
             Policy::Balance => up.min_by_key(|link| self.desk.requests.with(service, *link)),
             Policy::First | Policy::Warm => known.active,
         };
-        // While nobody is up it waits with the first.
+        // While no source is up, the item waits at the first one.
         let from = from.or(first)?;
         let at: Vec<LinkId> = match policy {
             Policy::Warm => known.members.iter().map(|member| member.link).collect(),
@@ -419,7 +419,7 @@ impl Sources {
         None
     }
 
-    /// Opens an item at a provider, where it is not open yet.
+    /// Opens an item at a provider, unless it is open there.
     fn open_at(&mut self, id: LinkId, number: u64) {
         let Some(Link { role: Role::Provider(consumer), due, .. }) = self.links.get_mut(&id) else { return };
         let Some(wanted) = self.desk.requests.of(number) else { return };
@@ -430,12 +430,12 @@ impl Sources {
         let request = ItemRequest {
             domain: wanted.name.domain,
             priority: wanted.priority,
-            // Whatever there is.
+            // Any quality of service.
             qos: None,
             closure: number,
             ..ItemRequest::new(ServiceName::Name(service.name()), wanted.name.name.as_bytes())
         };
-        // One that lets the plant in no more is asked when it does.
+        // A provider that refuses the plant is asked when it accepts it.
         if let Ok(handle) = consumer.open(&request) {
             wanted.holds.push(Hold { link: id, handle });
             *due = Some(self.desk.now);
@@ -450,7 +450,7 @@ impl Sources {
         }
     }
 
-    /// A provider that had refused the plant is asked for what is wanted of it.
+    /// Requests the demanded items from a provider that had refused the plant.
     pub(super) fn open_again(&mut self, id: LinkId) {
         for service in 0..self.desk.services.len() {
             let is_warm = self.desk.services.get(service).and_then(Service::policy) == Some(Policy::Warm);
@@ -466,7 +466,7 @@ impl Sources {
         }
     }
 
-    /// An item is wanted more or less urgently, or its image once more.
+    /// Changes the priority of an item, or requests its image again.
     pub(super) fn want_otherwise(&mut self, name: &ItemName, priority: Option<Priority>, wants_image: bool) {
         let Some(wanted) = self.desk.requests.find_mut(name) else { return };
         wanted.priority = priority.unwrap_or(wanted.priority);
@@ -477,7 +477,7 @@ impl Sources {
         }
     }
 
-    /// An item's source is asked to hold its updates back, where its login says that it can.
+    /// Asks an item's source to pause, if its login supports that.
     pub(super) fn pause(&mut self, name: &ItemName) {
         let Some(wanted) = self.desk.requests.find_mut(name).filter(|wanted| !wanted.is_paused) else {
             return;
@@ -491,14 +491,14 @@ impl Sources {
         }
     }
 
-    /// A source that was asked to pause goes on, with an image.
+    /// Resumes a paused source, which sends an image.
     pub(super) fn resume(&mut self, name: &ItemName) {
         if let Some(number) = self.desk.requests.number(name) {
             self.end_pause(number);
         }
     }
 
-    /// The same of an item that is to be another source's too: that one is not asked to pause for what the first one was.
+    /// Ends the pause of an item that moves to another source, which is not asked to pause.
     fn end_pause(&mut self, number: u64) {
         let Some(wanted) = self.desk.requests.of(number) else { return };
         let from = wanted.from;
@@ -516,7 +516,7 @@ impl Sources {
         }
     }
 
-    /// Another source serves: all items of a service are asked for there, and closed where they were.
+    /// Moves all items of a service to another source: requests them there, and closes them at the previous one.
     pub(super) fn move_items(&mut self, service: usize, next: LinkId) {
         for number in self.desk.requests.of_service(service) {
             self.move_item(number, next);
@@ -536,7 +536,7 @@ impl Sources {
         self.open_at(next, number);
     }
 
-    /// A source serves again: its image is asked for of each item that is suspect though open there.
+    /// Requests the images of suspect items that are open at a source which serves again.
     pub(super) fn renew_items(&mut self, service: usize) {
         for number in self.desk.requests.of_service(service) {
             self.renew_item(number);
@@ -546,7 +546,7 @@ impl Sources {
     fn renew_item(&mut self, number: u64) {
         let Some(wanted) = self.desk.requests.of(number).filter(|wanted| wanted.is_suspect) else { return };
         let hold = wanted.holds.iter().find(|hold| hold.link == wanted.from).copied();
-        // Where its stream was never closed, what was said of it meanwhile was not believed.
+        // If its stream was never closed, its data meanwhile was not accepted.
         if let Some(hold) = hold
             && let Some(Link { role: Role::Provider(consumer), .. }) = self.links.get(&hold.link)
             && consumer.has_image(hold.handle)
@@ -555,7 +555,7 @@ impl Sources {
         }
     }
 
-    /// Items that are with a source that is not up go to those that are, each to the one that has fewest.
+    /// Moves the items of sources that are down to sources that are up, each to the one with the fewest items.
     pub(super) fn spread_items<P: Publish>(
         &mut self,
         service: usize,
@@ -591,7 +591,7 @@ impl Sources {
         Ok(())
     }
 
-    /// A source that stood by serves: what was kept of its items is what they are now.
+    /// Lets a source that stood by serve: its stored images become those of the items.
     pub(super) fn switch_items<P: Publish>(
         &mut self,
         service: usize,
@@ -627,7 +627,7 @@ impl Sources {
                 wanted.is_suspect = is_suspect;
             }
         }
-        // What served before, and stood by since, has kept nothing that an image of its could be made of.
+        // A source that served before and stood by since has stored nothing from which an image could be made.
         self.renew_items(service);
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! The sources at one moment, for who looks from outside.
+//! The present state of the sources.
 
 use super::{Link, LinkId, Policy, Role, Sources};
 
@@ -85,7 +85,7 @@ impl<'s> SeenSource<'s> {
     /// Returns the number of items for which the source stands by: its data is stored, and passed on when the serving source fails.
     #[must_use]
     pub fn stands_by(&self) -> usize {
-        // One that is down keeps what is to be passed on when it is up.
+        // A source that is down stores data to pass on when it is up.
         let is_up = self.services().any(|(_, part)| part != Part::Down);
         if is_up { self.link.state.publishing.kept() } else { 0 }
     }

@@ -1,4 +1,4 @@
-//! The services, and which source has their items.
+//! The services, and the sources that serve their items.
 
 use std::collections::HashMap;
 
@@ -17,15 +17,15 @@ use crate::{Publish, Sequencer, Time};
 #[derive(Debug)]
 pub(super) struct Service {
     pub(super) settings: ServiceSettings,
-    /// Its sources: interactive providers for good, NI providers in the order in which they came with it.
+    /// Its sources: interactive providers permanently, NI providers in the order in which they offered it.
     pub(super) members: Vec<Member>,
-    /// Whose word counts for the service, and whose items are passed on; where items are spread or merged, whose word counts.
+    /// The source whose state is that of the service, and whose items are passed on; if items are distributed or merged, only the former.
     pub(super) active: Option<LinkId>,
-    /// What was said of it.
+    /// The published directory entry.
     told: Vec<ServicePart>,
     pub(super) has_said_too_long: bool,
     pub(super) has_said_no_place: bool,
-    /// Of NI providers: items that clients have open, and in how many domains.
+    /// For NI providers: items that clients have open, each with its number of domains.
     pub(super) wanted: HashMap<Box<str>, u32>,
 }
 
@@ -73,7 +73,7 @@ impl Service {
         self.active.is_some() || self.is_of_feeds()
     }
 
-    /// Whether it is that of the plant's own feeds.
+    /// Returns `true` for the service of the plant's own feeds.
     pub(super) const fn is_of_feeds(&self) -> bool {
         matches!(self.settings.sources, Sourcing::Feeds)
     }
@@ -86,17 +86,17 @@ impl Service {
         matches!(self.settings.sources, Sourcing::Publishers { .. })
     }
 
-    /// Whether it has the items of all its publishers.
+    /// Returns `true` if the service has the items of all its publishers.
     pub(super) const fn is_merged(&self) -> bool {
         matches!(self.settings.sources, Sourcing::Publishers { sharing: Sharing::Merge, .. })
     }
 
-    /// Whether what this publisher says of its items is heard: it serves the service, or has its part in it.
+    /// Returns `true` if this publisher's data is passed on: it serves the service, or takes part in it.
     pub(super) fn hears(&self, link: LinkId) -> bool {
         if self.is_merged() { self.is_source_up(link) } else { self.active == Some(link) }
     }
 
-    /// What several providers are for; `None` of NI providers.
+    /// Returns the sharing among several providers; `None` for NI providers.
     pub(super) const fn policy(&self) -> Option<Policy> {
         match self.settings.sources {
             Sourcing::Providers { policy, .. } => Some(policy),
@@ -108,7 +108,7 @@ impl Service {
         self.members.iter().any(|member| member.link == link && member.is_up)
     }
 
-    /// Whether this user may publish it.
+    /// Returns `true` if this user may publish the service.
     pub(super) fn takes_from(&self, user: &str) -> bool {
         match &self.settings.sources {
             Sourcing::Publishers { users, .. } => {
@@ -120,12 +120,12 @@ impl Service {
 }
 
 impl Desk {
-    /// The place of a service by its number.
+    /// Returns the index of a service by its number.
     pub(super) fn service(&self, id: u16) -> Option<usize> {
         self.services.iter().position(|service| service.id() == id)
     }
 
-    /// Tells what is new of a service, of which its source says `theirs`.
+    /// Publishes the changes of a service; `theirs` is its entry at the source.
     pub(super) fn tell_service<P: Publish>(
         &mut self,
         place: usize,
@@ -139,14 +139,14 @@ impl Desk {
         let mut parts = Vec::new();
         let info = theirs.and_then(ServiceEntry::info);
         if info.is_some() || is_first {
-            // While nobody has it, it is what it was. Clients take no directory in which a service has no capabilities.
+            // Without a source the information stays. Clients do not accept a directory in which a service has no capabilities.
             let info = info.cloned().unwrap_or_default();
             let capabilities =
                 info.capabilities.or_else(|| Some(vec![Domain::DICTIONARY, Domain::MARKET_PRICE]));
             let name = Some(service.settings.name.clone());
             parts.push(ServicePart::Info(Info { name, capabilities, ..info }));
         }
-        // An NI provider takes none itself, and says so; what it has published can be asked for all the same.
+        // An NI provider does not accept requests, and announces that; its published items can be requested nevertheless.
         let theirs_accepting = theirs.and_then(ServiceEntry::state).map(ServiceState::accepts_requests);
         let accepting = theirs_accepting.filter(|_| !service.is_published());
         parts.push(ServicePart::State(ServiceState {
@@ -192,8 +192,8 @@ const fn is_load_or_link(part: &ServicePart) -> bool {
     matches!(part, ServicePart::Load(_) | ServicePart::Links(_))
 }
 
-/// The state for all items of a service, or for those of its groups, that an NI provider has said: told as it is, as those
-/// who have the items know their groups.
+/// Returns the states that an NI provider has set for all items of a service or for its groups: published unchanged, because clients know the
+/// groups of their items.
 pub(super) fn states(entry: &ServiceEntry, id: u16) -> Option<ServiceEntry> {
     let mut parts = Vec::new();
     for (_, part) in &entry.parts {
@@ -222,7 +222,7 @@ impl Link {
 }
 
 impl Sources {
-    /// Looks at what a source says of its services, and does what follows.
+    /// Handles a change of a source's services.
     pub(super) fn review<P: Publish>(
         &mut self,
         id: LinkId,
@@ -252,7 +252,7 @@ impl Sources {
         })
     }
 
-    /// Sees to it that a service has the source that it should have, and says what is new of it.
+    /// Determines the active source of a service, and publishes the changes.
     pub(super) fn elect<P: Publish>(
         &mut self,
         place: usize,
@@ -276,7 +276,7 @@ impl Sources {
                 if !is_merged {
                     self.desk.counters.taken_over += u64::from(before.is_some() && next.is_some());
                 }
-                // Where items are merged each publisher is named as it comes.
+                // In a merged service each publisher is reported when it joins.
                 if !is_merged || source.is_none() {
                     self.desk.note(Note::Serves { service, source });
                 }
@@ -307,7 +307,7 @@ impl Sources {
         Ok(())
     }
 
-    /// Nothing that a source has said of a service's items is to be believed any more.
+    /// Marks all items of a service at a source as suspect.
     fn doubt<P: Publish>(
         &mut self,
         service: usize,
@@ -325,5 +325,5 @@ impl Sources {
     }
 }
 
-/// The code of what is asked of a service that is not there.
+/// The status code for a request to an unknown service.
 pub(super) const UNKNOWN: StateCode = StateCode::SOURCE_UNKNOWN;

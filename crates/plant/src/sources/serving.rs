@@ -1,4 +1,4 @@
-//! Which publisher serves an item, and which stand by for it.
+//! The serving and standby publishers of each item.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,43 +7,43 @@ use tapeline_omm::rwf::Domain;
 use super::LinkId;
 use crate::ItemId;
 
-/// The publishers of each item that has a number. There are no more entries than streams of publishers, and of items that nobody
-/// serves no more than there are numbers and domains.
+/// The publishers of each numbered item. The number of entries is limited by the publishers' streams, and that of items without a source by the
+/// numbers and domains.
 #[derive(Debug, Default)]
 pub(super) struct Serving {
-    /// In the order in which they came with the item: the first serves it.
+    /// In the order in which they published the item: the first serves it.
     publishers: HashMap<(Domain, ItemId), Vec<LinkId>>,
-    /// How many items of a service each publisher serves.
+    /// Number of items of a service that each publisher serves.
     served: HashMap<(usize, LinkId), usize>,
-    /// Items whose publishers are gone, each with its service.
+    /// Items without a source, each with its service.
     unserved: BTreeMap<(ItemId, u8), usize>,
-    /// How many those are, by service.
+    /// Number of those items by service.
     unserved_of: HashMap<usize, usize>,
 }
 
-/// What becomes of an item that a publisher has left.
+/// The effect on an item when a publisher leaves it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Left {
-    /// Another serves it as before, or the publisher did not have it.
+    /// The same publisher serves it, or the publisher did not have it.
     Unchanged,
-    /// This one, which stood by, serves it from now on.
+    /// This publisher, which stood by, serves it from now on.
     HandedOver(LinkId),
-    /// Nobody publishes it.
+    /// No publisher is left.
     ToNobody,
 }
 
 impl Serving {
-    /// Who serves an item.
+    /// Returns the publisher that serves an item.
     pub(super) fn server(&self, domain: Domain, item: ItemId) -> Option<LinkId> {
         self.publishers.get(&(domain, item))?.first().copied()
     }
 
-    /// Whether somebody would take an item over.
+    /// Returns `true` if another publisher stands by for an item.
     pub(super) fn has_standby(&self, domain: Domain, item: ItemId) -> bool {
         self.publishers.get(&(domain, item)).is_some_and(|publishers| publishers.len() > 1)
     }
 
-    /// A publisher publishes an item of a service from now on: it serves it, or stands by behind all that are there.
+    /// Adds a publisher of an item: it serves the item, or stands by after all present ones.
     pub(super) fn join(&mut self, service: usize, (domain, item): (Domain, ItemId), link: LinkId) {
         let publishers = self.publishers.entry((domain, item)).or_default();
         if publishers.contains(&link) {
@@ -56,7 +56,7 @@ impl Serving {
         }
     }
 
-    /// A publisher publishes an item no longer.
+    /// Removes a publisher of an item.
     pub(super) fn leave(&mut self, service: usize, (domain, item): (Domain, ItemId), link: LinkId) -> Left {
         let Some(publishers) = self.publishers.get_mut(&(domain, item)) else { return Left::Unchanged };
         let Some(place) = publishers.iter().position(|known| *known == link) else { return Left::Unchanged };
@@ -79,14 +79,14 @@ impl Serving {
         Left::HandedOver(next)
     }
 
-    /// The last publisher of an item is gone, and has not ended it.
+    /// Records that the last publisher of an item has disconnected without ending it.
     pub(super) fn lose(&mut self, service: usize, (domain, item): (Domain, ItemId)) {
         if self.unserved.insert((item, domain.0), service).is_none() {
             *self.unserved_of.entry(service).or_default() += 1;
         }
     }
 
-    /// The number of an item is another's from now on.
+    /// Handles the reassignment of an item's number.
     pub(super) fn forget(&mut self, item: ItemId) {
         let known: Vec<_> = self.unserved.range((item, 0)..=(item, u8::MAX)).map(|(key, _)| *key).collect();
         known.into_iter().for_each(|key| self.found(key));
@@ -100,12 +100,12 @@ impl Serving {
         }
     }
 
-    /// How many items of a service a publisher serves.
+    /// Returns the number of items of a service that a publisher serves.
     pub(super) fn served(&self, service: usize, link: LinkId) -> usize {
         self.served.get(&(service, link)).copied().unwrap_or(0)
     }
 
-    /// How many items of a service nobody serves any more.
+    /// Returns the number of items of a service without a source.
     pub(super) fn unserved(&self, service: usize) -> usize {
         self.unserved_of.get(&service).copied().unwrap_or(0)
     }

@@ -1,4 +1,4 @@
-//! What can be set of a plant's sources.
+//! The settings of a plant's sources.
 
 use std::sync::Arc;
 

@@ -1,9 +1,8 @@
 //! The price levels of one side.
 //!
-//! Most messages are about prices near the best, one tick from another: those levels are [`Rungs`], found by their
-//! distance from the lowest, the best of them by a bitmap. What lies outside, or between ticks, is kept apart in a
-//! sorted list, and so is a side with few levels. When the market has left the rungs they are laid out anew around the
-//! best price, at most once in so many messages as pay for it.
+//! Most messages are about prices near the best, one tick from another. Those levels are [`Rungs`]: found by their distance from the lowest, the
+//! best by a bitmap. A sorted list stores levels outside the rungs or between ticks, and all levels of a side with few of them. When the market has
+//! left the rungs, they are moved to the best price, but only after enough messages to pay for the move.
 
 mod rungs;
 
@@ -30,11 +29,10 @@ pub struct Level {
     pub orders: u32,
 }
 
-/// A price as a rank: the better for its side, the greater. The asks are mirrored, so that both sides run the
-/// same code.
+/// A price as a rank: the better level of a side has the greater rank. Asks are mirrored, so that both sides use the same code.
 pub(super) type Rank = u32;
 
-/// Rank of a bid at this price, or the other way round.
+/// Converts the price of a bid to its rank, or a rank to a price.
 #[inline(always)]
 pub(super) const fn rank(price: u32, side: Side) -> Rank {
     price ^ mirror(side)
@@ -51,14 +49,13 @@ pub(super) type Amount = u64;
 const SHARES_BITS: u32 = 40;
 const SHARES: Amount = (1 << SHARES_BITS) - 1;
 
-/// An order, and none of its shares.
+/// One order without shares.
 pub(super) const ORDER: Amount = 1 << SHARES_BITS;
 
-/// Orders that can be on the books together: so many that no level has more than it can count.
+/// Maximum number of orders on all books: a level cannot count more.
 pub(super) const MOST_ORDERS: usize = (1 << (u64::BITS - SHARES_BITS)) - 1;
 
-/// A level with more shares takes no further order: the next one could be of 2^32 shares. A million million shares at
-/// one price are an attack.
+/// A level with more shares accepts no order: the next one could have 2^32 shares. A million million shares at one price are an attack.
 const FULL: Amount = SHARES - u32::MAX as Amount;
 
 #[inline(always)]
@@ -78,19 +75,19 @@ struct Apart {
     queue: Queue,
 }
 
-/// How many levels at the best end of the list are looked at one by one before the rest is searched by halves.
+/// Number of levels at the best end of the list that are searched one by one before a binary search of the rest.
 const NEAR: usize = 8;
 
-/// A side gets rungs when it has more levels than this: most stocks are quiet.
+/// Number of levels above which a side gets rungs: most stocks are quiet.
 const FEW: usize = 8;
 
-/// The list may have room for so many levels more than it needs before it gives some back.
+/// Spare capacity of the list, in levels, above which it shrinks.
 const SPARE: usize = 16;
 
 /// No row of queues.
 const NO_ROW: u32 = u32::MAX;
 
-/// The best level of a side; an amount of 0 and rank 0 where there is none.
+/// The best level of a side; amount 0 and rank 0 for an empty side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Best {
     pub(super) amount: Amount,
@@ -109,16 +106,16 @@ impl Best {
     }
 }
 
-/// What all ladders of a feed share.
+/// The data that all ladders of a feed share.
 #[derive(Debug)]
 pub(super) struct Means {
-    /// Sides that may still get rungs.
+    /// Number of sides that may still get rungs.
     pub(super) rungs_left: usize,
-    /// Levels that a side may have apart from its rungs.
+    /// Maximum number of levels of a side outside its rungs.
     pub(super) most_apart: usize,
-    /// Where rungs come from.
+    /// The allocator of rungs.
     pub(super) pieces: Pieces<Rungs>,
-    /// The queues of levels on rungs, where there are queues.
+    /// The queues of levels on rungs, if orders are queued.
     pub(super) rows: Option<Rows>,
 }
 
@@ -129,7 +126,7 @@ impl Means {
     }
 }
 
-/// All levels of a side. 64 bytes, the list's room, and 8.3 KiB where it has rungs (16.3 with queues).
+/// All levels of a side. 64 bytes, the list's capacity, and 8.3 KiB with rungs (16.3 with queues).
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(super) struct Ladder {
@@ -140,12 +137,12 @@ pub(super) struct Ladder {
     lowest: Rank,
     /// Number of the rungs' row of queues.
     row: u32,
-    /// From one rung to the next; 0 where there are none.
+    /// Distance between rungs; 0 without rungs.
     tick: u16,
-    /// Which words of the bitmap have bits.
+    /// A bit for each word of the bitmap that is not 0.
     summary: u16,
     rungs: Option<Piece<Rungs>>,
-    /// Levels that have no rung, in ascending rank, so that the best is at the back.
+    /// Levels without a rung in ascending rank: the best is last.
     apart: Vec<Apart>,
 }
 
@@ -174,24 +171,24 @@ impl Ladder {
             .then(|| Quote { price: Price4(rank(self.rank, side)), shares: shares(self.amount) })
     }
 
-    /// From the lowest rung to one behind the highest; 0 where there are none.
+    /// Returns the distance from the lowest rung to one after the highest; 0 without rungs.
     #[inline(always)]
     const fn span(&self) -> u32 {
         (self.tick as u32) << rungs::BITS
     }
 
-    /// The rung of a rank.
+    /// Returns the rung of a rank.
     #[inline(always)]
     fn rung(&self, rank: Rank) -> Option<usize> {
         let above = rank.wrapping_sub(self.lowest);
-        // Exact for every distance within the span: it is less than 2^17, and `per_tick` too large by less than 1.
+        // Exact for every distance within the span: it is less than 2^17, and the error of `per_tick` is less than 1.
         let rung = (u64::from(above) * u64::from(rungs::per_tick(self.tick))) >> 31;
-        // No rungs: the span is 0, and nothing is below it.
+        // Without rungs the span is 0, and no number is below it.
         (above < self.span() && (rung as u32).wrapping_mul(u32::from(self.tick)) == above)
             .then_some(rung as usize)
     }
 
-    /// Brings the lines near that a change at a rank would touch.
+    /// Prefetches the cache lines that a change at a rank would touch.
     #[inline(always)]
     pub(super) fn prefetch(&self, rank: Rank) {
         if let (Some(rung), Some(rungs)) = (self.rung(rank), &self.rungs) {
@@ -200,8 +197,8 @@ impl Ladder {
         }
     }
 
-    /// Adds an amount to the level of a rank, or takes it away (as the negative number, wrapping). False where a limit
-    /// forbids to add; nothing has changed then.
+    /// Adds an amount to the level of a rank, or subtracts it (as the negative number, wrapping). Returns `false` if a limit forbids the addition;
+    /// then nothing has changed.
     #[inline(always)]
     pub(super) fn change(
         &mut self,
@@ -216,7 +213,7 @@ impl Ladder {
             return self.change_apart(side, rank, by, adds, means);
         };
         let amount = &mut rungs.amounts[rung % rungs::COUNT];
-        // Not `&&`: whether it adds comes at random, a full level never.
+        // Not `&&`: `adds` is random, and a level is never full in practice.
         if adds & (shares(*amount) > FULL) {
             return false;
         }
@@ -229,7 +226,7 @@ impl Ladder {
         let is_word = u16::from(*word != 0);
         self.summary = (self.summary & !(1 << at)) | is_word << at;
         let is_best = rank >= self.rank;
-        // About every third message is about the best level: too often, and too seldom, for a jump.
+        // About every third message is about the best level: a branch would be mispredicted too often.
         self.rank = select(is_best, rank, self.rank);
         self.amount = select(is_best, now, self.amount);
         if self.amount == 0 {
@@ -238,7 +235,7 @@ impl Ladder {
         true
     }
 
-    /// Looks for the best level, the last having gone.
+    /// Finds the best level after the previous best was deleted.
     #[inline]
     fn find_best(&mut self) {
         let mut best = self
@@ -255,7 +252,7 @@ impl Ladder {
         (self.amount, self.rank) = (best.amount, best.rank);
     }
 
-    /// Where the level of a rank is in the list, or where it would have to be.
+    /// Returns the position of a rank's level in the list, or the position for its insertion.
     #[inline]
     fn find_apart(&self, rank: Rank) -> Result<usize, usize> {
         let near = self.apart.len().saturating_sub(NEAR);
@@ -267,7 +264,7 @@ impl Ladder {
         self.apart[..near].binary_search_by_key(&rank, |level| level.rank)
     }
 
-    /// A change of a level that has no rung.
+    /// Changes a level that has no rung.
     #[inline(never)]
     fn change_apart(&mut self, side: Side, rank: Rank, by: Amount, adds: bool, means: &mut Means) -> bool {
         match self.find_apart(rank) {
@@ -284,7 +281,7 @@ impl Ladder {
                     }
                 }
             }
-            // Every order on the books has its level.
+            // Each order on the books has its level.
             Err(_) if !adds => return true,
             Err(at) => {
                 if self.apart.len() >= means.most_apart {
@@ -297,7 +294,7 @@ impl Ladder {
         let outside = rank.wrapping_sub(self.lowest) >= self.span();
         if let Some(rungs) = &mut self.rungs {
             rungs.strays = rungs.strays.saturating_add(u16::from(outside));
-            // Laying out costs as much as there are levels, so that many messages have to have come for it.
+            // A move of the rungs costs in proportion to the number of levels, so it is done only after many messages.
             if outside && usize::from(rungs.strays) > FEW + (self.apart.len() / 8).min(1 << 12) {
                 rungs.strays = 0;
                 if !self.is_well_placed() {
@@ -313,13 +310,13 @@ impl Ladder {
         true
     }
 
-    /// Whether the best level has room below it, and some above.
+    /// Returns `true` if enough rungs lie below the best level, and some above.
     fn is_well_placed(&self) -> bool {
         let above = self.rank.wrapping_sub(self.lowest);
         self.amount == 0 || (self.span() / 4..self.span()).contains(&above)
     }
 
-    /// Puts the rungs around the best level, three quarters of them below it.
+    /// Moves the rungs to the best level, three quarters of them below it.
     #[cold]
     fn lay_out(&mut self, side: Side, means: &mut Means) {
         let Some(mut rungs) = self.rungs.take() else { return };
@@ -334,7 +331,7 @@ impl Ladder {
 
         let before = (self.lowest, self.tick);
         (self.lowest, self.tick) = rungs::around(self.rank, side);
-        // What falls out may be more than a side may have apart: then all stays as it was.
+        // If more levels would lose their rungs than a side may have outside them, the rungs stay.
         if levels.iter().filter(|level| self.rung(level.rank).is_none()).count() > means.most_apart {
             (self.lowest, self.tick) = before;
         }
@@ -355,26 +352,26 @@ impl Ladder {
         self.rungs = Some(rungs);
     }
 
-    /// The queue of a level with a rung, where queues are kept.
+    /// Returns the queue of a level with a rung, if orders are queued.
     #[inline(always)]
     pub(super) fn queue_near<'a>(&self, rank: Rank, rows: &'a Rows) -> Option<&'a Queue> {
         rows.row(self.row).zip(self.rung(rank)).map(|(row, rung)| &row[rung % rungs::COUNT])
     }
 
-    /// The same, to be changed.
+    /// The mutable form of [`queue_near`](Self::queue_near).
     #[inline(always)]
     pub(super) fn queue_near_mut<'a>(&self, rank: Rank, rows: &'a mut Rows) -> Option<&'a mut Queue> {
         rows.row_mut(self.row).zip(self.rung(rank)).map(|(row, rung)| &mut row[rung % rungs::COUNT])
     }
 
-    /// The queue of a level that has no rung; `None` where the level is not there.
+    /// Returns the queue of a level without a rung; `None` if there is no such level.
     #[inline(never)]
     pub(super) fn queue_apart(&mut self, rank: Rank) -> Option<&mut Queue> {
         let at = self.find_apart(rank).ok()?;
         Some(&mut self.apart[at].queue)
     }
 
-    /// The queue of a level, a level that is not there having none.
+    /// Returns the queue of a level; `None` if there is no such level.
     pub(super) fn queue(&self, rank: Rank, rows: &Rows) -> Option<Queue> {
         match self.rung(rank) {
             Some(_) => self.queue_near(rank, rows).copied(),
@@ -382,7 +379,7 @@ impl Ladder {
         }
     }
 
-    /// The levels, best first.
+    /// Returns the levels, best first.
     pub(super) fn iter(&self, side: Side) -> Levels<'_> {
         let rungs = self.rungs.as_deref();
         let left = self.apart.len() + rungs.map_or(0, Rungs::len);
@@ -395,7 +392,7 @@ impl Ladder {
         }
     }
 
-    /// Bytes outside the ladder itself.
+    /// Returns the bytes outside the ladder itself.
     pub(super) fn bytes(&self) -> usize {
         self.apart.capacity() * size_of::<Apart>() + self.rungs.as_ref().map_or(0, |_| size_of::<Rungs>())
     }
@@ -406,9 +403,9 @@ impl Ladder {
 pub(super) struct Levels<'a> {
     ladder: &'a Ladder,
     side: Side,
-    /// The next of the rungs.
+    /// The next rung with a level.
     rung: Option<usize>,
-    /// Levels of the list still to come.
+    /// Number of remaining levels of the list.
     apart: usize,
     left: usize,
 }
@@ -471,7 +468,7 @@ mod tests {
         );
     }
 
-    /// A walk of the market with stray prices, off-tick prices, and prices below a dollar.
+    /// A market's random walk with stray prices, off-tick prices, and prices below a dollar.
     fn prices() -> impl Strategy<Value = Vec<u32>> {
         let step = prop_oneof![
             40 => (-30_i64..31).prop_map(|ticks| (ticks * 100, false)),
@@ -519,7 +516,7 @@ mod tests {
                 } else {
                     prop_assert!(!is_there && model.len() >= most_apart, "refused without need");
                 }
-                // Now and then the market is swept away.
+                // Sometimes half of the orders are removed at once.
                 let gone = if random >> 58 == 0 { live.len() / 2 } else { usize::from(random >> 63 == 0) };
                 for _ in 0..gone.min(live.len()) {
                     random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

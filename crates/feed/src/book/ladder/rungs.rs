@@ -1,19 +1,18 @@
-//! Levels side by side, a tick apart.
+//! An array of levels at intervals of one tick.
 
 use super::{Amount, Rank};
 
-/// How many rungs there are: a book shows most of its orders within five dollars of the best price, and on busy days
-/// stocks stay within that for minutes. 8 KiB.
+/// Number of rungs: most orders of a book are within five dollars of the best price, and on busy days stocks stay within that for minutes. 8 KiB.
 pub(in super::super) const COUNT: usize = 1 << BITS;
 pub(super) const BITS: u32 = 10;
 
-/// Words of the bitmap: one summary word of 16 bits has a bit for each.
+/// Words of the bitmap: a summary word of 16 bits has one bit for each.
 pub(super) const WORDS: usize = COUNT / 64;
 
-/// How many rungs are below the best price when they are laid out.
+/// Number of rungs below the best price when the rungs are placed.
 const BELOW: u32 = COUNT as u32 / 4 * 3;
 
-/// Below a dollar stocks are quoted in ten-thousandths (Regulation NMS, rule 612), from there on in cents.
+/// Below a dollar stocks are quoted in ten-thousandths, above it in cents (Regulation NMS, rule 612).
 const DOLLAR: u32 = 10_000;
 const CENT: u32 = 100;
 
@@ -23,7 +22,7 @@ pub(in super::super) struct Rungs {
     /// A bit for each rung with orders.
     pub(super) words: [u64; WORDS],
     pub(super) amounts: [Amount; COUNT],
-    /// Messages about levels outside the span since the rungs were laid out.
+    /// Number of messages about levels outside the span since the last check of the rungs' position.
     pub(super) strays: u16,
 }
 
@@ -34,14 +33,14 @@ impl Rungs {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// The highest rung with orders, by a summary that is not 0.
+    /// Returns the highest rung with orders; `summary` is not 0.
     #[inline(always)]
     pub(super) fn highest(&self, summary: u16) -> usize {
         let word = 15 - summary.leading_zeros() as usize % 16;
         word * 64 + (63 - self.words[word % WORDS].leading_zeros() as usize % 64)
     }
 
-    /// The next rung with orders below one.
+    /// Returns the next rung with orders below `rung`.
     pub(super) fn below(&self, rung: usize) -> Option<usize> {
         let (mut at, bit) = (rung / 64, rung % 64);
         let mut word = self.words.get(at).map_or(0, |word| word & ((1 << bit) - 1));
@@ -52,7 +51,7 @@ impl Rungs {
         Some(at * 64 + 63 - word.leading_zeros() as usize)
     }
 
-    /// Takes every level out.
+    /// Removes every level, and passes it to `each`.
     pub(super) fn drain(&mut self, mut each: impl FnMut(usize, Amount)) {
         let mut next = self.below(COUNT);
         while let Some(rung) = next {
@@ -68,14 +67,14 @@ impl Rungs {
     }
 }
 
-/// 2^31 / tick, rounded up.
+/// Returns 2^31 / tick, rounded up.
 #[inline(always)]
 pub(super) const fn per_tick(tick: u16) -> u32 {
-    // There are two ticks, and dividing takes a dozen cycles.
+    // There are only two ticks, and a division takes a dozen cycles.
     if tick as u32 == CENT { (1_u32 << 31).div_ceil(CENT) } else { 1 << 31 }
 }
 
-/// The lowest rung's rank and the tick of rungs that have a best price of this rank among them.
+/// Returns the rank of the lowest rung and the tick for rungs around a best price of this rank.
 pub(super) fn around(best: Rank, side: super::Side) -> (Rank, u16) {
     let price = super::rank(best, side);
     let tick = if price < DOLLAR { 1 } else { CENT };

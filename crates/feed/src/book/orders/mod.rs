@@ -1,13 +1,11 @@
 //! Every order on the books, by its reference.
 //!
-//! An exchange gives references in ascending order and leaves few out, so that the newest lie side by side in [`Pages`]
-//! and finding one is a load. Whether it does is found out, not assumed: orders go to a hash [`Table`] until references have been
-//! seen to be dense, and so do those that do not fit in. A page of which little is left, and whose place a newer one
-//! needs, gives its survivors to the table.
+//! An exchange assigns references in ascending order with few gaps, so the newest orders are contiguous in [`Pages`], and finding one costs a
+//! single load. This is detected, not assumed: orders are stored in a hash [`Table`] until references turn out to be dense, and so are orders that
+//! do not fit in a page. When a newer page needs the place of an old one, the remaining orders of the old page move to the table.
 //!
-//! An order is in one of the two only. It can be in the table, although its page is there, where another reference holds
-//! its place, or where it was in the table before the page came: such a page is *mixed*, and what is not found in it is
-//! looked for in the table.
+//! Each order is in one of the two only. An order can be in the table although its page exists: if another reference has its place, or if it was in
+//! the table before the page was created. Such a page is *mixed*, and a reference that is not found in it is looked up in the table.
 
 mod pages;
 mod table;
@@ -18,17 +16,17 @@ use table::Table;
 
 use crate::itch::Side;
 
-/// What has to be known of an order: 16 bytes, four to a cache line.
+/// The stored data of an order: 16 bytes, four to a cache line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub(super) struct Order {
     pub(super) price: u32,
-    /// 0 where there is no order.
+    /// 0 if there is no order.
     pub(super) shares: u32,
-    /// Its place in the queues, where they are kept.
+    /// Its node in the queues, if orders are queued.
     pub(super) node: u32,
     pub(super) locate: u16,
-    /// Its side in bit 0; above it what its place does not tell of the reference.
+    /// Its side in bit 0; above it the bits of the reference that its place does not determine.
     pub(super) mark: u8,
 }
 
@@ -44,7 +42,7 @@ impl Order {
     }
 }
 
-/// The orders, of bounded number.
+/// The orders, bounded in number.
 #[derive(Debug)]
 pub(super) struct Orders {
     pages: Pages,
@@ -53,27 +51,27 @@ pub(super) struct Orders {
     limit: usize,
 }
 
-/// What became of an order that was to be added.
+/// The result of adding an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Added {
-    /// It is there now.
+    /// The order was added.
     New,
-    /// Another one has its reference.
+    /// Another order has its reference.
     Duplicate,
-    /// There are as many orders as may be.
+    /// The maximum number of orders is reached.
     Refused,
 }
 
-/// What was taken from an order.
+/// The result of taking shares from an order.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Taken {
-    /// The order as it was before.
+    /// The order before the change.
     pub(super) order: Order,
-    /// Shares taken: those asked for, or what it had.
+    /// Shares taken: the requested number, or all shares of the order.
     pub(super) shares: u32,
-    /// Nothing is left of it.
+    /// `true` if no shares are left.
     pub(super) gone: bool,
-    /// More was asked for than it had.
+    /// `true` if more shares were requested than the order had.
     pub(super) excess: bool,
 }
 
@@ -98,31 +96,31 @@ impl Orders {
         self.len = 0;
     }
 
-    /// Bytes that the orders take now.
+    /// Returns the present memory of the orders in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.pages.bytes() + self.table.bytes()
     }
 
-    /// The place that a reference has on a page, whether or not an order is there. Whoever puts one there or
-    /// takes it away says so with [`Place::came`] or [`Place::went`] and with [`changed`](Self::changed).
+    /// Returns the place of a reference on a page, with or without an order. A caller that adds or removes an order there must call [`Place::came`]
+    /// or [`Place::went`], and [`changed`](Self::changed).
     #[inline(always)]
     pub(super) fn place(&mut self, reference: u64) -> Option<Place<'_>> {
         self.pages.place(reference)
     }
 
-    /// Says how many orders there are after one came or went by its place.
+    /// Updates the number of orders after one was added or removed through its place.
     #[inline(always)]
     pub(super) const fn changed(&mut self, came: bool, went: bool) {
         self.len = self.len + came as usize - went as usize;
     }
 
-    /// Gives back the page of a reference, of which nothing is left.
+    /// Frees the page of a reference, which has become empty.
     #[cold]
     pub(super) fn emptied(&mut self, reference: u64) {
         self.pages.emptied(reference);
     }
 
-    /// Brings the line near in which an order would be, and says where on a page it is, be it another's there or none.
+    /// Prefetches the place of an order, and returns it if it is on a page; it may be empty or have another reference.
     #[inline(always)]
     pub(super) fn near(&self, reference: u64) -> &Order {
         self.pages.near(reference).unwrap_or_else(|| {
@@ -131,7 +129,7 @@ impl Orders {
         })
     }
 
-    /// The order of a reference.
+    /// Returns the order of a reference.
     #[inline]
     pub(super) fn order(&self, reference: u64) -> Option<Order> {
         match self.pages.order(reference) {
@@ -140,7 +138,7 @@ impl Orders {
         }
     }
 
-    /// Adds an order. Allocates where a page or a larger table is needed.
+    /// Adds an order. Allocates if a page or a larger table is needed.
     pub(super) fn add(&mut self, reference: u64, mut order: Order) -> Added {
         if self.order(reference).is_some() {
             return Added::Duplicate;
@@ -168,7 +166,7 @@ impl Orders {
         Added::New
     }
 
-    /// Takes shares from an order, at most what it has; removes it where none are left.
+    /// Takes shares from an order, at most all of them; removes the order if none are left.
     pub(super) fn take(&mut self, reference: u64, shares: u32) -> Option<Taken> {
         let taken = |order: Order| Taken {
             order,
@@ -223,7 +221,7 @@ mod tests {
         Order { price: 7, shares, node: 0, locate: 3, mark: side }
     }
 
-    /// Ascending references, some left out, some that come late, some from nowhere.
+    /// Ascending references, some left out, some late, some arbitrary.
     fn references() -> impl Strategy<Value = Vec<u64>> {
         let step = prop_oneof![
             60 => 1_u64..3, 5 => 3_u64..2_000, 1 => Just(1_u64 << 40), 1 => Just(u64::MAX / 3), 3 => Just(0)
@@ -263,7 +261,7 @@ mod tests {
                 };
                 prop_assert_eq!(orders.add(reference, order(10, (random >> 40) as u8 & 1)), wanted);
                 let mut victim = *model.keys().nth((random >> 33) as usize % model.len()).unwrap();
-                // Most orders go soon; a neighbour's reference is not theirs.
+                // Most orders are removed soon; the reference of a neighbour is not found.
                 if random >> 61 != 0 {
                     victim = reference;
                 }
@@ -316,7 +314,7 @@ mod tests {
     #[test]
     fn two_references_of_one_place_are_told_apart() {
         let mut orders = Orders::new(10_000, 0);
-        // By fours until that is known, then every one.
+        // In steps of four until that is detected, then in steps of one.
         for k in 0..3_000_u64 {
             assert_eq!(orders.add(k * 4, order(1, 0)), Added::New);
         }

@@ -1,48 +1,48 @@
-//! Orders side by side, in pages by reference.
+//! Contiguous orders, in pages by reference.
 
 use super::Order;
 use super::table::Table;
 use crate::memory::{Piece, Pieces};
 use crate::processor::prefetch;
 
-/// Orders of a page: 16 KiB. Small enough to be looked through in half a microsecond when its survivors move out.
+/// Number of orders of a page: 16 KiB. Small enough to be scanned in half a microsecond when its remaining orders move to the table.
 const PAGE: usize = 1 << PAGE_BITS;
 const PAGE_BITS: u32 = 10;
 
-/// How many references have to be seen before they are called dense, or not.
+/// Number of references to examine before they are classified as dense or not.
 const SEEN: u32 = 256;
 
-/// Places that a dense reference may take up on average, as a power of two: half the pages are empty at worst.
+/// Maximum number of places for each dense reference on average, as a power of two: at worst half of the pages are empty.
 const SPARSEST: u32 = 2;
 
-/// The most low bits that all references may share, such as NASDAQ's two: they rise by four.
+/// Maximum number of low bits that all references may share, such as NASDAQ's two: they rise by four.
 const MOST_SHARED: u32 = 6;
 
-/// How many pages beyond the newest one a reference may be, and still be the next.
+/// Maximum number of pages by which a new page may be ahead of the newest.
 const AHEAD: u64 = 4;
 
-/// A page that was left behind with fewer orders than this was not worth it...
+/// Minimum number of orders for which a page was worth its cost.
 const WORTH: u32 = 16;
 
-/// ...and so many of them in a row are the end of dense references.
+/// Number of successive pages below [`WORTH`] after which references no longer count as dense.
 const STRIKES: u32 = 64;
 
-/// No page's number: a reference has 64 bits, of which a page takes ten.
+/// Not a page number: a reference has 64 bits, of which the place in a page takes ten.
 const NOBODY: u64 = u64::MAX;
 
-/// A window over the newest references, as a table of pages by their number; of two pages with one place the newer has it.
+/// A window over the newest references: a table of pages by page number. The newer of two pages with the same place replaces the older.
 #[derive(Debug)]
 pub(super) struct Pages {
     entries: Box<[Entry]>,
-    /// The low bits that all references share, and with those that number the orders of a page.
+    /// Number of low bits that all references share; `shift` is that plus the bits of the place in a page.
     shared: u32,
     shift: u32,
     dense: bool,
     /// The newest page.
     front: u64,
-    /// The highest reference that was put into the table since it was last empty.
+    /// The highest reference that was moved to the table since the table was last empty.
     highest_left: Option<u64>,
-    /// Emptied pages, all of them blank.
+    /// Free pages, all of them blank.
     blank: Vec<Piece<Page>>,
     pieces: Pieces<Page>,
     seen: Seen,
@@ -60,12 +60,12 @@ struct Page([Order; PAGE]);
 struct Entry {
     number: u64,
     page: Option<Piece<Page>>,
-    /// Orders there are now, in the lower half, and that ever came.
+    /// In the lower half the present number of orders, in the upper half the number ever added.
     orders: u32,
     mixed: bool,
 }
 
-/// References on the way to being called dense.
+/// References under examination before they are classified as dense.
 #[derive(Debug, Default)]
 struct Seen {
     count: u32,
@@ -74,49 +74,49 @@ struct Seen {
     differing: u64,
 }
 
-/// Where an order is on a page, or would be.
+/// The place of an order on a page, occupied or not.
 pub(in super::super) struct Place<'a> {
     pub(in super::super) order: &'a mut Order,
-    /// What the place does not tell of the reference.
+    /// The bits of the reference that the place does not determine.
     pub(in super::super) tag: u8,
     orders: &'a mut u32,
     mixed: &'a mut bool,
 }
 
 impl Place<'_> {
-    /// Whether the order that is there has the reference.
+    /// Returns `true` if the order in the place has the reference.
     #[inline(always)]
     pub(in super::super) const fn is_its(&self) -> bool {
         self.order.shares != 0 && self.order.mark >> 1 == self.tag
     }
 
-    /// Whether the reference may be in the table, since it is not here.
+    /// Returns `true` if the reference may be in the table when it is not here.
     #[inline(always)]
     pub(in super::super) const fn is_mixed(&self) -> bool {
         *self.mixed
     }
 
-    /// Counts an order that came.
+    /// Counts an added order.
     #[inline(always)]
     pub(in super::super) const fn came(self) {
         *self.orders = self.orders.wrapping_add(0x1_0001);
     }
 
-    /// Counts an order that went; true where it was the page's last.
+    /// Counts a removed order; returns `true` if it was the last one of the page.
     #[inline(always)]
     pub(in super::super) const fn went(self) -> bool {
         *self.orders = self.orders.wrapping_sub(1);
         *self.orders as u16 == 0
     }
 
-    /// Counts an order that came, or one that went, or neither, without a jump.
+    /// Counts an added order, a removed one, or neither, without a branch. Returns `true` if the page is empty.
     #[inline(always)]
     pub(in super::super) const fn changed(self, came: bool, went: bool) -> bool {
         *self.orders = self.orders.wrapping_add(came as u32 * 0x1_0001).wrapping_sub(went as u32);
         *self.orders as u16 == 0
     }
 
-    /// Remembers that a reference of this page is in the table.
+    /// Records that a reference of this page is in the table.
     pub(in super::super) const fn mix(self) {
         *self.mixed = true;
     }
@@ -129,7 +129,7 @@ const fn entry() -> Entry {
 }
 
 impl Pages {
-    /// None so far; room for four times `limit` orders at most.
+    /// Creates an empty set with a capacity of at most four times `limit` orders.
     pub(super) fn new(limit: usize) -> Self {
         Self {
             entries: Box::new([entry()]),
@@ -150,7 +150,7 @@ impl Pages {
         (limit.saturating_mul(4) / PAGE).clamp(4, 1 << 24).next_power_of_two()
     }
 
-    /// The most that they take.
+    /// Returns the maximum memory in bytes.
     #[cfg(test)]
     pub(super) fn most_bytes(limit: usize) -> usize {
         Self::most_entries(limit) * (size_of::<Entry>() + 2 * size_of::<Page>())
@@ -176,7 +176,7 @@ impl Pages {
         (reference & ((1 << self.shared) - 1)) as u8
     }
 
-    /// A reference's place, where its page is there.
+    /// Returns the place of a reference, if its page exists.
     #[inline(always)]
     pub(super) fn place(&mut self, reference: u64) -> Option<Place<'_>> {
         let number = reference >> self.shift;
@@ -189,7 +189,7 @@ impl Pages {
         Some(Place { order, tag, orders: &mut entry.orders, mixed: &mut entry.mixed })
     }
 
-    /// The order, or whether it may be in the table.
+    /// Returns the order; otherwise `Err(true)` if it may be in the table.
     #[inline]
     pub(super) fn order(&self, reference: u64) -> Result<Order, bool> {
         let number = reference >> self.shift;
@@ -199,7 +199,7 @@ impl Pages {
         if order.shares != 0 && order.mark >> 1 == self.tag(reference) { Ok(order) } else { Err(entry.mixed) }
     }
 
-    /// Brings a reference's place near, and gives it, where its page is there.
+    /// Prefetches and returns the place of a reference, if its page exists.
     #[inline(always)]
     pub(super) fn near(&self, reference: u64) -> Option<&Order> {
         let number = reference >> self.shift;
@@ -210,13 +210,13 @@ impl Pages {
         Some(order)
     }
 
-    /// Remembers that an order is about to be put into the table.
+    /// Records that an order is about to be added to the table.
     pub(super) fn has_left(&mut self, reference: u64, table_was_empty: bool) {
         let before = self.highest_left.filter(|_| !table_was_empty);
         self.highest_left = Some(before.map_or(reference, |before| before.max(reference)));
     }
 
-    /// Gives back the page of a reference, of which nothing is left, but for the newest.
+    /// Frees the page of a reference, which has become empty, except for the newest page.
     pub(super) fn emptied(&mut self, reference: u64) {
         let number = reference >> self.shift;
         let at = self.at(number);
@@ -230,7 +230,7 @@ impl Pages {
         }
     }
 
-    /// Makes a page for the reference of a new order, if references are dense and it is the next.
+    /// Creates a page for the reference of a new order, if references are dense and the page is the next one.
     pub(super) fn make_room(&mut self, reference: u64, table: &mut Table) {
         let number = reference >> self.shift;
         if self.dense && self.entries[self.at(number)].number == number {
@@ -275,7 +275,7 @@ impl Pages {
         };
     }
 
-    /// Puts what is left of a page into the table, and blanks it.
+    /// Moves the remaining orders of a page to the table, and blanks the page.
     fn move_out(&mut self, at: usize, table: &mut Table) {
         let Some(mut page) = self.entries[at].page.take() else { return };
         let Entry { number, orders, .. } = self.entries[at];
@@ -296,7 +296,7 @@ impl Pages {
         self.blank.push(page);
     }
 
-    /// Watches references that have no page, until they turn out to be dense.
+    /// Examines references without a page, until they turn out to be dense.
     #[cold]
     fn watch(&mut self, reference: u64, table: &mut Table) {
         let seen = &mut self.seen;
@@ -320,7 +320,7 @@ impl Pages {
             self.entries = (0..self.most_entries).map(|_| entry()).collect();
         }
         if !self.dense && shared != self.shared {
-            // What is there was numbered in another way.
+            // Existing orders have places of another numbering.
             for at in 0..self.entries.len() {
                 self.move_out(at, table);
             }

@@ -1,4 +1,4 @@
-//! Orders in no order: a hash table.
+//! The hash table of orders.
 
 use std::hash::{BuildHasher, Hasher};
 
@@ -7,15 +7,15 @@ use foldhash::fast::RandomState;
 use super::Order;
 use crate::processor::prefetch;
 
-/// The table doubles before more than nine in twenty places are taken: fuller ones have long runs of them.
+/// Maximum load before the table doubles: nine in twenty places. Fuller tables have long runs.
 const FULLEST: (usize, usize) = (9, 20);
 
 const LEAST: usize = 64;
 
-/// Open addressing, one place after another, no tombstones: what is removed is closed up behind.
+/// Open addressing with linear probing and no tombstones: a removal closes its gap.
 ///
-/// References come from outside, so the hash is seeded anew in each process: a multiplication by a secret number, both
-/// halves of the product folded. Memory: 24 bytes a place, 53 to 107 an order.
+/// References come from outside, so the hash has a new seed in each process: a multiplication by a secret number, both halves of the product
+/// folded. Memory: 24 bytes for each place, 53 to 107 for each order.
 #[derive(Debug)]
 pub(super) struct Table {
     places: Box<[Entry]>,
@@ -30,7 +30,7 @@ struct Entry {
 }
 
 impl Table {
-    /// A table with room for `reserve` orders.
+    /// Creates a table with capacity for `reserve` orders.
     pub(super) fn new(reserve: usize) -> Self {
         let random = |k: u64| {
             let mut hasher = RandomState::default().build_hasher();
@@ -54,7 +54,7 @@ impl Table {
         self.len = 0;
     }
 
-    /// Where a reference would like to be.
+    /// Returns the first place to probe for a reference.
     #[inline(always)]
     fn home(&self, reference: u64) -> usize {
         let product = u128::from(reference ^ self.secret.0) * u128::from(self.secret.1);
@@ -64,7 +64,7 @@ impl Table {
     #[inline(always)]
     fn find(&self, reference: u64) -> Result<usize, usize> {
         let mut at = self.home(reference);
-        // Ends: more than half the places are free.
+        // Ends, because more than half of the places are free.
         loop {
             let entry = &self.places[at];
             if entry.order.shares == 0 {
@@ -95,7 +95,7 @@ impl Table {
         }
     }
 
-    /// Puts in an order that is not there.
+    /// Inserts an order that is not in the table.
     #[inline]
     pub(super) fn insert(&mut self, reference: u64, order: Order) {
         if (self.len + 1) * FULLEST.1 > self.places.len() * FULLEST.0 {
@@ -117,7 +117,7 @@ impl Table {
         }
     }
 
-    /// Removes an order, and moves those behind it up that were pushed on by it.
+    /// Removes an order, and moves up later entries that it had displaced.
     #[inline]
     pub(super) fn remove(&mut self, reference: u64) {
         let Ok(mut hole) = self.find(reference) else { return };
@@ -130,7 +130,7 @@ impl Table {
             if entry.order.shares == 0 {
                 break;
             }
-            // Its run reaches back to the hole, or its home lies behind it.
+            // The entry's home is at the hole or before it.
             let pushed = at.wrapping_sub(self.home(entry.reference)) & mask;
             if pushed >= at.wrapping_sub(hole) & mask {
                 self.places[hole] = entry;

@@ -1,8 +1,8 @@
 //! The price levels of one side.
 //!
-//! Most updates are about prices near the best, one tick from another: those levels are [`Rungs`], found by their distance from
-//! the lowest, the best of them by a bitmap. What lies outside, or between ticks, is kept apart in a sorted list, and so is a side with
-//! few levels. When the market has left the rungs they are laid out anew around the best price.
+//! Most updates are about prices near the best, one tick from another. Those levels are [`Rungs`]: found by their distance from the lowest, the
+//! best by a bitmap. A sorted list stores levels outside the rungs or between ticks, and all levels of a side with few of them. When the market has
+//! left the rungs, they are moved to the best price.
 
 mod rungs;
 
@@ -20,24 +20,24 @@ pub struct Level {
     pub size: u32,
 }
 
-/// A side gets rungs when it has more levels than this: most symbols are quiet.
+/// Number of levels above which a side gets rungs: most symbols are quiet.
 const FEW: usize = 4;
 
-/// Updates outside the rungs after which it is looked at whether they suit the market still.
+/// Updates outside the rungs after which their position is checked.
 const STRAYS: u32 = 64;
 
-/// What became of an update.
+/// The result of an update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Set {
-    /// There is a level more, or less, or one has another size.
+    /// A level was added or deleted, or its size changed.
     Done,
-    /// No shares at a price that had none: nothing to do.
+    /// No shares at a price that had none: no effect.
     NotThere,
-    /// The side is full. The worst level had to give way, or was the one to be added.
+    /// The side is full: the worst level was deleted, possibly the new one.
     Full,
 }
 
-/// A level; the better for its side, the greater the rank: asks are mirrored, so that both sides run the same code.
+/// A level. The better level of a side has the greater rank: asks are mirrored, so that both sides use the same code.
 #[derive(Clone, Copy, Debug)]
 struct Ranked {
     rank: i64,
@@ -47,16 +47,16 @@ struct Ranked {
 /// No level: worse than any.
 const NOTHING: Ranked = Ranked { rank: i64::MIN, size: 0 };
 
-/// All levels of a side: about 120 bytes, 1 KiB where it has rungs, and 16 bytes for each level apart from them.
+/// All levels of a side: about 120 bytes, 1 KiB with rungs, and 16 bytes for each level outside them.
 #[derive(Clone, Debug)]
 pub(super) struct Ladder {
     best: Ranked,
     mirror: i64,
     rungs: Rungs,
     count: u32,
-    /// Updates outside the rungs since they were laid out or found to suit.
+    /// Updates outside the rungs since the last check of their position.
     strays: u32,
-    /// In ascending rank, so that the best is at the back.
+    /// The levels outside the rungs in ascending rank: the best is last.
     apart: Vec<Ranked>,
 }
 
@@ -64,31 +64,31 @@ impl Ladder {
     pub(super) const fn new(side: Side) -> Self {
         let mirror = match side {
             Side::Bid => 0,
-            // All bits flipped, the order of signed numbers is reversed.
+            // Inverting all bits reverses the order of signed numbers.
             Side::Ask => -1,
         };
         Self { best: NOTHING, mirror, rungs: Rungs::NONE, count: 0, strays: 0, apart: Vec::new() }
     }
 
-    /// The best level; no shares where there is none.
+    /// Returns the best level; zero shares for an empty side.
     #[inline(always)]
     pub(super) const fn best(&self) -> Quote {
         let Ranked { rank, size } = self.best;
         if size == 0 { Quote::NONE } else { Quote { price: Price(rank ^ self.mirror), size } }
     }
 
-    /// How many levels there are.
+    /// Returns the number of levels.
     pub(super) const fn len(&self) -> usize {
         self.count as usize
     }
 
-    /// The levels, best first.
+    /// Returns the levels, best first.
     pub(super) fn iter(&self) -> Levels<'_> {
         let rung = self.rungs.below(rungs::COUNT);
         Levels { rungs: &self.rungs, rung, apart: &self.apart, mirror: self.mirror, left: self.len() }
     }
 
-    /// Sets the shares at a price. At `most` levels the worst of them gives way to a better one, so that the best stays right.
+    /// Sets the shares at a price. Beyond `most` levels the worst one is deleted, so the best level stays right.
     #[inline(always)]
     pub(super) fn set(&mut self, price: Price, size: u32, most: usize) -> Set {
         let rank = price.0 ^ self.mirror;
@@ -107,7 +107,7 @@ impl Ladder {
         if self.len() > most { self.drop_worst() } else { Set::Done }
     }
 
-    /// Looks for the best level, the last having gone.
+    /// Finds the best level after the previous best was deleted.
     #[inline]
     fn find_best(&mut self) {
         let apart = self.apart.last().copied().unwrap_or(NOTHING);
@@ -117,7 +117,7 @@ impl Ladder {
         };
     }
 
-    /// An update of a level that has no rung.
+    /// Updates a level that has no rung.
     #[inline(never)]
     fn set_apart(&mut self, rank: i64, size: u32, most: usize) -> Set {
         match (self.apart.binary_search_by_key(&rank, |level| level.rank), size) {
@@ -140,7 +140,7 @@ impl Ladder {
             }
         } else if !self.rungs.spans(rank) {
             self.strays += 1;
-            // Laying out costs as much as there are levels, so that many updates have to have come for it.
+            // A move of the rungs costs in proportion to the number of levels, so it is done only after many updates.
             if self.strays > STRAYS {
                 self.strays = 0;
                 if !self.rungs.suit(self.best.rank) {
@@ -151,7 +151,7 @@ impl Ladder {
         outcome
     }
 
-    /// Takes the worst level away: there is one too many.
+    /// Deletes the worst level, the one beyond the limit.
     #[cold]
     fn drop_worst(&mut self) -> Set {
         let apart = self.apart.first().map(|level| level.rank);
@@ -171,7 +171,7 @@ impl Ladder {
         Set::Full
     }
 
-    /// Puts the rungs around the best level.
+    /// Moves the rungs to the best level.
     #[cold]
     fn lay_out(&mut self) {
         let Ranked { rank: best, size } = self.best;
@@ -197,7 +197,7 @@ pub(super) struct Levels<'a> {
     rungs: &'a Rungs,
     /// The next rung with a level.
     rung: Option<usize>,
-    /// The levels apart that are still to come, the next one at the back.
+    /// The remaining levels outside the rungs, the next one last.
     apart: &'a [Ranked],
     mirror: i64,
     left: usize,
@@ -256,7 +256,7 @@ mod tests {
         for side in [Side::Bid, Side::Ask] {
             let mut ladder = Ladder::new(side);
             let price = |i: i64| match i % 4 {
-                // Between ticks, far away, and as far as numbers go.
+                // Between ticks, far away, and at the ends of the range.
                 0 => Price(500_050 + i * 100),
                 1 if i < 3 => Price(i64::MIN + i),
                 1 => Price(500_000 + i * 100_000),

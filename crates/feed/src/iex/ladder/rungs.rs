@@ -1,27 +1,27 @@
-//! Levels side by side, a tick apart.
+//! An array of levels at intervals of one tick.
 
-/// How many rungs there are: a window of 2.56 dollars, in which nearly all displayed levels lie. 1 KiB.
+/// Number of rungs: a window of 2.56 dollars, in which nearly all displayed levels lie. 1 KiB.
 pub(super) const COUNT: usize = 256;
 
 /// Words of the bitmap.
 const WORDS: usize = COUNT / 64;
 
-/// How many rungs are below the best price when they are laid out.
+/// Number of rungs below the best price when the rungs are placed.
 const BELOW: i64 = COUNT as i64 / 4 * 3;
 
-/// Below a dollar stocks are quoted in ten-thousandths (Regulation NMS, rule 612), from there on in cents.
+/// Below a dollar stocks are quoted in ten-thousandths, above it in cents (Regulation NMS, rule 612).
 const DOLLAR: i64 = 10_000;
 const CENT: i64 = 100;
 
 /// Prices from here on have no rungs: no security costs so much, and nothing overflows below it.
 const ABSURD: u64 = 1 << 60;
 
-/// Sizes by their distance from the lowest rank, and where they are not 0.
+/// Sizes by their distance from the lowest rank, and a bitmap of those that are not 0.
 #[derive(Clone, Debug)]
 pub(super) struct Rungs {
     /// Rank of the lowest rung.
     lowest: i64,
-    /// From the lowest rung to one behind the highest; 0 while there are none.
+    /// Distance from the lowest rung to one after the highest; 0 without rungs.
     span: u64,
     /// 2³¹ / tick, rounded up.
     per_tick: u64,
@@ -40,17 +40,17 @@ impl Rungs {
         self.span / COUNT as u64
     }
 
-    /// The rung of a rank.
+    /// Returns the rung of a rank.
     #[inline(always)]
     pub(super) fn rung(&self, rank: i64) -> Option<usize> {
         let above = rank.wrapping_sub(self.lowest) as u64;
-        // Exact within the span, which is less than 2¹⁵: `per_tick` is too large by less than 1.
+        // Exact within the span, which is less than 2¹⁵: the error of `per_tick` is less than 1.
         let rung = above.wrapping_mul(self.per_tick) >> 31;
-        // Without rungs the span is 0, and nothing is below it.
+        // Without rungs the span is 0, and no number is below it.
         (above < self.span && rung.wrapping_mul(self.tick()) == above).then_some(rung as usize)
     }
 
-    /// Sets the size of a rung, and gives the one it had; `None` where there are no rungs.
+    /// Sets the size of a rung, and returns its previous size; `None` without rungs.
     #[inline(always)]
     pub(super) fn set(&mut self, rung: usize, size: u32) -> Option<u32> {
         let place = &mut self.sizes.as_mut()?[rung % COUNT];
@@ -60,26 +60,26 @@ impl Rungs {
         Some(before)
     }
 
-    /// Rank and size of a rung's level.
+    /// Returns rank and size of a rung's level.
     #[inline]
     pub(super) fn level(&self, rung: usize) -> Option<(i64, u32)> {
         let size = *self.sizes.as_ref()?.get(rung)?;
         Some((self.lowest + (rung as u64 * self.tick()) as i64, size))
     }
 
-    /// Rank and size of the best level.
+    /// Returns rank and size of the best level.
     #[inline]
     pub(super) fn best(&self) -> Option<(i64, u32)> {
         self.below(COUNT).and_then(|rung| self.level(rung))
     }
 
-    /// Rank of the worst level.
+    /// Returns the rank of the worst level.
     pub(super) fn worst(&self) -> Option<i64> {
         let (at, word) = self.words.iter().enumerate().find(|(_, word)| **word != 0)?;
         self.level(at * 64 + word.trailing_zeros() as usize).map(|(rank, _)| rank)
     }
 
-    /// The next rung with a level below one.
+    /// Returns the next rung with a level below `rung`.
     #[inline]
     pub(super) fn below(&self, rung: usize) -> Option<usize> {
         let (mut at, bit) = (rung / 64, rung % 64);
@@ -91,19 +91,18 @@ impl Rungs {
         Some(at * 64 + 63 - word.leading_zeros() as usize)
     }
 
-    /// Whether a rank lies within the span, on a rung or between two.
+    /// Returns `true` if a rank lies within the span, on a rung or between two.
     pub(super) const fn spans(&self, rank: i64) -> bool {
         (rank.wrapping_sub(self.lowest) as u64) < self.span
     }
 
-    /// Whether there is room below a best level of this rank, and some above.
+    /// Returns `true` if enough rungs lie below a best level of this rank, and some above.
     pub(super) fn suit(&self, best: i64) -> bool {
         let above = best.wrapping_sub(self.lowest) as u64;
         (self.span / 4..self.span).contains(&above)
     }
 
-    /// Empty rungs around a best level of this rank, three quarters of them below it. `price` is the level's; `None` where it is
-    /// absurd.
+    /// Creates empty rungs around a best level of this rank, three quarters of them below it. `price` is the level's; `None` if it is implausible.
     pub(super) fn around(best: i64, price: i64) -> Option<Self> {
         if price.unsigned_abs() >= ABSURD {
             return None;
@@ -120,7 +119,7 @@ impl Rungs {
     }
 }
 
-/// The rank of a price of 0 on the side where `price` has the rank `rank`.
+/// Returns the rank of a price of 0 on the side on which `price` has the rank `rank`.
 const fn rank_of_zero(rank: i64, price: i64) -> i64 {
     if rank == price { 0 } else { -1 }
 }
@@ -149,7 +148,7 @@ mod tests {
                 }
             }
             assert_eq!((rungs.rung(lowest - tick), rungs.rung(lowest + COUNT as i64 * tick)), (None, None));
-            // Prices on a tick are those that have rungs.
+            // Prices on a tick have rungs, others do not.
             let price = if rank == price { lowest } else { !lowest };
             assert_eq!(price.rem_euclid(tick), 0);
         }

@@ -2,18 +2,18 @@
 
 use super::{HEADER_BYTES, Session, VERSION};
 
-/// How long a segment gets at most unless the caller says otherwise: it fits, with the headers of IPv4 and UDP, in an
-/// Ethernet frame of 1,500 bytes, and leaves room for tunnels.
+/// The default maximum size of a segment in bytes: with the headers of IPv4 and UDP it fits in an Ethernet frame of 1,500 bytes, with room for
+/// tunnels.
 pub const DEFAULT_SEGMENT_BYTES: usize = 1_400;
 
-/// Why a segment did not take a message, or a buffer a segment.
+/// The reason why a segment did not take a message, or a buffer a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refused {
-    /// The segment has no room for it now: send it and begin the next one.
+    /// The segment has no capacity for the message now: send it and begin the next one.
     #[error("the segment is full")]
     Full,
-    /// Not even an empty segment of this size can hold it.
+    /// The message does not fit in an empty segment of this size.
     #[error("the message is longer than a segment of this size can hold")]
     TooLong,
     /// The buffer is shorter than a header.
@@ -21,7 +21,7 @@ pub enum Refused {
     ShortBuffer,
 }
 
-/// Packs messages into one segment, written in place in the caller's buffer.
+/// A builder that packs messages into one segment in the caller's buffer.
 #[derive(Debug)]
 pub struct SegmentBuilder<'b> {
     buffer: &'b mut [u8],
@@ -33,8 +33,8 @@ pub struct SegmentBuilder<'b> {
 }
 
 impl<'b> SegmentBuilder<'b> {
-    /// Begins a segment whose first message will be number `first` and whose payload stands at `offset` of the
-    /// stream, of at most [`DEFAULT_SEGMENT_BYTES`] or the length of the buffer, whichever is less.
+    /// Begins a segment whose first message has number `first` and whose payload has position `offset` in the stream, of at most
+    /// [`DEFAULT_SEGMENT_BYTES`] or the length of the buffer, whichever is less.
     ///
     /// # Errors
     /// [`Refused::ShortBuffer`].
@@ -59,7 +59,7 @@ impl<'b> SegmentBuilder<'b> {
         }
         let Some(room) = self.buffer.get_mut(self.used..self.used + block) else { return Err(Refused::Full) };
         let (prefix, data) = room.split_at_mut(2);
-        // Cannot cut: the segment is shorter than 2¹⁶ bytes.
+        // Lossless: the segment is shorter than 2¹⁶ bytes.
         prefix.copy_from_slice(&(message.len() as u16).to_le_bytes());
         data.copy_from_slice(message);
         self.count += 1;
@@ -67,13 +67,13 @@ impl<'b> SegmentBuilder<'b> {
         Ok(())
     }
 
-    /// Sequence and stream offset that the following segment begins with.
+    /// Returns sequence and stream offset of the following segment.
     #[must_use]
     pub const fn next(&self) -> (u64, u64) {
         (self.first + self.count as u64, self.offset + (self.used - HEADER_BYTES) as u64)
     }
 
-    /// Writes the header, sent at `sent_ns` since 1970, and gives the segment's length. Without a message it is a heartbeat.
+    /// Writes the header with the send time `sent_ns`, ns since 1970, and returns the segment's length. A segment without messages is a heartbeat.
     #[must_use]
     pub fn finish(self, sent_ns: u64) -> usize {
         let payload = (self.used - HEADER_BYTES) as u16;
@@ -83,7 +83,7 @@ impl<'b> SegmentBuilder<'b> {
     }
 }
 
-/// A heartbeat: what comes next is number `next`, at `offset` of the stream.
+/// Returns a heartbeat; `next` is the sequence of the next message, `offset` its position in the stream.
 #[must_use]
 pub fn heartbeat(session: Session, next: u64, offset: u64, sent_ns: u64) -> [u8; HEADER_BYTES] {
     header(session, 0, 0, offset, next, sent_ns)

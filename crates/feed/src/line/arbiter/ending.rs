@@ -1,7 +1,7 @@
-//! The end of a session, and an end that turns out to be none.
+//! The end of a session, and the revocation of a false end.
 //!
-//! After an end nothing is to come, so nobody asks for what does, and silence is no fault. One stray packet must not bring
-//! that about for the rest of a day: a packet from behind the end is kept, and a second one that agrees takes the end back.
+//! After an end no messages are expected, so nothing is requested and silence is no fault. One stray packet must not cause that state for the rest
+//! of a day: a packet from after the end is held, and a second packet that agrees revokes the end.
 
 use tapeline_nanos::Nanos;
 
@@ -9,7 +9,7 @@ use super::Arbiter;
 use crate::framing::{Kind, Packet};
 use crate::line::{Line, Sink};
 
-/// How far a session has got towards its end.
+/// The progress of a session towards its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     Open,
@@ -22,10 +22,10 @@ impl Arbiter {
         if self.end != End::Open {
             self.lines[line.number()].ended = true;
             if next == self.known_end && self.is_beyond(line.number()) {
-                // It says once more that this is the end.
+                // The line confirms this end.
                 self.lines[line.number()].drop_doubt();
             }
-            // When no line can bring anything more, waiting for them is of no use.
+            // If no line can deliver anything more, no time is given to the lines.
             if self.is_left_to_recovery() {
                 if self.settings.recovery_age_ns == 0 {
                     self.flush(sink);
@@ -36,7 +36,7 @@ impl Arbiter {
             return;
         }
         if next < self.known_end {
-            // Messages behind this end have come, or were announced, already.
+            // Messages after this end have arrived, or were announced, already.
             self.lines[line.number()].statistics.absurd += 1;
             return;
         }
@@ -56,8 +56,8 @@ impl Arbiter {
         }
     }
 
-    /// A packet that goes beyond the announced end. Whether it is to be taken: the end was none, or the packet begins before
-    /// it. What is beyond is kept where nothing agrees with it yet.
+    /// Handles a packet that goes beyond the announced end. Returns `true` if the packet is to be handled further: the end was revoked, or the
+    /// packet begins before it. The part beyond the end is held until a second packet agrees.
     #[cold]
     pub(super) fn beyond(
         &mut self,
@@ -69,7 +69,7 @@ impl Arbiter {
         let (from, to) = packet.kind.sequences();
         if self.agrees_beyond(line, (from.max(self.known_end), to)) {
             self.take_end_back(sink);
-            // What was doubted may have announced another end.
+            // A held packet may have announced another end.
             if self.end == End::Open || to <= self.known_end {
                 return true;
             }
@@ -81,7 +81,7 @@ impl Arbiter {
         lane.statistics.after_end += to - from;
         match packet.kind {
             Kind::Data { first, mut messages } => {
-                // Cannot cut: less than the packet's count of 16 bits.
+                // Lossless: less than the packet's count of 16 bits.
                 messages.pass((from - first) as u16);
                 lane.doubt.keep(&Packet { kind: Kind::Data { first: from, messages }, ..*packet }, received);
                 first < from
@@ -100,15 +100,15 @@ impl Arbiter {
         }
     }
 
-    /// When the latest packet came that goes beyond the announced end and that nothing agrees with yet: the end may be none.
-    /// `None` where nothing speaks against the end.
+    /// Returns the receive time of the latest unconfirmed packet from after the announced end: the end may be false. `None` if nothing contradicts
+    /// the end.
     #[must_use]
     pub fn end_doubted_at(&self) -> Option<Nanos> {
         let doubted = self.lines.iter().enumerate().filter(|(number, _)| self.is_beyond(*number));
         doubted.filter_map(|(_, lane)| lane.doubt.received()).max()
     }
 
-    /// Whether what a line is doubted for lies beyond the announced end.
+    /// Returns `true` if the line's unconfirmed packet lies beyond the announced end.
     pub(super) fn is_beyond(&self, line: usize) -> bool {
         self.end != End::Open
             && self.lines[line]
@@ -117,8 +117,8 @@ impl Arbiter {
                 .is_some_and(|(session, (from, _))| Some(session) == self.session && from >= self.known_end)
     }
 
-    /// Whether a line has said of the sequences beyond the end what this packet says: the same packet of data once more on
-    /// its line proves nothing, but whoever repeats where the feed is means it.
+    /// Returns `true` if an unconfirmed packet from after the end agrees with this packet. The same data packet again on the same line proves
+    /// nothing; a repeated heartbeat or end does.
     fn agrees_beyond(&self, line: Line, (from, to): (u64, u64)) -> bool {
         self.lines.iter().enumerate().any(|(number, lane)| {
             self.is_beyond(number)
@@ -129,14 +129,14 @@ impl Arbiter {
         })
     }
 
-    /// The announced end was none: what came from behind it is taken.
+    /// Revokes the announced end, and handles the packets held from after it.
     fn take_end_back(&mut self, sink: &mut impl Sink) {
         for number in 0..self.lines.len() {
             let beyond = self.is_beyond(number);
             let lane = &mut self.lines[number];
             lane.ended = false;
             if beyond && let Some((_, (from, to))) = lane.doubt.about() {
-                // What was doubted before there was an end was not counted.
+                // A packet held before the end was announced has not been counted as after it.
                 lane.statistics.after_end = lane.statistics.after_end.saturating_sub(to - from);
             }
         }
@@ -148,7 +148,7 @@ impl Arbiter {
         self.take_doubted(sink);
     }
 
-    /// What lay beyond an end says nothing in what begins now.
+    /// Drops packets from after an end: they are no evidence in the next session.
     pub(super) fn drop_beyond(&mut self) {
         for number in 0..self.lines.len() {
             if self.is_beyond(number) {

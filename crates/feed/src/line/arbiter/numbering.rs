@@ -1,8 +1,8 @@
-//! The same session from its beginning.
+//! Sequence resets within a session.
 //!
-//! Nothing in a packet says that numbers begin again: it looks like a copy of what had come. So copies are compared, where a
-//! line does not simply go on: what is not alike is set aside, and believed in once there is enough of it. Then it is taken
-//! from its first packet on. What shows to be old after all is taken as that.
+//! No packet states a sequence reset: it looks like a duplicate of earlier messages. So if a line does not simply continue, its packets are
+//! compared with the earlier messages. Packets that differ are quarantined. When the evidence suffices, they are handled from the first one on.
+//! Packets that turn out to be old are handled as old.
 
 use tapeline_nanos::Nanos;
 
@@ -15,7 +15,7 @@ use crate::line::quarantine::Keep;
 use crate::line::{Line, Restart, Sink};
 
 impl Arbiter {
-    /// A packet of the present session that does not simply go on where its line was. Whether it is to be taken now.
+    /// Examines a packet of the present session that does not simply continue its line. Returns `true` if it is to be handled now.
     pub(super) fn goes_on(
         &mut self,
         line: Line,
@@ -26,7 +26,7 @@ impl Arbiter {
         let to = packet.kind.sequences().1;
         let lane = &mut self.lines[line.number()];
         if to > lane.seen.end() && lane.doubt.about().is_some_and(|(session, _)| session != packet.session) {
-            // A line that has gone over to another session has nothing new to say in this one.
+            // A line with a packet of another session and then new messages of this one has not changed its session.
             lane.drop_doubt();
         }
         if self.settings.restart == Restart::Ignore {
@@ -45,8 +45,8 @@ impl Arbiter {
         self.fits(line, packet, received, sink)
     }
 
-    /// Whether a packet belongs to the numbering before: lines are behind, and packets late. What can be compared says so for
-    /// ever, the rest for as long as a session is held for alive.
+    /// Returns `true` if a packet belongs to the previous numbering: lines lag, and packets arrive late. Comparable packets are recognised without
+    /// a time limit, others for as long as a session counts as alive.
     fn is_of_before(&mut self, line: Line, packet: &Packet<'_>, received: Nanos) -> bool {
         if !self.renumbered {
             return false;
@@ -69,19 +69,19 @@ impl Arbiter {
             }
             (Likeness::Unknown, Likeness::Other, _) => false,
             _ if over => false,
-            // The line has not shown that it began again.
+            // The line has not shown its reset.
             (.., Some(old_end)) if from >= old_end || !compared => {
                 !(from < old_end && (from == 1 || to <= self.known_end))
             }
             (.., Some(_)) if from == 1 || to <= self.known_end => false,
             (.., None) if !compared || from <= lane.seen.end() || from <= self.known_end => false,
-            // It goes on where the one before was to go on, which may have been its end.
+            // It continues the previous numbering, possibly with its end.
             (.., None) if from == self.before_end => {
                 self.before_end = to;
                 true
             }
             (.., None) if matches!(packet.kind, Kind::EndOfSession { .. }) => false,
-            // Far ahead, and nothing to compare it with: it has to be said three times in a row.
+            // Far ahead, and not comparable: three packets in a row have to agree.
             _ => {
                 let again = std::mem::replace(&mut lane.told.0, to) == from;
                 lane.told.1 = if again { lane.told.1 + 1 } else { 1 };
@@ -98,8 +98,8 @@ impl Arbiter {
         is_of_before
     }
 
-    /// Whether the beginning came again, and the line goes on from there: then it is no copy, whatever is in it. `None`
-    /// where it is about something else.
+    /// Handles sequence 1 on a line that was beyond it. If the line continues from there, it is a reset, with any contents. `None` for any other
+    /// packet.
     fn begins_again(
         &mut self,
         line: Line,
@@ -115,7 +115,7 @@ impl Arbiter {
             && session == packet.session
             && !beyond
         {
-            // Where both readings fit, the beginning came twice, and the line goes on.
+            // If both readings fit, the line sent the beginning twice and continues: no reset.
             if from == after && end != after {
                 self.start_again(line, packet.session, received, sink);
                 return Some(true);
@@ -133,7 +133,7 @@ impl Arbiter {
         Some(false)
     }
 
-    /// Whether a packet fits what has come; what does not is set aside.
+    /// Returns `true` if a packet fits the earlier messages; quarantines it if not.
     fn fits(&mut self, line: Line, packet: &Packet<'_>, received: Nanos, sink: &mut impl Sink) -> bool {
         let (from, to) = packet.kind.sequences();
         let likeness = self.arrivals.likeness(packet);
@@ -143,21 +143,20 @@ impl Arbiter {
         lane.proven = match likeness {
             Likeness::Same => true,
             Likeness::Other => false,
-            // On new ground there is nothing to prove; a jump onto old ground has to be.
+            // New sequences need no proof; a jump to old sequences does.
             Likeness::Unknown => from >= self.known_end || (lane.proven && from <= end),
         };
         let likeness = match likeness {
-            // Who begins again may say the same again.
+            // After a reset the same messages may be sent again.
             Likeness::Same if self.settings.restart == Restart::Reset => Likeness::Unknown,
             likeness => likeness,
         };
         let other = match likeness {
-            // Where a packet with which the line jumped ahead was none of its flow, the flow goes on below it.
+            // If the packet of the line's last jump was not part of its flow, the flow continues before it.
             _ if lane.heard && from == lane.resumes => false,
             Likeness::Same => false,
             Likeness::Other => true,
-            // It follows what was set aside, and not what came before. Or the line goes back to what it has passed, and fills
-            // no hole.
+            // It continues the quarantined packets and not the line. Or the line goes back to passed sequences, and fills no hole.
             Likeness::Unknown => {
                 (lane.quarantine.end() == Some(from) && from != end)
                     || (lane.heard && from < lane.resumes && !fills)
@@ -167,7 +166,7 @@ impl Arbiter {
             self.set_aside(line, packet, likeness, received, sink);
             return false;
         }
-        // Ahead of both, it may be either; then only what nothing speaks against is given up.
+        // Ahead of both, the packet may belong to either numbering: then the quarantine is released only if it contradicts nothing.
         let ahead = from > end && lane.quarantine.contradicts();
         if !lane.quarantine.is_empty() && from >= end && !ahead && lane.quarantine.goes_on() {
             self.let_go(line, sink);
@@ -175,9 +174,8 @@ impl Arbiter {
         true
     }
 
-    /// Sets a packet aside; if there is enough now to believe in another numbering, it begins with what was set aside. If not,
-    /// the packet may be taken now all the same: where all of it has been passed, that does no more than to count it, and where
-    /// nothing speaks against it, it may fill a hole.
+    /// Quarantines a packet. If the evidence for another numbering suffices now, that numbering begins with the quarantined packets. Otherwise the
+    /// packet may be handled now as well: a completely passed one is only counted, and one that contradicts nothing may fill a hole.
     fn set_aside(
         &mut self,
         line: Line,
@@ -191,7 +189,7 @@ impl Arbiter {
             for (number, lane) in self.lines.iter().enumerate() {
                 if lane.quarantine.contradicts_as(packet) {
                     if number == line.number() {
-                        // The same once more proves nothing.
+                        // The same packet again proves nothing.
                         self.lines[number].statistics.strays += 1;
                         return;
                     }
@@ -216,7 +214,7 @@ impl Arbiter {
         }
         let points = self.lines.iter().map(|lane| lane.quarantine.weight().1).sum();
         let quarantine = &self.lines[line.number()].quarantine;
-        // Behind an announced end silence says nothing.
+        // After an announced end, silence is no evidence.
         let alone = silent && quarantine.is_repeated() && (quarantine.contradicts() || self.end == End::Open);
         if quarantine.is_believed(points) || alone {
             self.start_again(line, packet.session, received, sink);
@@ -226,7 +224,7 @@ impl Arbiter {
             let before = self.lines[line.number()].statistics.behind();
             self.take(line, packet, received, sink);
             let lane = &mut self.lines[line.number()];
-            // Where it was the end of all, what was set aside has been settled.
+            // If the packet ended everything, the quarantine has been settled.
             if kept == Keep::Kept && !lane.quarantine.is_empty() {
                 lane.quarantine.count(lane.statistics.behind() - before);
             }
@@ -235,7 +233,7 @@ impl Arbiter {
         }
     }
 
-    /// What was set aside on a line is of the present numbering; or, soon after a restart, of the one before.
+    /// Releases a line's quarantine: its packets belong to the present numbering or, soon after a reset, to the previous one.
     fn let_go(&mut self, line: Line, sink: &mut impl Sink) {
         let quarantine = std::mem::take(&mut self.lines[line.number()].quarantine);
         let old = self.settling && quarantine.contradicts();
@@ -249,13 +247,13 @@ impl Arbiter {
         self.lines[line.number()].quarantine = quarantine.emptied();
     }
 
-    /// Nothing more comes in the present session: what was set aside is of another numbering, if it is likely, or of this one.
+    /// Settles all quarantines at the end of the present session: a likely one becomes another numbering, any other belongs to this one.
     pub(super) fn settle_aside(&mut self, sink: &mut impl Sink) {
         let weightiest = |lanes: &[Lane]| {
             let some = lanes.iter().enumerate().filter(|(_, lane)| !lane.quarantine.is_empty());
             some.max_by_key(|(_, lane)| lane.quarantine.weight()).map(|(number, _)| number)
         };
-        // Each round empties what one line has set aside.
+        // Each round empties the quarantine of one line.
         while let Some(number) = weightiest(&self.lines) {
             let (Some(line), Some(session)) = (Line::new(number), self.session) else { return };
             let quarantine = &self.lines[number].quarantine;
@@ -266,8 +264,7 @@ impl Arbiter {
         }
     }
 
-    /// Sequences begin again within the session, as `line` says. Lines that have not shown that they did so too are still in
-    /// what was.
+    /// Resets the sequences within the session, on the evidence of `line`. Lines without such evidence remain in the previous numbering.
     fn start_again(&mut self, line: Line, session: Session, received: Nanos, sink: &mut impl Sink) {
         let asides = self.lines.each_mut().map(|lane| std::mem::take(&mut lane.quarantine));
         self.flush_window(sink);
@@ -290,15 +287,15 @@ impl Arbiter {
             })
             .collect();
         packets.sort_by_key(|(received, ..)| *received);
-        // However far it has got, more than one packet has said so.
+        // No maximum jump applies: more than one packet has confirmed this sequence.
         self.far = packets.first().map(|(.., packet)| packet.kind.sequences().0);
         for (number, quarantine) in asides.iter().enumerate().filter(|(number, _)| says_so(*number)) {
-            // All of it is counted once more.
+            // All its messages are counted again.
             self.lines[number].statistics.take_back(quarantine.counted());
             self.statistics.late -= quarantine.counted().late;
         }
         for (received, number, packet) in packets {
-            // Recovery's packets are never set aside, so this is one of the lines.
+            // Packets of recovery are never quarantined, so this is one of the lines.
             let Some(line) = Line::new(number) else { return };
             self.take(line, &packet, received, sink);
         }

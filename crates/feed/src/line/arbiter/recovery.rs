@@ -1,4 +1,4 @@
-//! What is missing, and what is done about it.
+//! Missing messages and their recovery.
 
 mod given_up;
 
@@ -15,31 +15,29 @@ use crate::line::arrivals::{Arrivals, Likeness};
 use crate::line::seen::SPAN;
 use crate::line::{Line, Sink};
 
-/// The most holes that are listed at once.
+/// Maximum number of listed holes.
 const MAX_HOLES: usize = 1_024;
 
 impl Arbiter {
-    /// The holes that are open: sequences that are known to exist, have come on no line, and are not given up. Oldest
-    /// first, the first 1,024 of them. Costs a look at each place of the window between the first hole and the last message
-    /// that is held.
+    /// Returns the open holes: sequences that are known to exist, have arrived on no line, and are not given up; the oldest 1,024, in ascending
+    /// order. Costs a test of each slot of the window between the first hole and the last held message.
     ///
-    /// What recovery brings is taken through [`datagram`](Self::datagram) or [`packet`](Self::packet) as
-    /// [`Line::RECOVERY`]; what it cannot bring is given up.
+    /// Pass recovered packets to [`datagram`](Self::datagram) or [`packet`](Self::packet) as [`Line::RECOVERY`]; give up messages that recovery
+    /// cannot deliver.
     pub fn missing(&self) -> impl Iterator<Item = RangeInclusive<u64>> + '_ {
         let holes = self.held.holes(self.next, self.known_end);
         holes.flat_map(|hole| self.given_up.less(hole)).take(MAX_HOLES)
     }
 
-    /// What recovery is to be asked for: what is [`missing`](Self::missing); and before it, where numbers have begun again and
-    /// nothing has shown which numbering the server has, a message that is known. Costs a look at 8,192 places at the most for
-    /// that.
+    /// Returns the ranges to request from recovery: all [`missing`](Self::missing) ones. After a sequence reset, as long as the server's numbering
+    /// is unknown, a known message comes first, to find it out; that costs a test of at most 8,192 entries.
     pub fn wanted(&self) -> impl Iterator<Item = RangeInclusive<u64>> + '_ {
         let mut missing = self.missing().peekable();
         let known = missing.peek().and_then(|_| self.shows_numbering());
         known.map(|known| known..=known).into_iter().chain(missing)
     }
 
-    /// The latest message that is known to tell the present numbering from the one before, if that is to be found out.
+    /// Returns the latest message that distinguishes the present numbering from the previous one; `None` if the server's numbering is known.
     fn shows_numbering(&self) -> Option<u64> {
         if !self.renumbered || self.is_renumbered_at_recovery {
             return None;
@@ -48,23 +46,21 @@ impl Arbiter {
             .latest(self.start..self.next, |sequence, print| self.before.print(sequence) != Some(print))
     }
 
-    /// What recovery brings from here on comes of another server than before: what that one has shown of its numbering says
-    /// nothing of this one's.
+    /// Forgets the numbering of the recovery server, because the next recovered packets come from another server.
     pub const fn other_server(&mut self) {
         self.is_renumbered_at_recovery = false;
     }
 
-    /// Whether every line that was heard of in this session has said that it is over: what is missing none of them will
-    /// bring.
+    /// Returns `true` if every line with packets of this session has announced its end: no line will deliver the missing messages.
     #[must_use]
     pub fn is_left_to_recovery(&self) -> bool {
         matches!(self.end, End::Announced(_)) && self.lines.iter().all(|lane| lane.ended || !lane.heard)
     }
 
-    /// Recovery will not bring these messages: those of them that are missing are declared as soon as nothing older is
-    /// waited for, and what follows them is delivered.
+    /// Gives up messages that recovery will not deliver. The missing ones among them are declared a gap as soon as no older message is waited for;
+    /// then the messages after them are delivered.
     ///
-    /// At most 1,024 ranges are remembered; what is beyond them is declared when its time is over.
+    /// At most 1,024 ranges are stored; messages of further ranges are declared when they expire.
     pub fn give_up(&mut self, messages: RangeInclusive<u64>, now: Nanos, sink: &mut impl Sink) {
         self.given_up.add(messages);
         let before = self.next;
@@ -73,11 +69,11 @@ impl Arbiter {
         self.finish(sink);
     }
 
-    /// Declares what is next and given up, as often as it is.
+    /// Declares given-up messages for as long as the next one is given up.
     #[cold]
     pub(super) fn declare_given_up(&mut self, sink: &mut impl Sink) {
         self.given_up.forget_before(self.next);
-        // Each round moves `next` on.
+        // Each round advances `next`.
         while self.next < self.known_end
             && let Some(last) = self.given_up.last_of(self.next)
         {
@@ -88,25 +84,25 @@ impl Arbiter {
         }
     }
 
-    /// Whether recovery's packet may be of the numbering before, which a server may still have: then a gap that is reported
-    /// is better than what belongs elsewhere. What can be compared says which numbering the server has.
+    /// Returns `true` if a recovered packet may belong to the previous numbering, which a server may still have: a reported gap is better than
+    /// wrong messages. Comparable packets show the server's numbering.
     fn may_be_of_before(&mut self, packet: &Packet<'_>) -> bool {
         if !self.renumbered {
             return false;
         }
         let shown = match (self.arrivals.likeness(packet), self.before.likeness(packet)) {
-            // What was said in both numberings alike shows nothing.
+            // Messages that are equal in both numberings prove nothing.
             (Likeness::Same, Likeness::Same) => None,
             (Likeness::Same, _) | (Likeness::Unknown, Likeness::Other) => Some(true),
             (Likeness::Other, _) | (_, Likeness::Same) => Some(false),
-            // The one before did not get as far, whatever of its end was lost.
+            // The previous numbering was shorter, even if a part of its end was lost.
             _ => (packet.kind.sequences().0 > self.before_end.saturating_add(SPAN)).then_some(true),
         };
         self.is_renumbered_at_recovery = shown.unwrap_or(self.is_renumbered_at_recovery);
         !self.is_renumbered_at_recovery
     }
 
-    /// Takes a packet that was asked for. It fills holes; it says nothing about what else exists or who is alive.
+    /// Handles a recovered packet. It fills holes; it does not affect which messages exist or which lines are alive.
     pub(super) fn recovered(&mut self, packet: &Packet<'_>, received: Nanos, sink: &mut impl Sink) {
         let Kind::Data { first, messages } = packet.kind else { return };
         if self.may_be_of_before(packet) {
@@ -118,7 +114,7 @@ impl Arbiter {
         let statistics = &mut self.lines[Line::RECOVERY.number()].statistics;
         statistics.last = Some(received);
         statistics.messages += messages.end() - first;
-        // What nobody has announced cannot be missing.
+        // A message that no line has announced cannot be missing.
         statistics.absurd += u64::from(to < messages.end());
         self.behind(Line::RECOVERY, first, to.min(self.next));
         for (sequence, bytes) in messages {

@@ -1,7 +1,7 @@
-//! Another session.
+//! The change to another session.
 //!
-//! It clears the books, so one stray packet must not bring it about while the present session is alive: it is kept until a
-//! second packet agrees, and then nothing of it is lost.
+//! It clears the books, so one stray packet must not cause it while the present session is alive: the packet is held until a second one agrees, and
+//! then no message is lost.
 
 use tapeline_nanos::Nanos;
 
@@ -11,7 +11,7 @@ use crate::framing::{Packet, Session};
 use crate::line::{LANES, Line, Sink, Start};
 
 impl Arbiter {
-    /// Sees to it that the packet belongs to the present session; `false` where it is ignored, kept, or taken by itself.
+    /// Establishes the session of the packet. Returns `false` if the packet was ignored, held or handled here.
     #[cold]
     pub(super) fn enter(
         &mut self,
@@ -35,7 +35,7 @@ impl Arbiter {
         }
     }
 
-    /// A packet of another session than the present one.
+    /// Handles a packet of a session other than the present one.
     fn roll(&mut self, line: Line, packet: &Packet<'_>, received: Nanos, sink: &mut impl Sink) -> bool {
         let silent = self.is_silent(received);
         let over = self.over.iter().flatten().find(|(session, _)| *session == packet.session).copied();
@@ -49,10 +49,10 @@ impl Arbiter {
                 return false;
             }
             (Some(_), Some((_, next))) => next,
-            // Numbering starts again, and whoever was listening missed what came before.
+            // Numbering starts at 1: the receiver missed any earlier messages.
             (Some(_), None) => 1,
         };
-        // After an end another session is expected, with its first packet.
+        // After an end, the first packet of another session is expected.
         let expected = self.end != End::Open && packet.kind.sequences().0 == 1;
         let unchallenged = self.session.is_none() || silent;
         let agreed =
@@ -70,8 +70,8 @@ impl Arbiter {
         true
     }
 
-    /// Whether the line has a say in the present session's end: it belongs to it, or no other line lives in it. Where one is
-    /// far behind the other, it may bring a session that is over and of which nothing was heard.
+    /// Returns `true` if the line may end the present session: it belongs to it, or no other line is alive in it. A line that lags far behind may
+    /// bring a previous session that this arbiter never received.
     fn may_leave(&self, line: usize, now: Nanos) -> bool {
         let hold = as_i64(self.settings.session_hold_ns);
         let lives =
@@ -79,7 +79,7 @@ impl Arbiter {
         self.lines[line].heard || !self.lines.iter().any(lives)
     }
 
-    /// Remembers where a session had got to, in place of the one that was over first.
+    /// Stores the next sequence of a previous session, in place of the oldest stored one.
     fn is_over(&mut self, session: Session) {
         let known = self.over.iter().position(|over| over.is_some_and(|(known, _)| known == session));
         self.over[..=known.unwrap_or(SESSIONS - 1)].rotate_right(1);
@@ -106,9 +106,9 @@ impl Arbiter {
         }
     }
 
-    /// Takes the packets that were doubted and turn out to belong to the present session, in the order in which they came.
+    /// Handles the held packets that turn out to belong to the present session, in the order of their arrival.
     pub(super) fn take_doubted(&mut self, sink: &mut impl Sink) {
-        // Each line once: what is kept again, as it lies beyond an end that another one announced, stays.
+        // Each line once: a packet that is held again, because it lies beyond an end that another line announced, stays.
         let mut taken = [false; LANES];
         loop {
             let believed = |lane: &Lane| {
@@ -120,20 +120,20 @@ impl Arbiter {
             let Some((received, number)) = first else { return };
             taken[number] = true;
             let Some(believed) = self.lines[number].doubt.take() else { return };
-            // Recovery's packets are never doubted, so this is one of the lines.
+            // Packets of recovery are never held, so this is one of the lines.
             let Some(line) = Line::new(number) else { return };
             self.take(line, &believed.packet(), received, sink);
         }
     }
 
-    /// Whether the packet and one that is doubted say the same: it follows on its line, or another line brought it; and one
-    /// of the lines has a say.
+    /// Returns `true` if the packet agrees with a held one: it follows on the same line, or arrived on another line; and one of the lines may end
+    /// the session.
     pub(super) fn agrees(&self, line: Line, packet: &Packet<'_>, received: Nanos) -> bool {
         let sequences = packet.kind.sequences();
         let has_say = |number| self.may_leave(number, received);
         self.lines.iter().enumerate().any(|(number, lane)| {
             lane.doubt.about().is_some_and(|(session, before)| {
-                // The same packet once more on its line proves nothing, nor does what came before this session.
+                // The same packet again on the same line proves nothing, nor does one from before this session.
                 session == packet.session
                     && !self.is_beyond(number)
                     && lane.doubt.received() >= Some(self.begun)
@@ -150,7 +150,7 @@ impl Arbiter {
         lane.doubt.keep(packet, received);
     }
 
-    /// Whether the present session has not been heard of for so long that it is gone.
+    /// Returns `true` if the present session has been silent for so long that it counts as gone.
     pub(super) fn is_silent(&self, now: Nanos) -> bool {
         now.since(self.heard) >= as_i64(self.settings.session_hold_ns)
     }

@@ -1,4 +1,4 @@
-//! Maps, vectors and series as they are given out: images, in one part or several.
+//! Maps, vectors and series as images, in one part or several.
 
 use tapeline_omm::rwf::{
     MapAction, MapEncoder, MapEntry, MapHead, SeriesEncoder, SeriesHead, VectorAction, VectorEncoder,
@@ -11,7 +11,7 @@ use super::{Kind, Row, Rows};
 use crate::cache::image::View;
 
 impl Rows {
-    /// Appends all of it as one container, for an entry of another.
+    /// Appends all rows as one container, for an entry of another.
     pub(in super::super) fn put(&self, most: usize, out: &mut Vec<u8>) -> Result<(), Refused> {
         let rows = self.rows.iter().map(|row| row.bytes.len() + 16).sum::<usize>();
         let room = rows + self.summary.as_ref().map_or(0, Vec::len) + 32;
@@ -21,12 +21,12 @@ impl Rows {
         })
     }
 
-    /// Writes the rows from `from` on, as many as have room; returns the length, and which row is next. The summary and the
-    /// number of all rows stand in the first part alone.
+    /// Writes the rows from `from` on, as many as fit; returns the length, and the next row. Only the first part contains the summary and the
+    /// number of all rows.
     ///
     /// # Errors
     ///
-    /// [`Full`](tapeline_omm::Refused::Full) where not one row has room.
+    /// [`Full`](tapeline_omm::Refused::Full) if not one row fits.
     pub(in super::super) fn write(
         &self,
         from: usize,
@@ -42,7 +42,7 @@ impl Rows {
             summary.truncate(len);
         }
         let summary = self.summary.is_some().then_some(&summary[..]).filter(|_| is_first);
-        // A hint ends at a u30; there are not as many rows.
+        // A hint ends at a u30; there are fewer rows.
         let count_hint = is_first.then_some(self.len() as u32);
         match self.kind {
             Kind::Map { key_type, key_fid } => {
@@ -79,7 +79,7 @@ impl Rows {
                 };
                 let mut vector = VectorEncoder::new(room, &head)?;
                 let next = self.each(from, |index, row| {
-                    // A cleared entry is there, so it is given as one.
+                    // A cleared entry exists, so it is part of the image.
                     let action = if row.is_blank { VectorAction::CLEAR } else { VectorAction::SET };
                     if *view != View::All {
                         return vector.entry_in_place(action, index, row.permission(), |room| {
@@ -109,12 +109,12 @@ impl Rows {
         }
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub(in super::super) const fn len(&self) -> usize {
         self.rows.len() - self.free.len()
     }
 
-    /// Writes rows, each with its index if it has one, until one has no room; returns which.
+    /// Writes rows, each with its index if it has one, until one does not fit; returns the next row.
     fn each(
         &self,
         from: usize,

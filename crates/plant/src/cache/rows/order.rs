@@ -1,14 +1,13 @@
-//! The order of a vector's entries: the index of each, and where it is kept.
+//! The order of a vector's entries: the index and the place of each.
 //!
-//! An entry that is put in moves the indexes of all above it. In one piece of memory that costs as much as there are entries, and
-//! a message of many such entries the square of that: tens of seconds for a hostile one. So the order lies in pieces of some hundred
-//! entries, and the indexes of a piece count from a base of its own: what moves is a part of one piece, and the bases of those
-//! behind it.
+//! An insertion moves the indexes of all entries above it. In one array the cost is proportional to the number of entries, and quadratic for a
+//! message of many insertions: tens of seconds for a hostile one. So the order is divided into pieces of some hundred entries, and the indexes of a
+//! piece are relative to its own base: an insertion moves only a part of one piece, and the bases of the pieces after it.
 
-/// Entries of a piece at most: about as much is moved within one as there are pieces of a vector of 65,536.
+/// Maximum number of entries of a piece: about the same cost within a piece as for the number of pieces of a vector of 65,536 entries.
 const MOST: usize = 512;
 
-/// Where in the order.
+/// A position in the order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Position {
     piece: usize,
@@ -23,7 +22,7 @@ pub(super) struct Order {
     held: usize,
 }
 
-/// None is empty.
+/// A piece is never empty.
 #[derive(Debug)]
 struct Piece {
     base: u32,
@@ -32,7 +31,7 @@ struct Piece {
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    /// Beyond the base. Sums wrap: a base may be below zero.
+    /// Index relative to the base. Sums wrap: a base may be below zero.
     beyond: u32,
     place: u32,
 }
@@ -52,12 +51,12 @@ impl Piece {
 }
 
 impl Order {
-    /// Bytes of memory.
+    /// Returns the bytes of memory.
     pub(super) fn bytes(&self) -> usize {
         self.pieces.capacity() * size_of::<Piece>() + self.held
     }
 
-    /// Where an index is, or where it would be.
+    /// Returns the position of an index, or the position for its insertion.
     pub(super) fn find(&self, index: u32) -> Result<Position, Position> {
         let piece = self.pieces.partition_point(|piece| piece.first() <= index).saturating_sub(1);
         let Some(found) = self.pieces.get(piece) else { return Err(Position { piece: 0, at: 0 }) };
@@ -66,28 +65,28 @@ impl Order {
         at.map(position).map_err(position)
     }
 
-    /// Where the entry is kept.
+    /// Returns the place of an entry.
     pub(super) fn place(&self, Position { piece, at }: Position) -> Option<usize> {
         Some(self.pieces.get(piece)?.entries.get(at)?.place as usize)
     }
 
-    /// The largest index.
+    /// Returns the largest index.
     pub(super) fn last(&self) -> Option<u32> {
         let piece = self.pieces.last()?;
         piece.entries.last().map(|entry| piece.index(entry))
     }
 
-    /// Whether nothing is at a position or behind it.
+    /// Returns `true` if no entry is at or after a position.
     pub(super) fn is_end(&self, position: Position) -> bool {
         self.place(position).is_none() && position.piece + 1 >= self.pieces.len()
     }
 
-    /// Puts an index in where it was [looked for](Self::find), kept at `place`.
+    /// Inserts an index at a position from [`find`](Self::find), with the entry's `place`.
     pub(super) fn insert(&mut self, position: Position, index: u32, place: u32) {
         let count = self.pieces.len();
         let is_end = self.is_end(position);
         match self.pieces.get_mut(position.piece) {
-            // What only grows at its end is not cut in half all the time.
+            // A vector that only grows at its end is not divided in half each time.
             Some(piece) if !(is_end && piece.entries.len() >= MOST) => {
                 let before = piece.bytes();
                 let beyond = index.wrapping_sub(piece.base);
@@ -109,7 +108,7 @@ impl Order {
         }
     }
 
-    /// Takes an entry out; the indexes of the others stay.
+    /// Removes an entry; the indexes of the others stay.
     pub(super) fn remove(&mut self, position: Position) {
         let Some(piece) = self.pieces.get_mut(position.piece) else { return };
         if position.at < piece.entries.len() {
@@ -133,7 +132,7 @@ impl Order {
         }
     }
 
-    /// Indexes and places, from the one of this number on.
+    /// Returns indexes and places, starting with the entry of this number.
     pub(super) fn from(&self, number: usize) -> impl Iterator<Item = (u32, usize)> {
         let mut left = number;
         let skipped = self.pieces.iter().take_while(|piece| {
@@ -176,7 +175,7 @@ mod tests {
             assert_eq!(found.is_ok(), is_there, "step {step}, index {index}");
             let position = found.unwrap_or_else(|position| position);
             assert_eq!(order.is_end(position), at == list.len());
-            // More come than go, for a while.
+            // More insertions than removals at first.
             if random(5) < if step < 12_000 { 3 } else { 1 } {
                 order.shift(position, 1);
                 list[at..].iter_mut().for_each(|entry| entry.0 += 1);

@@ -1,10 +1,10 @@
-//! What recovery will not bring, while something older is still waited for.
+//! Messages that recovery will not deliver, while an older message is still waited for.
 
 use std::ops::RangeInclusive;
 
 use super::MAX_HOLES;
 
-/// Ranges of sequences, ascending, apart from each other. Bounded: what finds no room is not remembered.
+/// Ranges of sequences, ascending and separate. Bounded: a range beyond the limit is not stored.
 #[derive(Debug, Default)]
 pub(in super::super) struct GivenUp(Vec<(u64, u64)>);
 
@@ -19,7 +19,7 @@ impl GivenUp {
         if first > last {
             return;
         }
-        // Those that it touches become one with it.
+        // Merges ranges that overlap or touch.
         self.0.retain(|&(other_first, other_last)| {
             let apart = other_last.saturating_add(1) < first || last.saturating_add(1) < other_first;
             if !apart {
@@ -33,12 +33,12 @@ impl GivenUp {
         }
     }
 
-    /// The last sequence of the range that `sequence` is in.
+    /// Returns the last sequence of the range that contains `sequence`.
     pub(super) fn last_of(&self, sequence: u64) -> Option<u64> {
         self.0.iter().find(|(first, last)| (*first..=*last).contains(&sequence)).map(|(_, last)| *last)
     }
 
-    /// What is left of a hole.
+    /// Returns the parts of a hole that are not given up.
     pub(super) fn less(&self, hole: RangeInclusive<u64>) -> impl Iterator<Item = RangeInclusive<u64>> + '_ {
         let (mut at, end) = hole.into_inner();
         let mut done = false;
