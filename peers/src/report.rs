@@ -30,11 +30,20 @@ pub(crate) fn text(record: &Record) -> String {
 /// The report as a page, with the plots of `plots` in the page's own folder.
 pub(crate) fn page(record: &Record, plots: &[&str]) -> String {
     let mut text = format!(
-        "# The ring beside other queues\n\n\
-         Made by `make bench-peers DOC=1`, which measures and writes this page; not to be edited by hand. What each \
-         figure means, and how to repeat it: [`peers/README.md`](../../peers/README.md).\n\n\
-         Medians of {} turns, least and most in brackets. Ratios are taken within a turn. Compare within this page \
-         only: another machine, or the same one at another hour, has other figures.\n\n",
+        "# The ring compared with other queues\n\n\
+         Throughput and latency of Tapeline's ring, of other queues, and of the machine's own limits, measured in turns on the \
+         same two cores. `make bench-peers DOC=1` measures and writes this page. [`peers/README.md`](../../peers/README.md) \
+         explains each figure.\n\n\
+         Figures are medians of {} turns, with least and most in brackets; ratios are taken within a turn. Compare figures within \
+         this page only: another machine, or the same one at another hour, has other figures.\n\n\
+         * *Limit*: what the machine does without a queue. For latency, a stored cache line is seen by the other core; for \
+         throughput, memory is copied.\n\
+         * *Contended*: the receiver keeps up, so both sides use the same cache line. *Backlog*: the sender runs at full speed, and \
+         only a full queue holds it back.\n\
+         * Short names: `ring` and `ring-lines` are Tapeline's ring of 1 MiB, with packed frames and with frames on their own cache \
+         lines; `-64m` is a ring of 64 MiB, `ring-fixed` one with a length fixed at compile time; `-batch` is a queue that is read \
+         in batches (`take`, `consume_all`, chunks).\n\
+         * In the targets, the better of `ring` and `ring-lines` counts, and is named. *–*: not judged on this machine.\n\n",
         record.turns
     );
     for plot in plots {
@@ -206,7 +215,7 @@ fn remarks(record: &Record) -> Vec<String> {
             .collect();
         if !found.is_empty() {
             remarks.push(format!(
-                "Contended, {bytes} B: messages that a receiver found at each look that found any (1: it has caught up): {}.",
+                "Contended, {bytes} B: messages per successful poll of the receiver (1: it has caught up): {}.",
                 found.join(", ")
             ));
         }

@@ -9,7 +9,7 @@ use crate::message::{ns_of_day, real};
 pub const AGGRESSORS: [&str; 3] = ["", "buy", "sell"];
 /// The side with the imbalance, by the values of IMB_SIDE.
 pub const IMBALANCES: [&str; 5] = ["", "none", "buy", "sell", "insufficient"];
-/// Distance of the near price from the nearest best bid or ask, by the values of IMB_VA_IND: the letters of ITCH.
+/// Distance of the near price from the current reference price, by the values of IMB_VA_IND: the letters of ITCH.
 pub const VARIATIONS: [&str; 14] = ["", "1", "2", "3", "4", "5", "6", "7", "8", "9", "L", "A", "B", "C"];
 
 /// What a number of an enumeration is called: `Some(None)` where nothing is said, and `None` for a number that has no word, or

@@ -76,7 +76,7 @@ fids! {
     IMB_SH = 4338;
     /// Side of the shares that would not match. ENUM.
     IMB_SIDE = 4340;
-    /// Distance of the near price from the nearest best bid or ask. ENUM.
+    /// Distance of the near price from the current reference price. ENUM.
     IMB_VA_IND = 4342;
     /// Total size of all orders at a price level. REAL.
     ACC_SIZE = 4356;

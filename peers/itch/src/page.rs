@@ -32,9 +32,9 @@ const AIMS: &[Aim] = &[
 ];
 
 const WHERE_AIMS_COME_FROM: &str = "\
-    An aim beside one of these is a ratio of two rates on one core of an AMD Zen 5 (family 26, virtual, 2.6 GHz): what was set \
-    for Tapeline there, over the median of five runs of the peer there, on simulated input of the same two sizes. With orders \
-    in line one rate was set, beside the peer's on the small input.";
+    Each aim is a ratio of two rates on one core of an AMD Zen 5 (family 26, virtual, 2.6 GHz), on simulated input of the same \
+    two sizes: the rate that was set as Tapeline's target there, divided by the peer's there (median of five runs). For orders in \
+    queue order one target was set; its ratio is that of the small input.";
 
 /// Whose a row is.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -67,8 +67,13 @@ const ROWS: &[(&str, &str, Whose, &str)] = &[
         Theirs,
         "plain book",
     ),
-    ("queues", "ours: as batched, with the orders of each level in line", Ours, "plain book"),
-    ("book-project", "book-project `OrderBook` (C++), orders in line, no events", Theirs, "plain book"),
+    ("queues", "ours: 32 messages at a time, orders in queue order", Ours, "plain book"),
+    (
+        "book-project",
+        "book-project `OrderBook` (C++), orders in queue order, no events",
+        Theirs,
+        "plain book",
+    ),
 ];
 
 fn row_of<'a>(figures: &'a Figures, name: &str) -> Option<&'a Row> {
@@ -93,17 +98,23 @@ fn write_page(
     environment: &str,
     programs: &[Program],
 ) -> std::fmt::Result {
-    writeln!(page, "# ITCH: decoding and books beside other libraries\n")?;
+    writeln!(page, "# ITCH: decoding and books compared with other libraries\n")?;
     writeln!(
         page,
         "Written by `make bench-peers-itch DOC=1`; [how it is measured](../../peers/itch/README.md)."
     )?;
     writeln!(
         page,
-        "Million messages a second on one core, min / **median** / max of {runs} runs in turns.\n"
+        "Million messages a second on one core: min / **median** / max of {runs} runs in turns. *ns* is the time for each message at \
+         the median.\n\n\
+         *Orders in queue order* means that a book also keeps the orders of each price level in time priority, not only their \
+         total. An *event* is a change of a symbol's best price or size; the books in C++ report none.\n"
     )?;
     if !Decoder::new().is_permuting() {
-        writeln!(page, "This processor has no AVX-512 VBMI: *permuted* is as *portable* here.\n")?;
+        writeln!(
+            page,
+            "This processor has no AVX-512 VBMI: the permuted records are the portable ones here.\n"
+        )?;
     }
     writeln!(page, "```text\n{}\n```", environment.trim_end())?;
     for Program { sources, .. } in programs {
@@ -125,14 +136,14 @@ fn write_page(
             let events = books.sum;
             writeln!(
                 page,
-                "{events} times a best price or size changes, by every book of ours and by the plain one.\n"
+                "A best price or size changes {events} times: every book of ours and the plain book agree.\n"
             )?;
         }
         let megabytes = |bytes: usize| bytes as f64 / 1e6;
         writeln!(
             page,
-            "Ours take {:.1} MB for orders ({} bytes for each on the books), {:.1} for levels ({} bytes each), {:.1} for stocks, \
-             and {:.1} more with orders in line ({} bytes each).\n",
+            "Memory of our books: {:.1} MB for orders ({} bytes for each live order), {:.1} MB for levels ({} bytes each), {:.1} MB for \
+             stocks; in queue order {:.1} MB more ({} bytes for each live order).\n",
             megabytes(memory.orders),
             memory.orders / live_orders.max(&1),
             megabytes(memory.levels),
@@ -163,7 +174,10 @@ fn write_page(
                 median(row) / median(base)
             )?;
         }
-        writeln!(page, "\nRatios are to the `match` above, and for books to the plain book.\n")?;
+        writeln!(
+            page,
+            "\n*Ratio* is to the hand-written `match`, and for books to the plain book (hash map and sorted maps).\n"
+        )?;
         for aim in AIMS.iter().filter(|aim| aim.size == size.name) {
             let (Some(our_row), Some(their_row)) = (row_of(figures, aim.ours), row_of(figures, aim.theirs))
             else {
@@ -171,10 +185,10 @@ fn write_page(
             };
             let ratio = median(our_row) / median(their_row);
             let verdict = if ratio >= aim.ratio() { "reached" } else { "missed" };
+            let ours = if aim.ours == "queues" { "in queue order" } else { "32 messages at a time" };
             writeln!(
                 page,
-                "*{}* beside {}: **{ratio:.2}** times as many messages; the aim, {:.2} ({} over {}), is {verdict}.\n",
-                aim.ours,
+                "Ours, {ours}, compared with {}: **{ratio:.2}** ×; the aim, {:.2} × ({} / {}), is {verdict}.\n",
                 aim.theirs,
                 aim.ratio(),
                 aim.set,
@@ -187,8 +201,8 @@ fn write_page(
         let ([a, b, c, d], [none, ..]) = (of(&figures.alone), of(&figures.two_stamps));
         writeln!(
             page,
-            "A message that comes alone, from its bytes to its event: {a} ns in the median, {b} at 90 %, {c} at 99 %, {d} at \
-             99.9 %, of which {none} ns are the two stamps."
+            "A single message, from its bytes to its event: p50 {a} ns, p90 {b} ns, p99 {c} ns, p99.9 {d} ns; {none} ns of each are \
+             the two time stamps."
         )?;
     }
     Ok(())

@@ -7,10 +7,13 @@ use crate::{FIND, Row};
 /// What each task does.
 const MEANINGS: &[(&str, &str)] = &[
     ("walk", "header, then every field's id and bytes, without values"),
-    ("decode", "the same, with each field's type from the dictionary and each value read as its type"),
-    ("convert", "the same, with REALs as floating point numbers, ENUMs as their texts, TIMEs as a number"),
-    ("encode", "header and every field from values of all types"),
-    (FIND, "header, then the last field alone; ours only, as the other libraries have no such call"),
+    ("decode", "as `walk`, with each field's type from the dictionary and each value decoded as that type"),
+    (
+        "convert",
+        "as `decode`, with REALs converted to floating point, ENUMs to their texts, TIMEs to a number",
+    ),
+    ("encode", "header and every field, from values of all types"),
+    (FIND, "header, then only the last field; Tapeline only, as the other libraries have no such call"),
 ];
 
 /// How many times the C library's rate is aimed at.
@@ -30,15 +33,15 @@ fn write_page(
     seconds: f64,
     environment: &str,
 ) -> std::fmt::Result {
-    writeln!(page, "# RWF: the codec beside LSEG's C and Java libraries\n")?;
+    writeln!(page, "# RWF: the codec compared with LSEG's C and Java libraries\n")?;
     writeln!(
         page,
         "Written by `make bench-peers-rwf DOC=1 RTSDK=DIR ETA_JARS=DIR`; [how it is measured](../../peers/rwf/README.md)."
     )?;
     writeln!(
         page,
-        "Million messages a second on one core, min / **median** / max of {turns} turns of {seconds} s. A ratio is ours by theirs, \
-         taken within each turn. Another machine, or this one at another hour, has other figures.\n"
+        "Million messages a second on one core, min / **median** / max of {turns} turns of {seconds} s. *Ratio* is Tapeline's rate divided by the \
+         other library's, taken within each turn; *aim* is the ratio to ETA C aimed at. Another machine, or this one at another hour, has other figures.\n"
     )?;
     writeln!(page, "```text\n{}\n```\n", environment.trim_end())?;
     writeln!(page, "| task | fields | bytes | Tapeline | ETA C | ratio | aim | ETA Java | ratio |")?;

@@ -42,7 +42,7 @@ impl ImbalanceSide {
     pub const INSUFFICIENT: Self = Self(4);
 }
 
-/// The distance of an auction's near price from the nearest best bid or ask. Source: the standard enumeration of field 4342.
+/// The distance of an auction's near price from the reference price. Source: the standard definition and enumeration of field 4342.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Variation(pub u16);
 
@@ -76,7 +76,7 @@ pub struct Auction {
     pub near: Option<Price>,
     /// Price at which the orders for the auction alone would clear.
     pub far: Option<Price>,
-    /// Distance of the near price from the nearest best bid or ask.
+    /// Distance of the near price from the reference price.
     pub variation: Variation,
     /// Time of the auction: ns since midnight, GMT.
     pub due_ns: Option<u64>,

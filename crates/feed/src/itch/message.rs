@@ -371,7 +371,7 @@ messages! {
         reference_price: Price4 = 44,
         /// `O` opening, `C` closing, `H` after a halt or of a new issue.
         cross: Code = 48,
-        /// Distance of the near price from the nearest best bid or ask: `L`, `1` to `9`, `A` to `C`, or space.
+        /// Distance of the near price from the reference price: `L`, `1` to `9`, `A` to `C`, or space.
         variation: Code = 49,
     }
     /// `N`: interest of the retail price improvement programme.

@@ -21,13 +21,13 @@ fn write(page: &mut String, figures: &Figures, turns: usize, environment: &str) 
     writeln!(
         page,
         "# The hub: images, updates, response time\n\n\
-         Written by `make bench-hub RTSDK=FOLDER DOC=1`. min / **median** / max of {turns} turns in which each does its part after \
-         the other; ratios are taken within a turn. Another machine, or this one at another hour, has other figures.\n\n\
+         Written by `make bench-hub RTSDK=FOLDER DOC=1`. Figures are min / **median** / max of {turns} turns; in a turn every system runs once, \
+         one after the other, and ratios are taken within a turn. Another machine, or this one at another hour, has other figures.\n\n\
          ```text\n{}\n```\n\n\
-         The hub is the binary's own (`tapeline plant serve`), in a process of its own on one core. A publisher of synthetic ticks \
-         and all clients (Tapeline's consumers; one thread) share the other. The messages are LSEG's `MsgData.xml`: images of 73 \
-         fields, updates of 13 and a time stamp, in bursts, 1,000 a second. LSEG's pairs (C and C++, their performance tools) run on \
-         the same two cores, direct, with no server between.\n",
+         The hub is `tapeline plant serve`, a process on one core. A publisher of synthetic ticks and all clients (Tapeline's \
+         consumers, one thread) share the other core. The messages are those of LSEG's `MsgData.xml`: images of 73 fields, updates of 13 \
+         fields and a time stamp, in 1,000 bursts a second. For comparison, a *pair* is LSEG's provider and consumer (its performance \
+         tools in C or C++) on the same two cores, connected directly, with no server in between.\n",
         environment.trim_end()
     )?;
     images(page, figures)?;
@@ -39,7 +39,7 @@ fn write(page: &mut String, figures: &Figures, turns: usize, environment: &str) 
     if let Some(held) = &figures.clients {
         writeln!(
             page,
-            "## Many clients\n\n{} clients with {ITEMS_EACH} items each, {} updates a second of all together: {}.\n",
+            "## Many clients\n\n{} clients with {ITEMS_EACH} items each, {} updates a second in total: {}.\n",
             thousands(CLIENTS as u64),
             thousands(USUAL_RATE),
             told(held)
@@ -49,8 +49,9 @@ fn write(page: &mut String, figures: &Figures, turns: usize, environment: &str) 
         let each = |bytes: u64| bytes / ITEMS as u64;
         writeln!(
             page,
-            "## Memory\n\nThe hub's process with {} images: {} MB, {} bytes an image; with one client that has all of them open: {} MB, \
-             {} bytes more an item. (LSEG's pairs hold as many in 98 MB as provider and 103 as consumer in C, in 326 and 252 in C++.)",
+            "## Memory\n\nThe hub's process with {} images: {} MB, {} bytes for each image; with one client that has all items open: {} MB, \
+             {} bytes more for each item. (For the same items, LSEG's provider and consumer take 98 MB and 103 MB in C, 326 MB and 252 MB \
+             in C++.)",
             thousands(ITEMS as u64),
             images / 1_000_000,
             each(images),
@@ -67,14 +68,14 @@ fn images(page: &mut String, figures: &Figures) -> fmt::Result {
     }
     writeln!(
         page,
-        "## Images\n\n{} items are asked for by one client, each with a request of its own, and refreshed from the cache: from the \
-         first request to the last image, s.\n\n| | s | by ETA C's pair |\n|---|---:|---:|",
+        "## Images\n\nOne client requests {} items, each with its own request, and the hub answers from its cache: seconds from the \
+         first request to the last image.\n\n| | s | ratio to ETA C's pair |\n|---|---:|---:|",
         thousands(ITEMS as u64)
     )?;
     let eta = &figures.images_eta_s;
     for (who, took) in [
         ("ETA C's provider and consumer, direct", eta),
-        ("the hub and ETA C's consumer (aim: 1.5)", &figures.images_hub_eta_s),
+        ("the hub and ETA C's consumer (aim: at most 1.5)", &figures.images_hub_eta_s),
         ("the hub and Tapeline's consumer", &figures.images_hub_s),
     ] {
         writeln!(page, "| {who} | {} | {} |", spread(took, 3), spread(&ratios(took, eta), 2))?;
@@ -88,9 +89,10 @@ fn rates(page: &mut String, figures: &Figures) -> fmt::Result {
     }
     writeln!(
         page,
-        "## Updates\n\nTo one client over TCP that has all items open. The aim is 2,000,000 a second; EMA C++'s pair does 1.1 million.\n\n\
-         | asked a second | verdict | came a second | median µs | p99 µs | the hub's cores | processor time an update, ns: publisher | hub | client |\n\
-         |---:|---|---:|---:|---:|---:|---:|---:|---:|"
+        "## Updates\n\nTo one client over TCP that has all {} items open. Aim: 2,000,000 a second; EMA C++'s pair does 1.1 million.\n\n\
+         | requested/s | verdict | received/s | median µs | p99 µs | the hub's cores | processor time per update, ns: publisher | hub | client |\n\
+         |---:|---|---:|---:|---:|---:|---:|---:|---:|",
+        thousands(ITEMS as u64)
     )?;
     for held in &figures.rates {
         let Rate { asked, received_per_s, verdict, median_us, p99_us, hub_cores, why, cpu_ns, .. } = held;
@@ -105,7 +107,7 @@ fn rates(page: &mut String, figures: &Figures) -> fmt::Result {
     }
     writeln!(
         page,
-        "\nPublisher and client share a core, the hub has the other one. What a socket costs the kernel is in the time of whoever sent \
+        "\nPublisher and client share a core, the hub has the other one. The kernel's time for a socket counts for the process that sent \
          or read.\n"
     )
 }
@@ -118,11 +120,11 @@ fn alone(page: &mut String, figures: &Figures) -> fmt::Result {
     let all = |figure: fn(&Alone) -> f64| figures.alone.iter().map(figure).collect::<Vec<_>>();
     writeln!(
         page,
-        "## Each stage alone\n\nThe same updates of {} items, to one client over TCP, as fast as they get through. The hub has a core to \
-         itself; publisher and client share the other one, where the publisher stops while {} updates are under way, so that it holds \
-         up nobody: who has less than a core there waits for the hub. The client has a core to itself, and a socket that is always full: \
-         what the hub has sent once is sent to it over and over, from the other core.\n\n\
-         | | million updates/s | its cores | publisher and client |\n|---|---:|---:|---:|\n\
+        "## Each stage alone\n\nThe same updates of {} items, to one client over TCP, at full speed. *The hub* has a core to itself. \
+         Publisher and client share the other core, and the publisher pauses while {} updates are in flight; because they use less than \
+         that core, they wait for the hub, not the hub for them. *Tapeline's consumer* has a core to itself, and a socket that is always \
+         full: a recording of the hub's output is sent to it repeatedly from the other core.\n\n\
+         | | million updates/s | its cores | cores of publisher and client |\n|---|---:|---:|---:|\n\
          | the hub | {} | {} | {} |\n| Tapeline's consumer | {} | {} | – |\n",
         thousands(ITEMS as u64),
         thousands(AHEAD),
@@ -141,20 +143,24 @@ fn feed(page: &mut String, figures: &Figures) -> fmt::Result {
     }
     writeln!(
         page,
-        "## A feed, the whole way\n\nDatagrams (ITCH in MoldUDP64, 500 stocks, up to 1,400 bytes) into the binary's own plant, with the \
-         hub in it, to one client over TCP that has all stocks open. A tick is what the plant publishes, and the client gets each of them. \
-         The plant's thread and the client are on one core, the hub's thread on the other; over UDP (loopback) the sender is there too. It \
-         sends what was encoded before, 1,000 times a second what is due. Each rate lasts until 6,000,000 messages are sent, three seconds at \
-         most, and the rates rise until one is too much three times (a virtual machine is without its cores now and then). Behind is how \
-         long after the last datagram the client has the last update; the plant's time has in it what it waits \
-         for room on the ring.\n"
+        "## A feed, end to end\n\nDatagrams (ITCH in MoldUDP64, 500 stocks, up to 1,400 bytes) go into `tapeline plant`, with the hub in \
+         the same process, and to one client over TCP that has all stocks open. The client gets every tick that the plant publishes. The \
+         plant's thread and the client share one core; the hub's thread has the other, and shares it with the sender if the datagrams \
+         come over UDP (loopback). The sender sends datagrams that were encoded before, 1,000 times a second all that are due.\n\n\
+         Each rate lasts until 6,000,000 messages are sent, three seconds at most. The rates rise until one fails three times in a row; a \
+         single failure may be the host's, because a virtual machine loses its cores now and then. *Behind* is the time from the last \
+         datagram until the client has the last update. The plant's processor time includes its wait for capacity on the ring.\n"
     )?;
-    writeln!(page, "The simulated exchange, of whose messages four in ten change a published field:\n")?;
+    writeln!(
+        page,
+        "The simulated exchange; four in ten of its messages change a published field, and become ticks:\n"
+    )?;
     carried(page, &figures.simulated)?;
     writeln!(
         page,
-        "Quotes alone: each message replaces the only bid or the only ask of a stock by one at another price, and is a tick. The floor is the \
-         same datagrams from the same sender to a socket whose reader counts them; its processor time is in the plant's column.\n"
+        "Quotes only: each message replaces the only bid or the only ask of a stock by one at another price, and becomes a tick. The last row \
+         is the floor: the same datagrams from the same sender to a socket whose reader only counts them; the reader's processor time is in \
+         the plant's column.\n"
     )?;
     carried(page, &figures.quotes)
 }
@@ -162,7 +168,7 @@ fn feed(page: &mut String, figures: &Figures) -> fmt::Result {
 fn carried(page: &mut String, rows: &[Carried]) -> fmt::Result {
     writeln!(
         page,
-        "| what | verdict | messages/s | ticks/s | behind, ms | processor time a tick, ns: plant | hub | client | who sends |\n\
+        "| what | verdict | messages/s | ticks/s | behind, ms | processor time per tick, ns: plant | hub | client | sender |\n\
          |---|---|---:|---:|---:|---:|---:|---:|---:|"
     )?;
     let or_dash = |there: bool, figure: String| if there { figure } else { "–".to_owned() };
@@ -190,8 +196,8 @@ fn latency(page: &mut String, figures: &Figures) -> fmt::Result {
     }
     writeln!(
         page,
-        "## Response time\n\nFrom when an update is due to when the client has it, at {} a second, {} items. The bare relay has the hub's \
-         ring, sockets and waiting, and sends each message on without a look at it.\n\n| | µs |\n|---|---:|",
+        "## Response time\n\nFrom when an update is due until the client has it, at {} updates a second of {} items. The bare relay uses the \
+         ring, sockets and waiting of the hub, and forwards each message without looking at it. EMA's tools report only the mean.\n\n| | µs |\n|---|---:|",
         thousands(USUAL_RATE),
         thousands(ITEMS as u64)
     )?;
@@ -206,8 +212,8 @@ fn latency(page: &mut String, figures: &Figures) -> fmt::Result {
     }
     writeln!(
         page,
-        "\nHub by relay, medians (aim: 1.5): {}. Hub's median by the mean of EMA C++'s pair (aim: below 1): {}; \
-         means by each other: {}.\n",
+        "\nRatios: hub to relay, medians (aim: at most 1.5): {}; the hub's median to the mean of EMA C++'s pair (aim: below 1): {}; \
+         mean to mean: {}.\n",
         spread(&ratios(latency_hub_us, latency_relay_us), 2),
         spread(&ratios(latency_hub_us, latency_ema_mean_us), 2),
         spread(&ratios(latency_hub_mean_us, latency_ema_mean_us), 2)
@@ -222,8 +228,8 @@ fn neighbour(page: &mut String, figures: &Figures) -> fmt::Result {
     }
     writeln!(
         page,
-        "## A stalled neighbour\n\nA client with 1,000 items at {} updates a second: its response time, µs, alone, and beside a client \
-         that has the same items open and reads nothing (the hub's usual policy, conflation).\n\n\
+        "## A stalled neighbour\n\nThe response time, µs, of a client with 1,000 items at {} updates a second: alone, and next to a client \
+         that has the same items open and reads nothing (under the default policy for slow clients, conflation).\n\n\
          | | median | p99 |\n|---|---:|---:|\n| alone | {} | {} |\n| with the stalled one | {} | {} |\n| ratio | {} | {} |\n",
         thousands(USUAL_RATE),
         spread(&column(medians, 0), 1),
@@ -248,9 +254,8 @@ fn told(held: &Rate) -> String {
         ..
     } = held;
     format!(
-        "**{verdict}** ({why}); {} came a second, {cut} clients were cut, response time {median_us:.0} µs in the median and {p99_us:.0} µs \
-         at the 99th percentile, {hub_cores:.2} of the hub's core; processor time an update: {hub:.0} ns of the hub, {client:.0} ns of the \
-         clients",
+        "**{verdict}** ({why}); {} received a second, {cut} clients disconnected, response time p50 {median_us:.0} µs, p99 {p99_us:.0} µs, \
+         {hub_cores:.2} of the hub's core; processor time per update: hub {hub:.0} ns, clients {client:.0} ns",
         thousands(*received_per_s as u64)
     )
 }

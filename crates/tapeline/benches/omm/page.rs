@@ -22,16 +22,16 @@ pub(crate) fn page(figures: &Figures, turns: usize, environment: &str) -> String
 fn write(page: &mut String, figures: &Figures, turns: usize, environment: &str) -> fmt::Result {
     writeln!(
         page,
-        "# The performance tools: Tapeline's beside LSEG's\n\n\
-         Written by `make bench-omm RTSDK=FOLDER DOC=1`. min / **median** / max of {turns} turns in which each does its part after \
-         the other; ratios are taken within a turn. Another machine, or this one at another hour, has other figures.\n\n\
+        "# The performance tools: Tapeline's compared with LSEG's\n\n\
+         Written by `make bench-omm RTSDK=FOLDER DOC=1`. Figures are min / **median** / max of {turns} turns; in a turn every pair runs once, one \
+         after the other, and ratios are taken within a turn. Another machine, or this one at another hour, has other figures.\n\n\
          ```text\n{}\n```\n\n\
-         The sender is on one core and the receiver on another, over loopback. {} items of LSEG's `MsgData.xml` (updates of 13 \
-         fields) and its dictionary for all, 1,000 slices a second, 1,000 updates a second with a time stamp, nothing packed, each \
-         update encoded anew. Processor time is the scheduler's account over three seconds of steady state, in % of a core; memory is \
-         what is resident. LSEG's tools are those of its Real-Time SDK 2.0.2.L1 (ETA C, EMA C++ 3.6.2). Their times are from the start \
-         of encoding (service time); the same is shown of Tapeline's, though its own reports have the time from when an update was due as well. \
-         – stands where a tool gave no figure; the bench says why while it runs.\n",
+         A *pair* is a sender on one core and a receiver on another, over loopback. All use {} items, LSEG's `MsgData.xml` (updates \
+         of 13 fields) and LSEG's dictionary, 1,000 slices a second, 1,000 updates a second with a time stamp, no packing, and encode every \
+         update. Processor time is the scheduler's account over three seconds of steady state, in % of a core; memory is resident memory. \
+         LSEG's tools are those of its Real-Time SDK 2.0.2.L1 (ETA C, EMA C++ 3.6.2). All latencies here are service times, from the start \
+         of encoding, because LSEG's tools report no others; Tapeline's own reports also have the time from when an update was due. \
+         –: a tool gave no figure; the bench prints the reason during the run.\n",
         environment.trim_end(),
         thousands(ITEMS as u64)
     )?;
@@ -47,8 +47,8 @@ fn images(page: &mut String, figures: &Figures) -> fmt::Result {
     let Some(of_eta) = took(figures, ETA).or(took(figures, OURS)) else { return Ok(()) };
     writeln!(
         page,
-        "## Images\n\n{} requests as fast as they go, no updates: from the first request to the last image, s. The aim: not above \
-         ETA C's pair.\n\n| provider | consumer | s | by ETA C's pair |\n|---|---|---:|---:|",
+        "## Images\n\n{} requests at full speed, no updates: seconds from the first request to the last image. Aim: not above ETA C's \
+         pair.\n\n| provider | consumer | s | ratio to ETA C's pair |\n|---|---|---:|---:|",
         thousands(ITEMS as u64)
     )?;
     for (pair, took) in &figures.images {
@@ -67,8 +67,8 @@ fn latency(page: &mut String, figures: &Figures) -> fmt::Result {
     }
     writeln!(
         page,
-        "## Latency, processor time, memory\n\nThe aim: mean latency, processor time and memory at 100,000 a second not above ETA C's \
-         pair.\n\n| updates/s | provider | consumer | came/s | mean µs | max µs | provider % | consumer % | provider MB | consumer MB |\n\
+        "## Latency, processor time, memory\n\nAim: at 100,000 updates/s, mean latency, processor time and memory not above ETA C's \
+         pair.\n\n| updates/s | provider | consumer | received/s | mean µs | max µs | provider % | consumer % | provider MB | consumer MB |\n\
          |---:|---|---|---:|---:|---:|---:|---:|---:|---:|"
     )?;
     let mut rows: Vec<_> = figures.latency.iter().collect();
@@ -81,7 +81,7 @@ fn latency(page: &mut String, figures: &Figures) -> fmt::Result {
         let by = |what: fn(&Held) -> f64| spread(&ratios(&all(ours, what), &all(theirs, what)), 2);
         writeln!(
             page,
-            "\nTapeline's pair by ETA C's at 100,000 a second: mean latency {}; processor time of the provider {}, of the consumer {}; \
+            "\nRatio of Tapeline's pair to ETA C's at 100,000 updates/s: mean latency {}; processor time of the provider {}, of the consumer {}; \
              memory of the provider {}, of the consumer {}.",
             by(|held| held.mean_us),
             by(|held| held.cost[0].cores),
@@ -114,9 +114,10 @@ fn rate(page: &mut String, figures: &Figures) -> fmt::Result {
     }
     writeln!(
         page,
-        "## The highest rate\n\nUpdates a second that a pair holds: the highest rate of which 99 % came, in steps of an eighth of a \
-         million, with all images; beside it what came when the next step was asked for. The aim: Tapeline's pair at least 1.25 times ETA C's.\n\n\
-         | provider | consumer | held, millions/s | came at the next, millions/s |\n|---|---|---:|---:|"
+        "## The highest rate\n\nThe highest rate of updates that a pair sustains: all images and at least 99 % of the updates are received. Steps are \
+         an eighth of a million; the last column has what was received when the next step was requested. Aim: Tapeline's pair at least 1.25 times \
+         ETA C's.\n\n\
+         | provider | consumer | sustained, millions/s | received at the next step, millions/s |\n|---|---|---:|---:|"
     )?;
     let column = |most: &[[f64; 2]], at: usize| most.iter().map(|most| most[at] / 1e6).collect::<Vec<_>>();
     for (pair, most) in &figures.rate {
@@ -131,7 +132,7 @@ fn rate(page: &mut String, figures: &Figures) -> fmt::Result {
     let of = |pair: Pair| figures.rate.iter().find(|row| row.0 == pair);
     if let (Some((_, ours)), Some((_, theirs))) = (of(OURS), of(ETA)) {
         let by = spread(&ratios(&column(ours, 0), &column(theirs, 0)), 2);
-        writeln!(page, "\nTapeline's pair by ETA C's: {by}.")?;
+        writeln!(page, "\nRatio of Tapeline's pair to ETA C's: {by}.")?;
     }
     writeln!(page)
 }
@@ -142,11 +143,10 @@ fn own(page: &mut String, figures: &Figures) -> fmt::Result {
     }
     writeln!(
         page,
-        "## The tools alone\n\nBeside an end that does nothing: a sink that takes messages off its socket and looks at none, a source \
-         that sends one encoded update again and again. Millions a second with all that the core gives, and processor time for each, ns: \
-         what the tool itself puts into every figure above. A provider that is asked for all it can may never send every image; \
-         updates are of the items that had theirs.\n\n\
-         | | items with their image | sent to the sink, millions/s | ns each | taken from the source, millions/s | ns each |\n\
+        "## The tools alone\n\nEach tool at full speed against an end that does nothing: a provider sends to a sink that discards messages, a \
+         consumer receives from a source that repeats one encoded update. *ns each* is processor time per update: the tool's own share of \
+         every figure above. A provider at full speed may never send every image; its updates are then for the items that have one.\n\n\
+         | | items with their image | sent to the sink, millions/s | ns each | received from the source, millions/s | ns each |\n\
          |---|---:|---:|---:|---:|---:|"
     )?;
     for (maker, [sends, takes]) in &figures.own {
@@ -175,8 +175,8 @@ fn transport(page: &mut String, figures: &Figures) -> fmt::Result {
     }
     writeln!(
         page,
-        "## Transport alone\n\nMessages of 76 bytes without a meaning, one way, not packed. The aim: 10 million a second.\n\n\
-         | messages/s | server | client | came/s | mean µs | max µs | server % | client % | server MB | client MB |\n\
+        "## Transport alone\n\nOpaque messages of 76 bytes, one way, not packed. Aim: 10 million a second.\n\n\
+         | messages/s | server | client | received/s | mean µs | max µs | server % | client % | server MB | client MB |\n\
          |---:|---|---|---:|---:|---:|---:|---:|---:|---:|"
     )?;
     let mut rows: Vec<_> = figures.transport.iter().collect();
@@ -193,7 +193,7 @@ fn ni(page: &mut String, figures: &Figures) -> fmt::Result {
     }
     writeln!(
         page,
-        "## Non-interactive providers\n\n100,000 updates a second to Tapeline's hub. The aim: no more processor time than ETA C's.\n\n\
+        "## Non-interactive providers\n\n100,000 updates a second to Tapeline's hub. Aim: no more processor time than ETA C's.\n\n\
          | NI provider | % of a core | MB |\n|---|---:|---:|"
     )?;
     for (maker, held) in &figures.ni {

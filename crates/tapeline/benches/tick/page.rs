@@ -44,25 +44,29 @@ fn write(
     writeln!(
         page,
         "# The tickerplant by rate\n\n\
-         Written by `make bench-tick DOC=1`, from what `tapeline tick bench` says: {measured_for} for each row after a second of warm-up, median of \
-         {turns} turns. Another machine, or this one at another hour, has other figures.\n\n\
+         Written by `make bench-tick DOC=1`, from the results of `tapeline tick bench`: each row is measured for {measured_for} after a second of \
+         warm-up, and has the median of {turns} turns (of an even number, the higher of the two in the middle). Another machine, or this one at another \
+         hour, has other figures.\n\n\
          ```text\n{}\n```\n\n\
-         Publisher, tickerplant and subscriber are processes, on Unix-domain sockets. A latency is from when an update was **due** to when \
-         the subscriber had read it. `relay` passes the same bytes over the same sockets and looks at none of them. What `by relay` \
-         has are median and p99.9 by the relay's of the same turn and rate, each as min / **median** / max. `overflow` stands where updates pile \
-         up. The publisher alone, into a sink that does nothing, sends {} million updates/s.\n",
+         Publisher, tickerplant and subscriber are separate processes, connected by Unix-domain sockets. Latency is from when an update was **due** until \
+         the subscriber had read it. The publisher alone, into a sink that does nothing, sends {} million updates/s.\n\n\
+         * *Through*: the program between publisher and subscriber. `relay` passes the same bytes over the same sockets without looking at them. \
+         `written`: the log is in the page cache before an update is published; `synced`: the log is on disk before that; neither: no log.\n\
+         * *Ratio to relay*: p50 and p99.9 divided by the relay's in the same turn at the same rate, min / **median** / max.\n\
+         * *Verdict*: those of the turns, or one if they agree. `overflow`: updates pile up; the words in brackets tell whether the relay keeps up at \
+         that rate. –: updates piled up, or too few samples.\n",
         environment.trim_end(),
         spread(&limits.iter().map(|limit| limit / 1e6).collect::<Vec<_>>(), 2)
     )?;
     writeln!(
         page,
-        "## Beside kdb-X\n\nA row per update, all wait by sleeping. The aim: median at most 1.5 and p99.9 at most 2 of the relay's with the log \
-         written, up to 60,000/s; no overflow at 200,000/s.\n"
+        "## Compared with kdb-X\n\nOne row per update; all processes sleep while they wait. Aim, with the log `written`: median at most 1.5 × and p99.9 at \
+         most 2 × the relay's, up to 60,000/s; no overflow at 200,000/s.\n"
     )?;
     table(page, one)?;
     writeln!(
         page,
-        "\nWhat the suite of kdb-X gives for itself (its published table: c5d.4xlarge, 16 vCPUs, tuned, Unix-domain sockets, **no log**), µs:\n\n\
+        "\nThe results that the kdb-X suite publishes for kdb-X (c5d.4xlarge, 16 vCPUs, tuned, Unix-domain sockets, **no log**), µs:\n\n\
          | updates/s | {} |\n|---:|{}",
         SHOWN.join(" | "),
         "---:|".repeat(SHOWN.len())
@@ -74,18 +78,17 @@ fn write(
     writeln!(
         page,
         "| 80,000 | – | – | – | – | overflow |\n\n\
-         What differs: their machine has a core for each process, and this one has those that are named above, for publisher, \
-         tickerplant and subscriber together. Theirs has no log in these figures. Their stamp is taken when a trade is made, ours is when it was due, which a \
-         late publisher makes longer, not shorter. `tapeline tick bench --target HOST:PORT` measures a `q tick.q` on the same machine by the same \
-         clock.\n\n\
-         ## Through a plant\n\nThe same with `tapeline plant` and its `[kdb]` between the two. Each row is a tick with its own sequence, on the ring and in the \
-         journal, and goes to subscribers from there: two hand-overs between threads more. `written` has the journal and the kdb+ log; with \
-         `synced` nothing leaves before the journal has it on the disk.\n"
+         Differences: their machine has a core for each process; here publisher, tickerplant and subscriber share the cores named above. Their figures are \
+         without a log. Their latency counts from when a trade is made, ours from when it was due, so that a late publisher makes our latencies longer, not \
+         shorter. `tapeline tick bench --target HOST:PORT` measures a `q tick.q` on the same machine by the same clock.\n\n\
+         ## Through a plant\n\nThe same with the `[kdb]` port of a `tapeline plant` in place of the tickerplant. Each row becomes a tick with its own sequence \
+         number on the ring, and goes from there to subscribers: two more hand-overs between threads. `written`: the plant's journal and the kdb+ log are \
+         written; `synced`: nothing is published before it is in the journal on disk; neither: no journal and no log.\n"
     )?;
     table(page, plant)?;
     writeln!(
         page,
-        "\n## Drawn\n\nOf the last turn, with the log (and the plant's journal) written: latency by percentile, how many took how long, and over time.\n"
+        "\n## Plots\n\nThe last turn, with the log (and the plant's journal) `written`: latency by percentile, histogram, and latency over time.\n"
     )?;
     for rate in DRAWN {
         writeln!(page, "{} updates/s:\n", thousands(rate))?;
@@ -95,12 +98,12 @@ fn write(
     }
     writeln!(
         page,
-        "\n## Spinning\n\nA tickerplant alone, with all three looking for messages without sleeping, which wants a core for each.\n"
+        "\n## Spinning\n\nThe tickerplant; all three processes poll without sleeping, which needs a core for each.\n"
     )?;
     table(page, spinning)?;
     writeln!(
         page,
-        "\n## Rows in batches\n\n{ROWS} rows in each update. The aim: 5 million rows/s without a log, and with it what the disk carries.\n"
+        "\n## Rows in batches\n\n{ROWS} rows in each update. Aim: 5 million rows/s without a log; with one, as many as the disk takes.\n"
     )?;
     table(page, batches)
 }
@@ -108,7 +111,7 @@ fn write(
 fn table(page: &mut String, rounds: &Rounds) -> fmt::Result {
     writeln!(
         page,
-        "| updates/s | through | {} | by relay: p50 | p99.9 | verdict |\n|---:|---|{}---|---|---|",
+        "| updates/s | through | {} | ratio to relay: p50 | p99.9 | verdict |\n|---:|---|{}---|---|---|",
         SHOWN.join(" | "),
         "---:|".repeat(SHOWN.len())
     )?;
