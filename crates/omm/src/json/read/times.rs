@@ -71,13 +71,11 @@ pub(super) fn time(text: &str) -> Option<Time> {
 /// Returns a date and a time, separated by `T` or a blank, with an optional `Z`; either part may be missing.
 pub(super) fn date_time(text: &str) -> Option<DateTime> {
     let text = text.strip_suffix('Z').unwrap_or(text);
-    // The blanks of "29 FEB 2024" do not precede a time.
-    let split = text.split_once('T').or_else(|| text.rsplit_once(' ').filter(|(_, time)| time.contains(':')));
+    // Neither the blanks of "29 OCT 2024" nor its T precede a time.
+    let is_time = |split: &(&str, &str)| split.1.contains(':');
+    let split = text.rsplit_once(' ').filter(is_time).or_else(|| text.rsplit_once('T').filter(is_time));
     match split {
-        // AUGUST and OCTOBER have a T, but not their three letters in a date that is followed by another.
-        Some((date_text, time_text)) if time_text.contains(':') => {
-            Some(DateTime { date: date(date_text)?, time: time(time_text)? })
-        }
+        Some((date_text, time_text)) => Some(DateTime { date: date(date_text)?, time: time(time_text)? }),
         _ => Some(DateTime { date: date(text)?, time: Time::BLANK }),
     }
 }
@@ -149,6 +147,10 @@ mod tests {
             date_time("1 OCT 2026"),
             Some(DateTime { date: Date { day: 1, month: 10, year: 2026 }, time: Time::BLANK })
         );
+        let october = DateTime { date: Date { day: 1, month: 10, year: 2026 }, time: noon };
+        for text in ["1 OCT 2026 12:00", "1 OCT 2026T12:00"] {
+            assert_eq!(date_time(text), Some(october), "{text}");
+        }
         assert_eq!(date_time("2026-02-28T"), None);
     }
 }
