@@ -73,14 +73,7 @@ impl Connection {
         session: Session,
         settings: &Arc<Settings>,
     ) -> Result<Self, crate::Error> {
-        let socket = transport.socket();
-        socket.set_no_delay(settings.tcp_nodelay)?;
-        if settings.sys_send_buf_size > 0 {
-            socket.set_send_buffer(settings.sys_send_buf_size)?;
-        }
-        if settings.sys_recv_buf_size > 0 {
-            socket.set_receive_buffer(settings.sys_recv_buf_size)?;
-        }
+        transport.set_options(settings)?;
         let input = Input::new(settings.input_bytes());
         Ok(Self {
             transport,
@@ -234,8 +227,7 @@ impl Connection {
             Ok(()) => {}
             // What a session waits for cannot come yet.
             Err(Reason::Timeout { milliseconds, during }) => {
-                let during = match (self.transport.socket().is_connecting(), self.transport.is_established())
-                {
+                let during = match (self.transport.is_connecting(), self.transport.is_established()) {
                     (true, _) => "connecting",
                     (_, false) => "agreeing on TLS",
                     _ => during,

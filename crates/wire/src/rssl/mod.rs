@@ -56,6 +56,7 @@ mod connection;
 mod fault;
 mod frame;
 mod handshake;
+mod in_memory;
 mod outgoing;
 mod output;
 mod reactor;
@@ -72,6 +73,7 @@ pub use acceptor_handle::AcceptorHandle;
 pub use connection::Sender;
 pub use fault::{Fault, Reason};
 pub use handshake::Version;
+pub use in_memory::FarEnd;
 /// Wakes a thread that waits.
 pub use mio::Waker;
 pub use output::{Output, Sent};

@@ -17,6 +17,7 @@ use super::alarm::Alarm;
 use super::connection::{Connection, Progress, Sender};
 use super::fault::{Fault, Reason};
 use super::handshake::Version;
+use super::in_memory::{self, FarEnd};
 use super::session::{Event, Found, Negotiated, Session};
 use super::settings::Settings;
 use super::transport::Transport;
@@ -63,6 +64,10 @@ pub struct Reactor {
     refused: usize,
     /// Connections that were refused so far.
     refusals: u64,
+    /// Connections without a socket, which no poll wakes.
+    in_memory: usize,
+    /// Connections that were begun, where they are in memory.
+    dialed: Option<Dialed>,
     /// Clients that came and may not have done their handshake, in the order in which they came, and when.
     entering: VecDeque<(Nanos, ConnectionId)>,
     next_turn: Nanos,
@@ -107,6 +112,9 @@ struct Listening {
     doors: Vec<AcceptorHandle>,
     is_ready: bool,
 }
+
+/// Connections that were begun in memory.
+type Dialed = VecDeque<(SocketAddr, FarEnd)>;
 
 /// Listeners have the tokens from here on; connections have their slot's number.
 const LISTENERS: usize = 1 << 40;
@@ -155,6 +163,8 @@ impl Reactor {
             most_held: usize::MAX,
             refused: 0,
             refusals: 0,
+            in_memory: 0,
+            dialed: None,
             entering: VecDeque::new(),
             next_turn: Nanos(0),
             accept_error: None,
@@ -162,6 +172,15 @@ impl Reactor {
             arrivals: None,
             alarm: None,
         })
+    }
+
+    /// Creates a reactor as [`new`](Self::new) does, whose connections to servers pass through memory too:
+    /// [`next_dialed`](Self::next_dialed) has their far ends.
+    ///
+    /// # Errors
+    /// The machine refuses.
+    pub fn in_memory(limit: usize) -> Result<Self, Error> {
+        Ok(Self { dialed: Some(VecDeque::new()), ..Self::new(limit)? })
     }
 
     /// Limits the memory of incomplete messages of all connections together to `bytes`, in addition to what one turn of
@@ -248,10 +267,25 @@ impl Reactor {
         }
         let settings = Arc::new(settings);
         let mut attempt = Attempt { address, others, settings, version: Version::V14 };
-        let connection = attempt.begin_anywhere(now)?;
+        let connection = attempt.begin_anywhere(now, &mut self.dialed)?;
         let slot = self.add(connection)?;
         self.slots[slot as usize].attempt = Some(attempt);
         Ok(self.id(slot))
+    }
+
+    /// Accepts a client of this address whose bytes pass through memory, as if it had connected to a listener with these settings
+    /// (without TLS). [`wait`](Self::wait) looks at such connections each time that it is called, and does not sleep until they
+    /// have something: call it with a timeout of zero.
+    pub fn accept_in_memory(&mut self, peer: SocketAddr, settings: &Arc<Settings>, now: Nanos) -> FarEnd {
+        let (near, far) = in_memory::connect(peer);
+        self.accepted(Transport::InMemory(near), settings, now);
+        far
+    }
+
+    /// Returns the next connection that was begun [in memory](Self::in_memory): the address, and the end that is the server's. To refuse
+    /// it, [reset](FarEnd::reset) it.
+    pub fn next_dialed(&mut self) -> Option<(SocketAddr, FarEnd)> {
+        self.dialed.as_mut()?.pop_front()
     }
 
     /// Sends waiting output, then sleeps until there is something to do or `timeout` passes, and never much longer than
@@ -268,6 +302,14 @@ impl Reactor {
             Ok(()) => {}
             Err(cause) if cause.kind() == io::ErrorKind::Interrupted => return Ok(()),
             Err(cause) => return Err(error::reactor("wait for", cause)),
+        }
+        if self.in_memory > 0 {
+            for slot in 0..self.slots.len() as u32 {
+                let connection = self.slots[slot as usize].connection.as_ref();
+                if connection.is_some_and(|connection| connection.transport().socket().is_none()) {
+                    self.wake(slot);
+                }
+            }
         }
         for event in &self.events {
             let token = event.token();
@@ -334,7 +376,7 @@ impl Reactor {
 
     /// Returns the peer's address; `None` if the connection is closed.
     pub fn peer_address(&mut self, id: ConnectionId) -> Option<SocketAddr> {
-        Some(self.connection(id)?.transport().socket().peer_address())
+        Some(self.connection(id)?.transport().peer_address())
     }
 
     /// Returns the TLS version of a connection, such as `TLSv1_3`; `None` without TLS (yet).
@@ -491,10 +533,10 @@ impl Reactor {
         let next = match (connection.reason(), below) {
             (Some(Reason::NoAnswer), Some(version)) => {
                 attempt.version = version;
-                attempt.begin(now)
+                attempt.begin(now, &mut self.dialed)
             }
-            _ if connection.transport().socket().is_connecting() && attempt.moves_on() => {
-                attempt.begin_anywhere(now)
+            _ if connection.transport().is_connecting() && attempt.moves_on() => {
+                attempt.begin_anywhere(now, &mut self.dialed)
             }
             _ => return false,
         };
@@ -502,7 +544,9 @@ impl Reactor {
             Ok(next) => **connection = next,
             Err(_) => return false,
         }
-        let socket = connection.transport().socket().as_fd().as_raw_fd();
+        let Some(socket) = connection.transport().socket().map(|socket| socket.as_fd().as_raw_fd()) else {
+            return true;
+        };
         let interest = Interest::READABLE | Interest::WRITABLE;
         self.poll.registry().register(&mut SourceFd(&socket), Token(slot as usize), interest).is_ok()
     }
@@ -536,7 +580,7 @@ impl Reactor {
                         let settings = listening.settings.clone();
                         match listening.doors.iter().min_by_key(|door| door.inside()) {
                             Some(door) => door.give(socket, &settings),
-                            None => _ = self.accepted(socket, &settings, now),
+                            None => _ = self.accepted(Transport::Plain(socket), &settings, now),
                         }
                     }
                     Ok(None) => listening.is_ready = false,
@@ -553,7 +597,7 @@ impl Reactor {
     /// Takes what other reactors accepted for this one.
     fn welcome(&mut self, now: Nanos) {
         while let Some((socket, settings)) = self.arrivals.as_ref().and_then(Arrivals::next) {
-            match self.accepted(socket, &settings, now) {
+            match self.accepted(Transport::Plain(socket), &settings, now) {
                 Some(slot) => self.slots[slot as usize].is_arrival = true,
                 None => self.has_left(),
             }
@@ -582,8 +626,8 @@ impl Reactor {
     }
 
     /// A client. Where the machine refuses it something, it finds itself alone again: `None`.
-    fn accepted(&mut self, socket: Socket, settings: &Arc<Settings>, now: Nanos) -> Option<u32> {
-        let from = socket.peer_address().ip();
+    fn accepted(&mut self, arrived: Transport, settings: &Arc<Settings>, now: Nanos) -> Option<u32> {
+        let from = arrived.peer_address().ip();
         let why = if self.is_full_of(from) {
             Some("Too many connections from this address.")
         } else {
@@ -599,9 +643,11 @@ impl Reactor {
         } else {
             return None;
         };
-        let transport = match &settings.tls {
-            Some(tls) => tls.accept().map(|connection| Transport::encrypted(socket, connection)),
-            None => Ok(Transport::Plain(socket)),
+        let transport = match (&settings.tls, arrived) {
+            (Some(tls), Transport::Plain(socket)) => {
+                tls.accept().map(|connection| Transport::encrypted(socket, connection))
+            }
+            (_, arrived) => Ok(arrived),
         };
         let connection = transport.and_then(|transport| Connection::new(transport, session, settings));
         match connection.and_then(|connection| self.add(connection)) {
@@ -675,9 +721,14 @@ impl Reactor {
             self.slots.len() as u32 - 1
         });
         let interest = Interest::READABLE | Interest::WRITABLE;
-        if let Err(cause) = self.register(connection.transport().socket(), Token(slot as usize), interest) {
-            self.free.push(slot);
-            return Err(cause);
+        match connection.transport().socket() {
+            Some(socket) => {
+                if let Err(cause) = self.register(socket, Token(slot as usize), interest) {
+                    self.free.push(slot);
+                    return Err(cause);
+                }
+            }
+            None => self.in_memory += 1,
         }
         self.slots[slot as usize].connection = Some(Box::new(connection));
         self.touch(slot);
@@ -686,9 +737,8 @@ impl Reactor {
 
     fn remove(&mut self, slot: u32) {
         let entry = &mut self.slots[slot as usize];
-        if entry.connection.take().is_none() {
-            return;
-        }
+        let Some(connection) = entry.connection.take() else { return };
+        self.in_memory -= usize::from(connection.transport().socket().is_none());
         // Its socket left the poll when it was closed. Should it still stand in a queue, that finds it gone.
         entry.generation = entry.generation.wrapping_add(1);
         (entry.attempt, entry.from) = (None, None);
@@ -739,17 +789,22 @@ impl Attempt {
     }
 
     /// Begins at the first address of which it is not known at once that nobody can be reached there.
-    fn begin_anywhere(&mut self, now: Nanos) -> Result<Connection, Error> {
+    fn begin_anywhere(&mut self, now: Nanos, dialed: &mut Option<Dialed>) -> Result<Connection, Error> {
         loop {
-            match self.begin(now) {
+            match self.begin(now, dialed) {
                 Err(Error::Socket { .. }) if self.moves_on() => {}
                 begun => return begun,
             }
         }
     }
 
-    fn begin(&self, now: Nanos) -> Result<Connection, Error> {
+    fn begin(&self, now: Nanos, dialed: &mut Option<Dialed>) -> Result<Connection, Error> {
         let session = Session::client(self.settings.clone(), self.version, now);
+        if let Some(dialed) = dialed {
+            let (near, far) = in_memory::connect(self.address);
+            dialed.push_back((self.address, far));
+            return Connection::new(Transport::InMemory(near), session, &self.settings);
+        }
         let tls = self.settings.tls.as_ref().map(|tls| tls.dial(&self.settings.host)).transpose()?;
         let socket = Socket::connect(self.address, self.settings.interface)?;
         let transport = match tls {

@@ -2,10 +2,14 @@
 
 use std::fmt;
 use std::io::{self, IoSlice, Read, Write};
+use std::net::SocketAddr;
 
 use rustls::Connection;
 
 use super::fault::Reason;
+use super::in_memory::NearEnd;
+use super::settings::Settings;
+use crate::Error;
 use crate::tcp::{Received, Socket};
 
 /// A socket, and what is around its bytes.
@@ -14,6 +18,8 @@ pub(super) enum Transport {
     /// Nothing.
     Plain(Socket),
     Tls(Box<Encrypted>),
+    /// No socket at all.
+    InMemory(NearEnd),
 }
 
 /// A socket with TLS around its bytes.
@@ -37,6 +43,7 @@ impl Transport {
         match self {
             Self::Plain(socket) => Ok(socket.receive(room)?),
             Self::Tls(encrypted) => encrypted.receive(room),
+            Self::InMemory(end) => Ok(end.receive(room)?),
         }
     }
 
@@ -45,6 +52,7 @@ impl Transport {
     pub(super) fn send(&mut self, pieces: &[IoSlice<'_>]) -> Result<usize, Reason> {
         match self {
             Self::Plain(socket) => Ok(socket.send(pieces)?),
+            Self::InMemory(end) => Ok(end.send(pieces)?),
             Self::Tls(encrypted) => {
                 // Else it could be cut where TLS has no more room.
                 if !encrypted.flush()? {
@@ -62,6 +70,7 @@ impl Transport {
         match self {
             Self::Plain(socket) => Ok(socket.has_connected()?),
             Self::Tls(encrypted) => encrypted.flush(),
+            Self::InMemory(_) => Ok(true),
         }
     }
 
@@ -72,7 +81,11 @@ impl Transport {
             // A connection that is broken needs no end.
             let _ = encrypted.flush();
         }
-        self.socket().finish();
+        match self {
+            Self::Plain(socket) => socket.finish(),
+            Self::Tls(encrypted) => encrypted.socket.finish(),
+            Self::InMemory(end) => end.finish(),
+        }
     }
 
     /// Whether there is something to be flushed that no session knows of.
@@ -80,6 +93,7 @@ impl Transport {
         match self {
             Self::Plain(socket) => socket.is_connecting(),
             Self::Tls(encrypted) => encrypted.socket.is_connecting() || encrypted.tls.wants_write(),
+            Self::InMemory(_) => false,
         }
     }
 
@@ -88,6 +102,7 @@ impl Transport {
         match self {
             Self::Plain(socket) => !socket.is_connecting(),
             Self::Tls(encrypted) => !encrypted.tls.is_handshaking(),
+            Self::InMemory(_) => true,
         }
     }
 
@@ -98,16 +113,43 @@ impl Transport {
     /// The version of TLS, such as `TLSv1_3`, once it is agreed on.
     pub(super) fn tls_version(&self) -> Option<&'static str> {
         match self {
-            Self::Plain(_) => None,
+            Self::Plain(_) | Self::InMemory(_) => None,
             Self::Tls(encrypted) => encrypted.tls.protocol_version().and_then(|version| version.as_str()),
         }
     }
 
-    pub(super) fn socket(&self) -> &Socket {
+    /// The socket under it, if there is one.
+    pub(super) fn socket(&self) -> Option<&Socket> {
         match self {
-            Self::Plain(socket) => socket,
-            Self::Tls(encrypted) => &encrypted.socket,
+            Self::Plain(socket) => Some(socket),
+            Self::Tls(encrypted) => Some(&encrypted.socket),
+            Self::InMemory(_) => None,
         }
+    }
+
+    pub(super) fn is_connecting(&self) -> bool {
+        self.socket().is_some_and(Socket::is_connecting)
+    }
+
+    pub(super) fn peer_address(&self) -> SocketAddr {
+        match self {
+            Self::Plain(socket) => socket.peer_address(),
+            Self::Tls(encrypted) => encrypted.socket.peer_address(),
+            Self::InMemory(end) => end.peer_address(),
+        }
+    }
+
+    /// Sets the socket's options.
+    pub(super) fn set_options(&self, settings: &Settings) -> Result<(), Error> {
+        let Some(socket) = self.socket() else { return Ok(()) };
+        socket.set_no_delay(settings.tcp_nodelay)?;
+        if settings.sys_send_buf_size > 0 {
+            socket.set_send_buffer(settings.sys_send_buf_size)?;
+        }
+        if settings.sys_recv_buf_size > 0 {
+            socket.set_receive_buffer(settings.sys_recv_buf_size)?;
+        }
+        Ok(())
     }
 }
 
@@ -186,7 +228,7 @@ impl Write for Bytes<'_> {
 
 /// The socket's error again, from where it was put for TLS.
 fn failed(cause: io::Error) -> Reason {
-    match cause.downcast::<crate::Error>() {
+    match cause.downcast::<Error>() {
         Ok(error) => Reason::Socket(error),
         Err(cause) => Reason::Tls(cause.to_string()),
     }

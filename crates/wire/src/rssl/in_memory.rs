@@ -1,0 +1,145 @@
+//! A connection without a socket: its bytes pass through memory, for programs that are themselves the network, such as a simulation.
+
+use std::io::IoSlice;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustix::io::Errno;
+
+use crate::Error;
+use crate::error::Operation;
+use crate::tcp::Received;
+
+/// The far end of a connection in memory: what a network and a peer are for a socket. Whoever holds it decides when bytes arrive
+/// and how many the connection may send. Obtain one with
+/// [`Reactor::accept_in_memory`](super::Reactor::accept_in_memory) or [`Reactor::next_dialed`](super::Reactor::next_dialed).
+#[derive(Clone, Debug)]
+pub struct FarEnd(Arc<Mutex<Pipe>>);
+
+/// The reactor's end.
+#[derive(Debug)]
+pub(super) struct NearEnd {
+    pipe: Arc<Mutex<Pipe>>,
+    peer: SocketAddr,
+}
+
+#[derive(Debug, Default)]
+struct Pipe {
+    /// Bytes that arrived and were not read.
+    arrived: Vec<u8>,
+    /// Bytes that were sent and not taken.
+    sent: Vec<u8>,
+    /// Bytes that may be sent now.
+    capacity: usize,
+    /// The peer sends nothing more.
+    is_closed: bool,
+    /// The connection was reset.
+    is_reset: bool,
+    /// The reactor sends nothing more.
+    is_finished: bool,
+}
+
+fn lock(pipe: &Mutex<Pipe>) -> MutexGuard<'_, Pipe> {
+    pipe.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Both ends of a new connection with a peer of this address.
+pub(super) fn connect(peer: SocketAddr) -> (NearEnd, FarEnd) {
+    let pipe = Arc::<Mutex<Pipe>>::default();
+    (NearEnd { pipe: Arc::clone(&pipe), peer }, FarEnd(pipe))
+}
+
+impl FarEnd {
+    /// Delivers bytes from the peer.
+    pub fn deliver(&self, bytes: &[u8]) {
+        lock(&self.0).arrived.extend_from_slice(bytes);
+    }
+
+    /// Closes the peer's side: the connection reads what was delivered, and then its end.
+    pub fn close(&self) {
+        lock(&self.0).is_closed = true;
+    }
+
+    /// Resets the connection: what was delivered can still be read.
+    pub fn reset(&self) {
+        lock(&self.0).is_reset = true;
+    }
+
+    /// Sets the number of bytes that the connection may send from now on.
+    pub fn set_capacity(&self, bytes: usize) {
+        lock(&self.0).capacity = bytes;
+    }
+
+    /// Takes the bytes that were sent since the last call.
+    pub fn take_sent(&self) -> Vec<u8> {
+        std::mem::take(&mut lock(&self.0).sent)
+    }
+
+    /// Returns the number of bytes that were delivered and not read: a connection may pause its peer.
+    pub fn unread(&self) -> usize {
+        lock(&self.0).arrived.len()
+    }
+
+    /// Returns the number of bytes that may still be sent; 0 if output may be waiting.
+    pub fn capacity(&self) -> usize {
+        lock(&self.0).capacity
+    }
+
+    /// Returns `true` once the reactor has ended the connection: nothing follows what [`take_sent`](Self::take_sent) returns now.
+    pub fn is_finished(&self) -> bool {
+        lock(&self.0).is_finished
+    }
+}
+
+impl NearEnd {
+    pub(super) const fn peer_address(&self) -> SocketAddr {
+        self.peer
+    }
+
+    /// As [`Socket::receive`](crate::tcp::Socket::receive).
+    pub(super) fn receive(&self, room: &mut [u8]) -> Result<Received, Error> {
+        let mut pipe = lock(&self.pipe);
+        let count = room.len().min(pipe.arrived.len());
+        if count > 0 {
+            room[..count].copy_from_slice(&pipe.arrived[..count]);
+            pipe.arrived.drain(..count);
+            return Ok(Received::Bytes(count));
+        }
+        match *pipe {
+            _ if room.is_empty() => Ok(Received::Full),
+            Pipe { is_reset: true, .. } => Err(self.reset(Operation::Receive)),
+            Pipe { is_closed: true, .. } => Ok(Received::Closed),
+            _ => Ok(Received::Nothing),
+        }
+    }
+
+    /// As [`Socket::send`](crate::tcp::Socket::send).
+    pub(super) fn send(&self, pieces: &[IoSlice<'_>]) -> Result<usize, Error> {
+        let mut pipe = lock(&self.pipe);
+        if pipe.is_reset {
+            return Err(self.reset(Operation::Send));
+        }
+        let mut count = 0;
+        for piece in pieces {
+            let taken = piece.len().min(pipe.capacity);
+            pipe.sent.extend_from_slice(&piece[..taken]);
+            pipe.capacity -= taken;
+            count += taken;
+        }
+        Ok(count)
+    }
+
+    pub(super) fn finish(&self) {
+        lock(&self.pipe).is_finished = true;
+    }
+
+    fn reset(&self, operation: Operation) -> Error {
+        Error::socket(operation, self.peer, Errno::CONNRESET)
+    }
+}
+
+impl Drop for NearEnd {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}
