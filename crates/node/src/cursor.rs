@@ -3,19 +3,18 @@
 use tapeline_measure::figures::thousands;
 use tapeline_plant::Seq;
 use tapeline_plant::tick::Tick;
-use tapeline_ring::{Name, Start, Subscriber};
+use tapeline_ring::{Name, Subscriber};
 
 use crate::Error;
-use crate::error::Context;
 use crate::events::Events;
 use crate::journal::Gate;
-use crate::ticks::{self, Lost, Next};
+use crate::ticks::{Lost, Next, OnRing, Ticks};
 
-/// Where a reader stands on the ring.
-pub(crate) struct RingCursor {
-    pub(crate) ring: Name,
-    pub(crate) subscriber: Subscriber,
-    /// Which plant's ring it is: see [`Subscriber::epoch`].
+/// Where a reader stands among a plant's ticks.
+#[derive(Debug)]
+pub(crate) struct RingCursor<T = OnRing> {
+    pub(crate) ticks: T,
+    /// Which plant's they are: see [`Ticks::epoch`].
     epoch: u32,
     /// The reader's name, in the ring's registry and in warnings.
     pub(crate) reader: &'static str,
@@ -44,19 +43,31 @@ pub(crate) enum Read<'a> {
 }
 
 impl RingCursor {
-    /// At the place of `subscriber`, behind `gate` where ticks are to be on disk first.
-    pub(crate) fn new(
+    /// At the position of `subscriber`, behind `gate` where ticks must be on disk first.
+    pub(crate) fn on_ring(
         reader: &'static str,
         ring: Name,
         subscriber: Subscriber,
         gate: Option<Gate>,
         events: &Events,
     ) -> Self {
-        let epoch = subscriber.epoch();
-        if let Some(gate) = &gate {
-            gate.holds_back(subscriber.seat());
+        Self::new(reader, OnRing { ring, subscriber }, gate, events)
+    }
+}
+
+impl<T: Ticks> RingCursor<T> {
+    pub(crate) fn new(reader: &'static str, ticks: T, gate: Option<Gate>, events: &Events) -> Self {
+        let epoch = ticks.epoch();
+        let cursor = Self { ticks, epoch, reader, gate, is_held: false, rejoined: 0, events: events.clone() };
+        cursor.hold_back();
+        cursor
+    }
+
+    /// Tells the gate where this reader stands.
+    fn hold_back(&self) {
+        if let (Some(gate), Some(seat)) = (&self.gate, self.ticks.seat()) {
+            gate.holds_back(seat);
         }
-        Self { ring, subscriber, epoch, reader, gate, is_held: false, rejoined: 0, events: events.clone() }
     }
 
     /// Takes the next tick; `awaited` is its place in the plant's sequence, 0 where any may be the first.
@@ -66,7 +77,7 @@ impl RingCursor {
     #[inline]
     pub(crate) fn next(&mut self, awaited: Seq) -> crate::Result<Read<'_>> {
         // Before the tick: of one that comes later the next look says it.
-        let is_ours = self.subscriber.epoch() == self.epoch;
+        let is_ours = self.ticks.epoch() == self.epoch;
         let has_rejoined = self.rejoined > 0;
         let tick = match self.take()? {
             Next::Tick(tick) => tick,
@@ -89,8 +100,8 @@ impl RingCursor {
     /// There is something else than ticks.
     #[inline]
     pub(crate) fn take(&mut self) -> crate::Result<Next<'_>> {
-        let Some(gate) = &self.gate else { return ticks::next(&mut self.subscriber) };
-        let next = gate.next(&mut self.subscriber)?;
+        let Some(gate) = &self.gate else { return self.ticks.next() };
+        let next = gate.next(&mut self.ticks)?;
         self.is_held = next.is_none();
         Ok(next.unwrap_or(Next::Nothing))
     }
@@ -100,22 +111,18 @@ impl RingCursor {
     /// # Errors
     /// It is another plant's ring by now.
     pub(crate) fn rejoin(&mut self, lost: &Lost) -> crate::Result<()> {
-        let Self { reader, ring, events, .. } = self;
-        events.warning(format_args!(
-            "{reader} has read nothing for the plant's stall_limit and lost its position on the ring {ring} at {}: \
+        self.events.warning(format_args!(
+            "{} has read nothing for the plant's stall_limit and lost its position on the ring {} at {}: \
              it continues with what the ring still holds",
+            self.reader,
+            self.ticks.ring(),
             lost.position
         ));
-        let subscriber = Subscriber::join_as(ring, Start::Oldest, reader);
-        let subscriber = subscriber.with_context(|| format!("{reader} cannot join the ring again"))?;
         // Another plant numbers its ticks and items anew, and they would be taken for those of before.
-        if !self.subscriber.is_named()? || subscriber.epoch() != self.epoch {
+        if !self.ticks.rejoin(self.reader)? || self.ticks.epoch() != self.epoch {
             return Err(another_plant());
         }
-        if let Some(gate) = &self.gate {
-            gate.holds_back(subscriber.seat());
-        }
-        self.subscriber = subscriber;
+        self.hold_back();
         self.rejoined += 1;
         Ok(())
     }
@@ -140,9 +147,10 @@ pub(crate) fn another_plant() -> Error {
 mod tests {
     use std::time::Duration;
 
-    use tapeline_ring::{Options, Publisher, Refused};
+    use tapeline_ring::{Options, Publisher, Refused, Start};
 
     use super::*;
+    use crate::ticks;
 
     const LIMIT: Duration = Duration::from_nanos(1);
 
@@ -165,7 +173,7 @@ mod tests {
         let name: Name = format!("test-{name}-{}", std::process::id()).parse().unwrap();
         let mut publisher = open(&name, keep);
         let subscriber = Subscriber::join_as(&name, Start::Newest, "hub").unwrap();
-        let mut place = RingCursor::new("hub", name, subscriber, None, &Events::default());
+        let mut place = RingCursor::on_ring("hub", name, subscriber, None, &Events::default());
         publish(&mut publisher, 1..=3);
         for seq in 1..=3 {
             assert!(matches!(place.next(Seq(seq)).unwrap(), Read::Tick(tick) if tick.header.seq == Seq(seq)));
@@ -199,7 +207,7 @@ mod tests {
     #[test]
     fn another_plants_ring_is_not_gone_on_with() {
         let (mut place, publisher) = lost("seated-other", false);
-        let name = place.ring.clone();
+        let name = place.ticks.ring.clone();
         drop(publisher);
         let mut publisher = open(&name, false);
         publish(&mut publisher, 1..=3_000);
@@ -218,7 +226,7 @@ mod tests {
                 Ok(Read::Behind(tick) | Read::Tick(tick)) => awaited = Seq(tick.header.seq.0 + 1),
                 Ok(Read::Nothing) => drop(plant.take()),
                 Ok(_) => {
-                    let mut next = open(&place.ring, false);
+                    let mut next = open(&place.ticks.ring, false);
                     publish(&mut next, 1..=1);
                     plant = Some(next);
                 }

@@ -7,20 +7,19 @@ mod catching_up;
 pub mod config;
 mod connections;
 pub(crate) mod counting;
+mod turns;
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tapeline_hub::{Coming, Hub, SessionCounters, Unknown};
+use tapeline_hub::{SessionCounters, Unknown};
 use tapeline_measure::figures::thousands;
 use tapeline_measure::{Clock, Nanos};
 use tapeline_plant::Seq;
-use tapeline_plant::demand::Demand;
-use tapeline_plant::tick::Tick;
 use tapeline_ring::{Name, Start, Subscriber, SubscriberId, Wait};
 use tapeline_wire::rssl::Reactor;
 
@@ -29,36 +28,27 @@ use crate::{Error, Stop};
 
 pub use self::alone::HubAlone;
 use self::authenticator::Authenticator;
-use self::catching_up::{CatchingUp, Turn};
+use self::catching_up::CatchingUp;
 pub use self::config::HubConfig;
-use self::connections::{ClientConnections, PARTING_NS};
-use self::counting::{HubFigures, Telling};
+use self::connections::PARTING_NS;
+use self::counting::HubFigures;
+use self::turns::LARGE_BATCH;
+pub use self::turns::{HubTurn, HubTurns};
 
 use crate::counting::SnapshotWriter;
-use crate::cursor::{self, Read, RingCursor};
-use crate::events::{Event, Events, Kind, Severity};
+use crate::cursor::{self, RingCursor};
+use crate::events::{Events, Kind, Severity};
 use crate::journal::{Gate, WHILE_HELD};
 use crate::socket_waker::SocketWaker;
 use crate::sources::Demanding;
+use crate::ticks::OnRing;
 
-/// Ticks that are taken before the sockets are looked at again, and what waits there is sent: few, so that a client has the first of
-/// a burst while the hub is at the next ones.
-const BATCH: usize = 32;
-/// After so many full batches in a row, more of them: then it is the number that counts.
-const FULL_BATCHES: usize = 8;
-const LARGE_BATCH: usize = 256;
-/// Updates that clients have been sent and that are in no image yet: while there are no more, the next ticks go first.
-const MOST_UNFOLDED: usize = 128;
-/// Answers of sources that are taken before ticks are looked at again.
-const ANSWERS: usize = 256;
 /// How long to sleep at most while neither the ring nor a socket has anything: time-outs are as fine as that.
 const LONGEST_SLEEP: Duration = Duration::from_millis(10);
 /// The same where sources may answer, images come, or a password is checked: none of them rings, and the answer waits for that long.
 const SHORT_SLEEP: Duration = Duration::from_micros(500);
 /// For how long a hub that ends goes on sending what its clients are owed.
 const LAST_WORDS_NS: i64 = 2_000_000_000;
-/// What becomes of what was missed without images.
-const STAY_SUSPECT: &str = "the feeds' items stay suspect until their next session";
 /// How often the clock is compared with the kernel's.
 const HOUSEKEEPING_NS: i64 = 1_000_000_000;
 
@@ -204,18 +194,22 @@ impl RunningHub {
                     Error::hinted("the hub cannot join the plant's ring", hint).because(error)
                 })?;
                 let _ = tell.send(subscriber.seat());
-                let mut place = RingCursor::new("hub", ring, subscriber, gate, &events);
+                let mut place = RingCursor::on_ring("hub", ring, subscriber, gate, &events);
                 let late = stop.as_ref().map(|_| CatchingUp::begin(&mut place)).transpose()?;
                 let mut config = config;
                 if late.as_ref().is_some_and(CatchingUp::lacks_images) {
                     // What is not known here may be there.
                     config.settings.unknown = Unknown::Wait;
                 }
-                let (entrances, telling) = ((sources, authenticator), Telling::new(teller));
-                let mut program = Program::new(config, reactor, place, entrances, telling, stop)?;
+                let socket_waker = SocketWaker::begin("hub waker", reactor.lookout()?)?;
+                let clock = Clock::calibrate();
+                let housekept = clock.now();
+                let turns = HubTurns::at(config.settings, reactor, place, clock, sources, teller);
+                let spin = config.spin;
+                let mut program = Program { turns, authenticator, socket_waker, stop, spin, housekept };
                 if let Some(after) = after {
                     // A place that is lost before the first tick was read is one behind a gap.
-                    program.hub.pass(after);
+                    program.turns.hub.pass(after);
                 }
                 let ended = program.catch_up(late).and_then(|()| program.take_past(past.as_ref()));
                 let ended = ended.and_then(|()| program.run());
@@ -256,72 +250,25 @@ impl RunningHub {
     }
 }
 
-/// Why no images come.
-fn no_images(why: &dyn fmt::Display) -> Event {
-    Event::new(Severity::Warning, format_args!("{STAY_SUSPECT}: no images are available: {why}"))
-}
-
 /// All of it.
 struct Program {
-    hub: Hub,
-    connections: ClientConnections,
+    turns: HubTurns<OnRing, Clock>,
     authenticator: Authenticator,
-    place: RingCursor,
-    clock: Clock,
-    sources: Option<Demanding>,
-    /// A demand for which there was no room.
-    held: Option<Demand>,
     socket_waker: SocketWaker,
     stop: Option<Stop>,
-    /// It lost its place on the ring, and what it missed comes from who keeps the images.
-    late: Option<CatchingUp>,
     spin: bool,
     housekept: Nanos,
-    telling: Telling,
 }
 
 impl Program {
-    fn new(
-        config: HubConfig,
-        reactor: Reactor,
-        place: RingCursor,
-        (sources, authenticator): (Option<Demanding>, Authenticator),
-        telling: Telling,
-        stop: Option<Stop>,
-    ) -> crate::Result<Self> {
-        let clock = Clock::calibrate();
-        let dictionary = config.settings.dictionary.clone();
-        let hub = Hub::new(config.settings);
-        let socket_waker = SocketWaker::begin("hub waker", reactor.lookout()?)?;
-        let connections =
-            ClientConnections::new(reactor, dictionary, hub.directory().clone(), place.events.clone());
-        let (housekept, spin, held, late) = (clock.now(), config.spin, None, None);
-        Ok(Self {
-            hub,
-            connections,
-            authenticator,
-            place,
-            clock,
-            sources,
-            held,
-            socket_waker,
-            stop,
-            late,
-            spin,
-            housekept,
-            telling,
-        })
-    }
-
     /// Takes over what was before, where this hub comes late.
     fn catch_up(&mut self, late: Option<CatchingUp>) -> crate::Result<()> {
-        let Some(mut late) = late else { return Ok(()) };
-        let Some(stop) = &self.stop else { return Ok(()) };
-        let (place, hub, connections) = (&mut self.place, &mut self.hub, &mut self.connections);
-        late.finish(place, hub, connections, (&self.clock, stop))?;
-        if let Some(images) = late.images() {
-            let images = thousands(images as u64);
-            self.place.events.info(format_args!("received the images of {images} items from the plant"));
+        let Some(late) = late else { return Ok(()) };
+        self.turns.enter(late);
+        while self.turns.is_entering() && !self.stop.as_ref().is_some_and(Stop::is_requested) {
+            if self.turns.turn()?.ticks == 0 {
+                self.turns.place.ticks.subscriber.wait(Wait::Park, SHORT_SLEEP);
+            }
         }
         Ok(())
     }
@@ -329,221 +276,102 @@ impl Program {
     /// Takes what clients are not to see come, before it serves anybody.
     fn take_past(&mut self, past: Option<&Receiver<()>>) -> crate::Result<()> {
         let Some(past) = past else { return Ok(()) };
+        let turns = &mut self.turns;
         loop {
             // Before the look at the ring: what was published until then is there.
             let is_over = past.try_recv() == Err(TryRecvError::Disconnected);
-            let (taken, has_ended) = self.take_ticks(self.clock.now(), LARGE_BATCH)?;
+            let (taken, has_ended) = turns.take_ticks(turns.clock.now(), LARGE_BATCH)?;
             if has_ended || is_over && taken == 0 {
                 // What comes is known to come: who waits for requests would wait for ever otherwise.
-                self.hub.bring_up(self.clock.now(), &mut self.connections);
+                turns.hub.bring_up(turns.clock.now(), &mut turns.connections);
                 return Ok(());
             }
             if taken == 0 {
-                self.place.subscriber.wait(Wait::Park, LONGEST_SLEEP);
+                turns.place.ticks.subscriber.wait(Wait::Park, LONGEST_SLEEP);
             }
         }
     }
 
     /// Serves until the ring ends.
     fn run(&mut self) -> crate::Result<()> {
-        let (mut full, mut is_alive) = (0, true);
+        let mut is_alive = true;
         loop {
-            let now = self.clock.now();
-            self.telling.sent(now);
-            self.telling.turn(now, &self.hub, &mut self.connections);
-            let most = if full < FULL_BATCHES { BATCH } else { LARGE_BATCH };
-            let (taken, is_over) = self.take_ticks(now, most)?;
-            full = if taken == most { full + 1 } else { 0 };
-            let is_busy = self.connections.serve(&mut self.hub, now)? | self.hear_sources(now);
-            self.fold(now);
-            self.hub.turn(now, &mut self.connections);
-            self.ask_sources();
-            self.connections.close_those_over(&mut self.hub, now);
-            self.authenticator.turn(now, &mut self.hub, &mut self.connections)?;
+            let HubTurn { now, ticks, is_busy, is_over } = self.turns.turn()?;
+            let turns = &mut self.turns;
+            self.authenticator.turn(now, &mut turns.hub, &mut turns.connections)?;
             if is_over || self.stop.as_ref().is_some_and(Stop::is_requested) {
                 return Ok(());
             }
             // Who ends the ring lets go of it too: what is on it, and may wait for the disk, is read first, and then its end.
-            if !is_alive && taken == 0 && !self.place.is_held {
+            if !is_alive && ticks == 0 && !turns.place.is_held {
                 let hint = "start the plant again, and then its hub";
                 return Err(Error::hinted("the plant has died", hint));
             }
             if now.since(self.housekept) >= HOUSEKEEPING_NS {
                 self.housekept = now;
-                self.clock.recalibrate();
-                if let Some(cause) = self.connections.accept_error() {
-                    let said = format_args!("the hub cannot accept connections: {cause}");
-                    self.place.events.peer(now, Kind::Accept, Severity::Warning, said);
-                }
-                self.place.events.left_out(now);
-                is_alive = self.place.subscriber.publisher_alive()?;
+                is_alive = self.keep_house(now)?;
             }
-            if taken == 0 && !is_busy && !self.hub.is_owed_more() && !self.spin {
-                let is_answered =
-                    self.sources.is_some() || self.authenticator.is_busy() || self.late.is_some();
-                let sleep = if is_answered { SHORT_SLEEP } else { LONGEST_SLEEP };
-                if self.place.is_held {
-                    // The ring has something, so that it would not wait.
-                    std::thread::sleep(WHILE_HELD);
-                } else {
-                    self.place.subscriber.wait_or(self.socket_waker.bell(), sleep);
-                }
-                self.socket_waker.answer();
+            if ticks == 0 && !is_busy && !self.turns.hub.is_owed_more() && !self.spin {
+                self.sleep();
             }
         }
     }
 
-    /// Brings the images up to what is on its way to the clients, as long as nothing comes that they wait for.
-    fn fold(&mut self, now: Nanos) {
-        let Self { hub, connections, place, .. } = self;
-        let has_ticks = || place.subscriber.has_next();
-        while hub.unfolded() > MOST_UNFOLDED || hub.unfolded() > 0 && !has_ticks() {
-            hub.fold(now, connections);
+    /// Once a second: whether the plant lives.
+    fn keep_house(&mut self, now: Nanos) -> crate::Result<bool> {
+        let HubTurns { place, connections, clock, .. } = &mut self.turns;
+        clock.recalibrate();
+        if let Some(cause) = connections.accept_error() {
+            let said = format_args!("the hub cannot accept connections: {cause}");
+            place.events.peer(now, Kind::Accept, Severity::Warning, said);
         }
+        place.events.left_out(now);
+        Ok(place.ticks.subscriber.publisher_alive()?)
     }
 
-    /// Takes what the sources have answered: whether there was anything.
-    fn hear_sources(&mut self, now: Nanos) -> bool {
-        let Some(sources) = &self.sources else { return false };
-        let mut is_busy = false;
-        for answer in sources.answers.try_iter().take(ANSWERS) {
-            is_busy = true;
-            self.hub.answer(now, answer, &mut self.connections);
+    /// Until the ring or a socket has something, or a time-out may be due.
+    fn sleep(&mut self) {
+        let HubTurns { place, sources, late, .. } = &mut self.turns;
+        let is_answered = sources.is_some() || self.authenticator.is_busy() || late.is_some();
+        let sleep = if is_answered { SHORT_SLEEP } else { LONGEST_SLEEP };
+        if place.is_held {
+            // The ring has something, so that it would not wait.
+            std::thread::sleep(WHILE_HELD);
+        } else {
+            place.ticks.subscriber.wait_or(self.socket_waker.bell(), sleep);
         }
-        is_busy
-    }
-
-    /// Passes on what is wanted of the sources, as much as there is room for.
-    fn ask_sources(&mut self) {
-        let Some(sources) = &self.sources else { return };
-        let mut has_asked = false;
-        while let Some(demand) = self.held.take().or_else(|| self.hub.next_demand()) {
-            match sources.demands.try_send(demand) {
-                Ok(()) => has_asked = true,
-                Err(TrySendError::Full(demand)) => {
-                    self.held = Some(demand);
-                    break;
-                }
-                // The plant is ending.
-                Err(TrySendError::Disconnected(_)) => break,
-            }
-        }
-        if has_asked {
-            // Without it the plant looks a few milliseconds later.
-            let _ = sources.waker.wake();
-        }
-    }
-
-    /// Takes ticks, as many as are there: how many, and whether there will be no more.
-    fn take_ticks(&mut self, now: Nanos, most: usize) -> crate::Result<(usize, bool)> {
-        if self.late.is_some() {
-            return Ok((self.take_images(now)?, false));
-        }
-        let mut prepared = 0;
-        for taken in 0..most {
-            if prepared == 0 {
-                let ahead = self
-                    .place
-                    .subscriber
-                    .ahead(|frame| Tick::parse(frame).ok().map(|tick| Coming::from(&tick)));
-                prepared = self.hub.expect(ahead.map_while(|coming| coming));
-            }
-            prepared -= 1;
-            match self.place.next(self.hub.next_seq())? {
-                Read::Tick(tick) if !self.hub.awaits_images() => {
-                    if taken == 0 {
-                        self.telling.taken(&tick.header, self.clock.now());
-                    }
-                    self.hub.tick(now, &tick, &mut self.connections);
-                }
-                Read::Again => {}
-                Read::Tick(tick) | Read::Behind(tick) => {
-                    self.hub.begin_anew(now, tick.header.seq, &mut self.connections);
-                    let late = CatchingUp::behind(&tick);
-                    self.late = Some(self.ask_for_images(late));
-                    return Ok((taken + 1, false));
-                }
-                Read::Nothing => return Ok((taken, false)),
-                Read::End => return Ok((taken, true)),
-                Read::Lost(lost) => return self.place.rejoin(&lost).map(|()| (taken, false)),
-            }
-        }
-        Ok((most, false))
-    }
-
-    /// Asks who keeps the plant's images, behind a gap.
-    fn ask_for_images(&self, mut late: CatchingUp) -> CatchingUp {
-        let why = match late.ask(&self.place.ring) {
-            Ok(true) => return late,
-            Ok(false) => Event {
-                hint: Some("images = \"1GiB\" in its [plant] keeps them".to_owned()),
-                ..no_images(&"the plant keeps none")
-            },
-            Err(error) => no_images(&format_args!("{error:#}")),
-        };
-        self.place.events.report(&why);
-        late
-    }
-
-    /// Takes images that the plant keeps, and then the ticks behind them: how many there were, or about.
-    fn take_images(&mut self, now: Nanos) -> crate::Result<usize> {
-        let Some(late) = &mut self.late else { return Ok(0) };
-        match late.turn(now, &mut self.place, &mut self.hub, &mut self.connections) {
-            Ok(Turn::Busy) => return Ok(1),
-            Ok(Turn::Nothing) => return Ok(0),
-            Ok(Turn::Done) => {}
-            // What waits is of before the next gap, and the images that come then have it.
-            Ok(Turn::Lost(lost)) => {
-                self.late = None;
-                self.place.rejoin(&lost)?;
-                return Ok(1);
-            }
-            Err(error) if late.is_asking() => {
-                self.place.events.warning(format_args!("{STAY_SUSPECT}: {error:#}"));
-                late.give_up();
-                return Ok(1);
-            }
-            Err(error) => return Err(error),
-        }
-        let images = self.late.take().and_then(|late| late.images());
-        if let Some(images) = images {
-            let images = thousands(images as u64);
-            self.place.events.info(format_args!(
-                "received the images of {images} items again from the plant; their state is that of the plant's feeds"
-            ));
-        }
-        self.hub.end_anew(now, images.is_some(), &mut self.connections);
-        Ok(1)
+        self.socket_waker.answer();
     }
 
     /// Tells the clients that it is over, and gives them the time to take what they are owed.
-    fn end(mut self, address: SocketAddr) -> HubReport {
-        let begun = self.clock.now();
+    fn end(self, address: SocketAddr) -> HubReport {
+        let HubTurns { mut hub, mut connections, place, clock, mut telling, .. } = self.turns;
+        let begun = clock.now();
         // Nobody is held up by this reader any more.
-        let RingCursor { subscriber, rejoined, .. } = self.place;
-        drop(subscriber);
-        self.hub.stop("The plant has ended", &mut self.connections);
+        let RingCursor { ticks, rejoined, .. } = place;
+        drop(ticks);
+        hub.stop("The plant has ended", &mut connections);
         let mut flushed: Option<Nanos> = None;
         loop {
-            let now = self.clock.now();
-            let served = self.connections.serve(&mut self.hub, now);
-            self.hub.turn(now, &mut self.connections);
-            self.connections.close_those_over(&mut self.hub, now);
-            if !(self.hub.is_settled() && self.connections.are_flushed()) {
+            let now = clock.now();
+            let served = connections.serve(&mut hub, now);
+            hub.turn(now, &mut connections);
+            connections.close_those_over(&mut hub, now);
+            if !(hub.is_settled() && connections.are_flushed()) {
                 flushed = None;
             } else if flushed.is_none() {
                 flushed = Some(now);
             }
             // Those who were told of the end read that before the connection's.
             let is_read = |flushed: Nanos| now.0.saturating_sub(flushed.0) >= PARTING_NS;
-            let is_done = flushed.is_some_and(is_read) || flushed.is_some() && self.hub.sessions() == 0;
+            let is_done = flushed.is_some_and(is_read) || flushed.is_some() && hub.sessions() == 0;
             if is_done || served.is_err() || now.since(begun) >= LAST_WORDS_NS {
                 break;
             }
             // Sockets are looked at without sleeping: it is for a moment only.
             std::thread::yield_now();
         }
-        let clients = self.hub.seen().take(MOST_CLIENTS).map(|seen| ClientReport {
+        let clients = hub.seen().take(MOST_CLIENTS).map(|seen| ClientReport {
             user: seen.user.to_owned(),
             refreshes: seen.counters.refreshes,
             updates: seen.counters.updates,
@@ -551,10 +379,10 @@ impl Program {
             dropped: seen.counters.dropped,
         });
         let clients = clients.collect();
-        self.connections.close_all(&mut self.hub);
-        self.telling.tell(self.clock.now(), &self.hub, &mut self.connections, true);
-        self.authenticator.end(self.clock.now(), &mut self.hub, &mut self.connections);
-        let counters = *self.hub.counters();
+        connections.close_all(&mut hub);
+        telling.tell(clock.now(), &hub, &mut connections, true);
+        self.authenticator.end(clock.now(), &mut hub, &mut connections);
+        let counters = *hub.counters();
         let SessionCounters { requests, refused, refreshes, updates, conflated, dropped, .. } = counters.past;
         HubReport {
             clients,
@@ -571,7 +399,7 @@ impl Program {
             rejoined,
             missing: counters.missing,
             stuck: counters.stuck,
-            never_opened: self.connections.never_opened(),
+            never_opened: connections.never_opened(),
         }
     }
 }

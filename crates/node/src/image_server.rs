@@ -9,6 +9,7 @@
 //! joins the ring before, keeps what comes meanwhile, and passes by what is in an image already. So nothing has to stand still:
 //! the images may be of different moments.
 
+use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -22,7 +23,7 @@ use tapeline_omm::rwf::{Domain, Header, MapAction, MessageView};
 use tapeline_plant::ItemId;
 use tapeline_plant::cache::Limits;
 use tapeline_plant::tick::{self, Flags, Kind, Tick};
-use tapeline_ring::{Name, Subscriber, SubscriberId, Wait};
+use tapeline_ring::{Name, SubscriberId, Wait};
 use tapeline_wire::local::{self, Listener};
 
 use crate::Error;
@@ -31,7 +32,7 @@ use crate::events::Events;
 use crate::images::Images;
 use crate::reader::Reader;
 use crate::stat::file;
-use crate::ticks::{self, Next};
+use crate::ticks::{Next, OnRing, Ticks};
 
 /// What the answer begins with; another layout has another last digit.
 const MAGIC: &[u8; 8] = b"tapeimg1";
@@ -77,11 +78,12 @@ impl RunningImageServer {
     /// Makes the thread, which waits for the ring. As a hub's, before this thread is pinned.
     pub(crate) fn start(config: ImageServerConfig, ring: &Name, events: &Events) -> crate::Result<Self> {
         let path = path(ring);
-        let read = move |_, subscriber, _| {
+        let read = move |ring, subscriber, _| {
             // Only now is the ring this plant's, and with it the name.
             let listener = Listener::bind(&path)
                 .with_context(|| format!("cannot serve images at {}", path.display()))?;
-            ImageServer::new(&config, subscriber, listener).run()
+            let ticks = OnRing { ring, subscriber };
+            ImageServer { listener: Some(listener), ..ImageServer::new(&config, ticks) }.run()
         };
         Ok(Self(Reader::start("images", events, read)?))
     }
@@ -99,10 +101,14 @@ impl RunningImageServer {
     }
 }
 
-/// All that it has.
-struct ImageServer {
-    subscriber: Subscriber,
-    listener: Listener,
+/// Keeps the images of all items, and gives them to one reader after the other that asks. It never waits: a plant drives it on a
+/// thread, a simulation in a world of its own.
+#[derive(Debug)]
+pub struct ImageServer<T> {
+    ticks: T,
+    listener: Option<Listener>,
+    /// Readers that wait for their turn.
+    waiting: VecDeque<UnixStream>,
     images: Images,
     /// Of each feed the last tick about it as a whole.
     feeds: Vec<Option<Vec<u8>>>,
@@ -113,6 +119,7 @@ struct ImageServer {
 }
 
 /// Somebody who has asked.
+#[derive(Debug)]
 struct Asking {
     stream: UnixStream,
     ready: Vec<u8>,
@@ -125,8 +132,10 @@ struct Asking {
     took: Nanos,
 }
 
-impl ImageServer {
-    fn new(config: &ImageServerConfig, subscriber: Subscriber, listener: Listener) -> Self {
+impl<T: Ticks> ImageServer<T> {
+    /// Creates a server behind these ticks, with no port: [`ask`](Self::ask) is the way to it.
+    #[must_use]
+    pub fn new(config: &ImageServerConfig, ticks: T) -> Self {
         let limits =
             Limits { items: config.max_items.saturating_mul(2), bytes: config.bytes, ..Limits::default() };
         let mut images = Images::new(limits, config.max_items);
@@ -134,8 +143,9 @@ impl ImageServer {
             images.set_dictionary(*service, &config.dictionary);
         }
         Self {
-            subscriber,
-            listener,
+            ticks,
+            listener: None,
+            waiting: VecDeque::new(),
             images,
             feeds: Vec::new(),
             directory: Directory::new(),
@@ -144,48 +154,49 @@ impl ImageServer {
         }
     }
 
-    fn run(mut self) -> crate::Result<()> {
-        let clock = Clock::calibrate();
-        let (mut housekept, mut is_alive) = (clock.now(), true);
-        loop {
-            let mut taken = 0;
-            while taken < BATCH {
-                match ticks::next(&mut self.subscriber)? {
-                    Next::Tick(tick) => {
-                        Kept {
-                            images: &mut self.images,
-                            feeds: &mut self.feeds,
-                            directory: &mut self.directory,
-                            services: &mut self.services,
-                        }
-                        .take(&tick);
-                        taken += 1;
+    /// Asks for the images from within the process.
+    ///
+    /// # Errors
+    /// The machine refuses a pair of sockets.
+    pub fn ask(&mut self) -> crate::Result<ImageReader> {
+        let (ours, theirs) = UnixStream::pair()?;
+        ours.set_nonblocking(true)?;
+        theirs.set_nonblocking(true)?;
+        self.waiting.push_back(ours);
+        Ok(ImageReader::over(theirs))
+    }
+
+    /// Takes ticks and answers: the number of ticks, or `None` once the ring has ended.
+    ///
+    /// # Errors
+    /// The ring holds something that is not a tick, or the position on it is lost.
+    pub fn turn(&mut self, now: Nanos) -> crate::Result<Option<usize>> {
+        let mut taken = 0;
+        while taken < BATCH {
+            match self.ticks.next()? {
+                Next::Tick(tick) => {
+                    Kept {
+                        images: &mut self.images,
+                        feeds: &mut self.feeds,
+                        directory: &mut self.directory,
+                        services: &mut self.services,
                     }
-                    Next::Nothing => break,
-                    Next::End => return Ok(()),
-                    Next::Lost(lost) => return Err(lost.of("the thread that keeps the images")),
+                    .take(&tick);
+                    taken += 1;
                 }
-            }
-            let now = clock.now();
-            self.answer(now);
-            if now.since(housekept) >= HOUSEKEEPING_NS {
-                housekept = now;
-                is_alive = self.subscriber.publisher_alive()?;
-            } else if taken == 0 {
-                // Who ends the ring lets go of it too: what is on it is read first, and then its end.
-                crate::error::ensure!(is_alive, "the plant has died");
-            }
-            if taken == 0 {
-                let sleep = if self.asking.is_some() { SHORT_SLEEP } else { LONG_SLEEP };
-                self.subscriber.wait(Wait::Park, sleep);
+                Next::Nothing => break,
+                Next::End => return Ok(None),
+                Next::Lost(lost) => return Err(lost.of("the thread that keeps the images")),
             }
         }
+        self.answer(now);
+        Ok(Some(taken))
     }
 
     /// Gives who has asked as much as it takes; one after the other.
     fn answer(&mut self, now: Nanos) {
         if self.asking.is_none()
-            && let Ok(Some(stream)) = self.listener.accept()
+            && let Some(stream) = self.next_reader()
         {
             let mut ready = MAGIC.to_vec();
             for frame in self.feeds.iter().flatten() {
@@ -226,6 +237,32 @@ impl ImageServer {
         let is_done = asking.ready.is_empty() && asking.next > asking.end;
         if is_done || now.since(asking.took) >= PATIENCE_NS {
             self.asking = None;
+        }
+    }
+    fn next_reader(&mut self) -> Option<UnixStream> {
+        let arrived = || self.listener.as_ref().and_then(|listener| listener.accept().ok().flatten());
+        self.waiting.pop_front().or_else(arrived)
+    }
+}
+
+impl ImageServer<OnRing> {
+    fn run(mut self) -> crate::Result<()> {
+        let clock = Clock::calibrate();
+        let (mut housekept, mut is_alive) = (clock.now(), true);
+        loop {
+            let now = clock.now();
+            let Some(taken) = self.turn(now)? else { return Ok(()) };
+            if now.since(housekept) >= HOUSEKEEPING_NS {
+                housekept = now;
+                is_alive = self.ticks.subscriber.publisher_alive()?;
+            } else if taken == 0 {
+                // Who ends the ring lets go of it too: what is on it is read first, and then its end.
+                crate::error::ensure!(is_alive, "the plant has died");
+            }
+            if taken == 0 {
+                let sleep = if self.asking.is_some() { SHORT_SLEEP } else { LONG_SLEEP };
+                self.ticks.subscriber.wait(Wait::Park, sleep);
+            }
         }
     }
 }
@@ -293,9 +330,9 @@ fn put_service(out: &mut Vec<u8>, directory: &Directory, header: &tick::Header) 
     put(out, |out| tick.write(out));
 }
 
-/// The other side: images as they come.
+/// The images of a plant as they arrive, for a hub that begins late or continues behind a gap.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub struct ImageReader {
     stream: UnixStream,
     came: Vec<u8>,
     /// Of that, what was taken.
@@ -313,7 +350,7 @@ pub(crate) enum Came<'a> {
     End,
 }
 
-impl Asked {
+impl ImageReader {
     /// Asks for the images of a ring; `None` where nobody keeps them.
     ///
     /// # Errors
@@ -321,7 +358,7 @@ impl Asked {
     pub(crate) fn of(ring: &Name) -> crate::Result<Option<Self>> {
         let path = path(ring);
         match local::connect(&path) {
-            Ok(stream) => Ok(Some(Self { stream, came: Vec::new(), at: 0, has_begun: false })),
+            Ok(stream) => Ok(Some(Self::over(stream))),
             Err(error)
                 if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) =>
             {
@@ -333,6 +370,10 @@ impl Asked {
                 Err(Error::hinted(what, hint).because(error))
             }
         }
+    }
+
+    fn over(stream: UnixStream) -> Self {
+        Self { stream, came: Vec::new(), at: 0, has_begun: false }
     }
 
     /// The next of them.

@@ -16,7 +16,7 @@ use crate::Error;
 use crate::error::Context;
 use crate::events::Events;
 use crate::reader::Reader;
-use crate::ticks::{self, Next};
+use crate::ticks::{Next, Ticks};
 
 /// Ticks that are taken before they are written, where the ring always has more.
 const BATCH: usize = 4_096;
@@ -67,7 +67,7 @@ pub(crate) struct RunningJournal {
 
 /// What keeps ticks back from one reader until they are on disk.
 #[derive(Debug)]
-pub(crate) struct Gate {
+pub struct Gate {
     progress: Arc<Progress>,
     held: Arc<Holding>,
 }
@@ -155,7 +155,9 @@ enum Held {
 }
 
 impl Gate {
-    fn of(progress: Arc<Progress>) -> Self {
+    /// Creates the gate of one reader: it lets a tick go once the journal's durability is reached.
+    #[must_use]
+    pub fn of(progress: Arc<Progress>) -> Self {
         Self { progress, held: Arc::default() }
     }
 
@@ -178,23 +180,23 @@ impl Gate {
     /// Takes the next tick of a ring, once it may go out; `None` while it is held. Where it will never be on disk, that is the end.
     ///
     /// # Errors
-    /// As [`ticks::next`].
-    pub(crate) fn next<'a>(&self, subscriber: &'a mut Subscriber) -> crate::Result<Option<Next<'a>>> {
-        match self.holds(subscriber) {
+    /// As [`Ticks::next`].
+    pub(crate) fn next<'a>(&self, ticks: &'a mut impl Ticks) -> crate::Result<Option<Next<'a>>> {
+        match self.holds(ticks) {
             Held::No => {}
             Held::Yes => return Ok(None),
             Held::ForEver => return Ok(Some(Next::End)),
         }
         between_looks();
-        Ok(Some(match ticks::next(subscriber)? {
+        Ok(Some(match ticks.next()? {
             Next::Tick(tick) if !self.lets_out(tick.header.seq) => Next::End,
             next => next,
         }))
     }
 
     /// Whether the next tick of a ring may go out.
-    fn holds(&self, subscriber: &mut Subscriber) -> Held {
-        let next = subscriber.ahead(|frame| Tick::parse(frame).ok().map(|tick| tick.header.seq)).next();
+    fn holds(&self, ticks: &mut impl Ticks) -> Held {
+        let next = ticks.ahead(|frame| Tick::parse(frame).ok().map(|tick| tick.header.seq)).next();
         let Some(seq) = next.flatten() else {
             return Held::No;
         };
@@ -332,6 +334,7 @@ mod tests {
     use tapeline_ring::{Options, Publisher, Start};
 
     use super::*;
+    use crate::ticks::OnRing;
     use crate::ticks::frame;
 
     thread_local! {
@@ -346,13 +349,13 @@ mod tests {
     }
 
     /// A synced journal, and a ring with a reader.
-    fn scene(name: &str, folder: &std::path::Path) -> (Writer<Directory>, Publisher, Subscriber) {
+    fn scene(name: &str, folder: &std::path::Path) -> (Writer<Directory>, Publisher, OnRing) {
         let settings = Settings { durability: Durability::Synced, ..Settings::default() };
         let (writer, _) = Writer::open(Directory::create(folder).unwrap(), settings).unwrap();
         let name: Name = format!("test-gate-{name}-{}", std::process::id()).parse().unwrap();
         let publisher = Publisher::open(&name, &Options { capacity: 1 << 16, ..Options::default() }).unwrap();
         let subscriber = Subscriber::join(&name, Start::Newest).unwrap();
-        (writer, publisher, subscriber)
+        (writer, publisher, OnRing { ring: name, subscriber })
     }
 
     fn taken(next: Option<Next<'_>>) -> Option<u64> {
@@ -365,15 +368,15 @@ mod tests {
     #[test]
     fn a_tick_goes_out_once_it_is_on_disk() {
         let folder = tempfile::tempdir().unwrap();
-        let (mut writer, mut publisher, mut subscriber) = scene("held", folder.path());
+        let (mut writer, mut publisher, mut reader) = scene("held", folder.path());
         let gate = Gate::of(writer.progress());
-        assert!(matches!(gate.next(&mut subscriber).unwrap(), Some(Next::Nothing)));
+        assert!(matches!(gate.next(&mut reader).unwrap(), Some(Next::Nothing)));
         publisher.publish(&frame(1)).unwrap();
-        assert!(gate.next(&mut subscriber).unwrap().is_none());
+        assert!(gate.next(&mut reader).unwrap().is_none());
         assert!(writer.append(1, Nanos(0), &frame(1)).is_kept());
-        assert!(gate.next(&mut subscriber).unwrap().is_none(), "it is not written yet");
+        assert!(gate.next(&mut reader).unwrap().is_none(), "it is not written yet");
         assert!(writer.flush().is_kept());
-        assert_eq!(taken(gate.next(&mut subscriber).unwrap()), Some(1));
+        assert_eq!(taken(gate.next(&mut reader).unwrap()), Some(1));
         publisher.close().unwrap();
     }
 
@@ -388,7 +391,7 @@ mod tests {
         };
         let (writer, _) = Writer::open(Directory::create(folder.path()).unwrap(), settings).unwrap();
         let progress = writer.progress();
-        let (_, mut publisher, subscriber) = scene("end", tempfile::tempdir().unwrap().path());
+        let (_, mut publisher, OnRing { subscriber, .. }) = scene("end", tempfile::tempdir().unwrap().path());
         let keeping = Keeping { writer, subscriber, given: 0, is_well: true, events: Events::default() };
         let keeping = std::thread::spawn(move || keeping.run(String::new()));
         let (mut given, mut enough) = (0, None);
@@ -418,7 +421,7 @@ mod tests {
     #[test]
     fn a_tick_that_comes_behind_the_look_at_an_empty_ring_waits_for_the_disk_too() {
         let folder = tempfile::tempdir().unwrap();
-        let (mut writer, publisher, mut subscriber) = scene("between", folder.path());
+        let (mut writer, publisher, mut reader) = scene("between", folder.path());
         let gate = Gate::of(writer.progress());
         // The disk never has it: whoever waits is told so, and whoever does not wait is given the tick.
         std::fs::remove_dir_all(folder.path()).unwrap();
@@ -428,7 +431,7 @@ mod tests {
         BETWEEN.set(Some(Box::new(move || {
             comes.borrow_mut().publish(&frame(1)).unwrap();
         })));
-        let next = gate.next(&mut subscriber).unwrap();
+        let next = gate.next(&mut reader).unwrap();
         assert!(matches!(next, Some(Next::End)), "{:?} was given out", taken(next));
         assert!(BETWEEN.take().is_none(), "nothing came between");
     }

@@ -128,7 +128,7 @@ impl RunningKdb {
         let of_ring = events.clone();
         let rows = Rows { server, filling, channel, is_open: false, report: KdbReport::default() };
         let reader = Reader::start("kdb", events, move |ring, subscriber, signs| {
-            let ring = RingCursor::new("kdb", ring, subscriber, gate, &of_ring);
+            let ring = RingCursor::on_ring("kdb", ring, subscriber, gate, &of_ring);
             let place = SequenceCursor::new(ring, journal, after, "in kdb+'s tables and log");
             Outlet { rows, place, socket_waker, spins, clock: Clock::calibrate(), signs }.run()
         })?;
@@ -196,11 +196,15 @@ impl Outlet {
                 // The ring has something, so that it would not wait.
                 std::thread::sleep(WHILE_HELD);
             } else {
-                self.place.ring.subscriber.wait_or(self.socket_waker.bell(), self.rows.server.nap().min(NAP));
+                self.place
+                    .ring
+                    .ticks
+                    .subscriber
+                    .wait_or(self.socket_waker.bell(), self.rows.server.nap().min(NAP));
             }
             self.socket_waker.answer();
             // Who ends the ring lets go of it too: one more look tells that from death.
-            is_alive = self.place.ring.subscriber.publisher_alive()?;
+            is_alive = self.place.ring.ticks.subscriber.publisher_alive()?;
         }
         let report = KdbReport { rejoined: self.place.ring.rejoined, ..self.rows.report };
         drop(self.place);

@@ -39,7 +39,7 @@ pub mod journal;
 pub mod journal_follower;
 pub mod kdb;
 mod plant;
-mod queue;
+pub mod queue;
 mod reader;
 mod recorded;
 mod recovery;

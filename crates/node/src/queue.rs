@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
 /// Something that waits.
-pub(crate) trait Bytes {
+pub trait Bytes {
     /// Bytes that it takes.
     fn bytes(&self) -> usize;
 }
 
 /// The one end where things go in.
 #[derive(Debug)]
-pub(crate) struct Entry<T> {
+pub struct Entry<T> {
     to: SyncSender<T>,
     waiting: Arc<AtomicUsize>,
     most: usize,
@@ -20,13 +20,13 @@ pub(crate) struct Entry<T> {
 
 /// Where they come out.
 #[derive(Debug)]
-pub(crate) struct Exit<T> {
+pub struct Exit<T> {
     from: Receiver<T>,
     waiting: Arc<AtomicUsize>,
 }
 
 /// A queue of so many things, and of `most_bytes` but for the one that goes beyond.
-pub(crate) fn queue<T: Bytes>(most: usize, most_bytes: usize) -> (Entry<T>, Exit<T>) {
+pub fn queue<T: Bytes>(most: usize, most_bytes: usize) -> (Entry<T>, Exit<T>) {
     let (to, from) = sync_channel(most);
     let waiting = Arc::new(AtomicUsize::new(0));
     (Entry { to, waiting: Arc::clone(&waiting), most: most_bytes }, Exit { from, waiting })
@@ -37,7 +37,7 @@ impl<T: Bytes> Entry<T> {
     ///
     /// # Errors
     /// The queue is full, or its other end is gone.
-    pub(crate) fn try_send(&self, what: T) -> Result<(), TrySendError<T>> {
+    pub fn try_send(&self, what: T) -> Result<(), TrySendError<T>> {
         // A number and nothing else: the channel orders what goes through it.
         if self.waiting.load(Ordering::Relaxed) >= self.most {
             return Err(TrySendError::Full(what));
@@ -53,7 +53,7 @@ impl<T: Bytes> Entry<T> {
 
 impl<T: Bytes> Exit<T> {
     /// Whether nothing more will be put in: the other end is gone.
-    pub(crate) fn is_over(&self) -> bool {
+    pub fn is_over(&self) -> bool {
         Arc::strong_count(&self.waiting) == 1
     }
 
@@ -61,11 +61,7 @@ impl<T: Bytes> Exit<T> {
     ///
     /// # Errors
     /// As `each` says, which is then the last.
-    pub(crate) fn take<E>(
-        &self,
-        most: usize,
-        mut each: impl FnMut(T) -> Result<(), E>,
-    ) -> Result<(usize, bool), E> {
+    pub fn take<E>(&self, most: usize, mut each: impl FnMut(T) -> Result<(), E>) -> Result<(usize, bool), E> {
         // Before anything is taken: what was put in last is seen then.
         let is_over = self.is_over();
         let mut taken = 0;
@@ -77,7 +73,7 @@ impl<T: Bytes> Exit<T> {
     }
 
     /// What is there now.
-    pub(crate) fn try_iter(&self) -> impl Iterator<Item = T> {
+    pub fn try_iter(&self) -> impl Iterator<Item = T> {
         self.from.try_iter().inspect(|what| {
             self.waiting.fetch_sub(what.bytes(), Ordering::Relaxed);
         })

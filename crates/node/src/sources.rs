@@ -3,6 +3,7 @@
 mod hosts;
 
 use std::collections::{BTreeMap, HashMap};
+use std::fmt;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -12,13 +13,13 @@ use std::time::Duration;
 use hosts::{Hosts, Resolved};
 use serde::{Deserialize, Serialize};
 use tapeline_client::connection::{JsonSettings, RoleConnection, Side};
-use tapeline_measure::{Clock, Nanos};
+use tapeline_measure::Nanos;
 use tapeline_omm::Dictionary;
 use tapeline_omm::domain::Directory;
 use tapeline_omm::role::{Nowhere, Outbox};
 use tapeline_plant::demand::{Answer, Demand};
 use tapeline_plant::sources::{LinkId, Note, Outlets, Sources, Wish};
-use tapeline_plant::{Refused, RingPublish, Sequencer};
+use tapeline_plant::{Publish, Refused, Sequencer, Time};
 use tapeline_wire::rssl::{ConnectionId, Event, Reactor, Waker};
 
 use crate::Error;
@@ -51,13 +52,24 @@ impl Bytes for Answer {
     }
 }
 
-/// The other end of the two queues: whoever serves clients.
+/// A hub's end of the two queues between it and the plant's sources: demands one way, answers the other.
 #[derive(Debug)]
-pub(crate) struct Demanding {
-    /// What is wanted. After a send, [wake](Waker::wake) the plant.
+pub struct Demanding {
+    /// What is wanted.
     pub(crate) demands: Entry<Demand>,
     pub(crate) answers: Exit<Answer>,
-    pub(crate) waker: Arc<Waker>,
+    /// Wakes the plant after a demand, where it sleeps on another thread.
+    pub(crate) waker: Option<Arc<Waker>>,
+}
+
+impl Demanding {
+    /// Creates both queues, each for at most `most` entries, and returns the hub's end and the plant's ends of them.
+    #[must_use]
+    pub fn queues(most: usize) -> (Self, Exit<Demand>, Entry<Answer>) {
+        let (to_plant, demands) = queue(most, QUEUE_BYTES);
+        let (answers, from_plant) = queue(most, QUEUE_BYTES);
+        (Self { demands: to_plant, answers: from_plant, waker: None }, demands, answers)
+    }
 }
 
 /// What the sources did.
@@ -88,8 +100,8 @@ pub struct SourcesReport {
     pub taken_over: u64,
 }
 
-/// Sources at work.
-pub(crate) struct RunningSources {
+/// Providers and publishers at work: their connections, and what is demanded of them. It never waits, and serves in turns.
+pub struct RunningSources {
     sources: Sources,
     lines: Lines,
     hosts: Hosts,
@@ -133,6 +145,12 @@ impl Outlets for Lines {
     }
 }
 
+impl fmt::Debug for RunningSources {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunningSources").field("connections", &self.lines.lines.len()).finish_non_exhaustive()
+    }
+}
+
 impl AsFd for RunningSources {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.lines.reactor.as_fd()
@@ -142,9 +160,21 @@ impl AsFd for RunningSources {
 impl RunningSources {
     /// Opens the port of those that publish.
     pub(crate) fn open(config: SourcesConfig, events: &Events) -> crate::Result<(Self, Demanding)> {
+        let limit = config.hosts.len() + config.door.as_ref().map_or(0, |door| door.max_connections);
+        Self::on(Reactor::new(limit)?, config, QUEUE, events)
+    }
+
+    /// Begins on a reactor; at most `most` demands and answers wait between it and its hub.
+    ///
+    /// # Errors
+    /// The port of those that publish cannot be opened; a login is too long.
+    pub fn on(
+        mut reactor: Reactor,
+        config: SourcesConfig,
+        most: usize,
+        events: &Events,
+    ) -> crate::Result<(Self, Demanding)> {
         let SourcesConfig { settings, door, hosts, .. } = config;
-        let limit = hosts.len() + door.as_ref().map_or(0, |door| door.max_connections);
-        let mut reactor = Reactor::new(limit)?;
         let mut address = None;
         if let Some(door) = &door {
             address = Some(reactor.listen(door.address, &door.transport).map_err(|error| {
@@ -152,8 +182,7 @@ impl RunningSources {
                 Error::of_port(what, "[publishers]", error)
             })?);
         }
-        let (to_plant, demands) = queue(QUEUE, QUEUE_BYTES);
-        let (answers, from_plant) = queue(QUEUE, QUEUE_BYTES);
+        let (mut demanding, demands, answers) = Demanding::queues(most);
         let waker = Arc::new(reactor.waker()?);
         let hosts = Hosts::new(hosts, waker.clone());
         let dictionary = settings.dictionary.clone();
@@ -163,21 +192,39 @@ impl RunningSources {
         let (has_clients, events) = (true, events.clone());
         let running =
             Self { sources, lines, hosts, demands, has_clients, answers, held, due, looked, address, events };
-        Ok((running, Demanding { demands: to_plant, answers: from_plant, waker }))
+        demanding.waker = Some(waker);
+        Ok((running, demanding))
+    }
+
+    /// Returns the connections' reactor, to accept publishers.
+    pub const fn reactor(&mut self) -> &mut Reactor {
+        &mut self.lines.reactor
+    }
+
+    /// Returns the state of the sources and their services.
+    #[must_use]
+    pub const fn sources(&self) -> &Sources {
+        &self.sources
     }
 
     /// Says which services there are.
-    pub(crate) fn begin(&mut self, clock: &Clock, to: &mut Sequencer<RingPublish>) -> Result<(), Refused> {
+    ///
+    /// # Errors
+    /// The ring refuses a tick.
+    pub fn begin(&mut self, clock: &impl Time, to: &mut Sequencer<impl Publish>) -> Result<(), Refused> {
         self.sources.begin(to, clock)
     }
 
     /// Takes what has come from sources and for them, and does what is due: whether there was anything. `is_busy`: others
     /// have work for this thread, which goes on with that soon.
-    pub(crate) fn turn(
+    ///
+    /// # Errors
+    /// The ring refuses a tick.
+    pub fn turn(
         &mut self,
         is_busy: bool,
-        clock: &Clock,
-        to: &mut Sequencer<RingPublish>,
+        clock: &impl Time,
+        to: &mut Sequencer<impl Publish>,
     ) -> Result<bool, Refused> {
         let now = clock.now();
         if is_busy && now.since(self.looked) < WHILE_BUSY_NS {
@@ -203,7 +250,7 @@ impl RunningSources {
             self.due = self.sources.turn(now, &mut self.lines, to, clock)?;
             self.do_wishes(now, clock, to)?;
             self.lines.reactor.flush();
-            to.publisher().ring().flush();
+            to.publisher().flush();
         }
         has_come |= self.give_answers();
         self.say(now);
@@ -251,7 +298,12 @@ impl RunningSources {
         }
     }
 
-    fn take(&mut self, now: Nanos, clock: &Clock, to: &mut Sequencer<RingPublish>) -> Result<bool, Refused> {
+    fn take(
+        &mut self,
+        now: Nanos,
+        clock: &impl Time,
+        to: &mut Sequencer<impl Publish>,
+    ) -> Result<bool, Refused> {
         // What the machine refuses here, it refuses at the next look too, and the feeds go on.
         if self.lines.reactor.wait(Duration::ZERO).is_err() {
             return Ok(false);
@@ -321,8 +373,8 @@ impl RunningSources {
         link: LinkId,
         why: &str,
         now: Nanos,
-        clock: &Clock,
-        to: &mut Sequencer<RingPublish>,
+        clock: &impl Time,
+        to: &mut Sequencer<impl Publish>,
     ) -> Result<(), Refused> {
         self.lines.disconnect(link);
         self.sources.closed(now, link, why, to, clock)
@@ -331,8 +383,8 @@ impl RunningSources {
     fn do_wishes(
         &mut self,
         now: Nanos,
-        clock: &Clock,
-        to: &mut Sequencer<RingPublish>,
+        clock: &impl Time,
+        to: &mut Sequencer<impl Publish>,
     ) -> Result<(), Refused> {
         while let Some(wish) = self.sources.next_wish() {
             match wish {
@@ -355,8 +407,8 @@ impl RunningSources {
         &mut self,
         Resolved { link, host, addresses }: Resolved,
         now: Nanos,
-        clock: &Clock,
-        to: &mut Sequencer<RingPublish>,
+        clock: &impl Time,
+        to: &mut Sequencer<impl Publish>,
     ) -> Result<(), Refused> {
         let Lines { reactor, links, lines, .. } = &mut self.lines;
         let connection = addresses.and_then(|addresses| {

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use tapeline_plant::tick::Tick;
-use tapeline_ring::{Poll, Subscriber};
+use tapeline_ring::{Name, Poll, Start, Subscriber, SubscriberId};
 
 use crate::Error;
 use crate::error::Context;
+use crate::image_server::ImageReader;
 
 /// What stands next on a plant's ring.
 #[derive(Debug)]
@@ -27,6 +28,89 @@ pub struct Lost {
     /// Position on the ring from which ticks are lost, in bytes since its first frame.
     pub position: u64,
     stall_limit: Duration,
+}
+
+/// The ticks of a plant as one reader sees them: a [position on its ring](OnRing), or a simulated ring's.
+pub trait Ticks {
+    /// Takes the next tick.
+    ///
+    /// # Errors
+    /// The ring holds something that is not a tick.
+    fn next(&mut self) -> crate::Result<Next<'_>>;
+
+    /// Applies `view` to each tick already published, starting with the next one, without taking it.
+    fn ahead<T>(&mut self, view: impl FnMut(&[u8]) -> T) -> impl Iterator<Item = T>;
+
+    /// Returns `true` if a tick can be taken.
+    fn has_next(&self) -> bool;
+
+    /// Returns the number of the plant's start on this ring: it changes when another plant takes the ring over.
+    fn epoch(&self) -> u32;
+
+    /// Returns the reader's position in the ring's registry, if it has one.
+    fn seat(&self) -> Option<SubscriberId>;
+
+    /// Returns the ring's name.
+    fn ring(&self) -> String;
+
+    /// Takes a new position after the last one was lost, at the oldest tick that the ring still holds. Returns `false` if the ring is
+    /// another plant's by now.
+    ///
+    /// # Errors
+    /// The ring cannot be joined.
+    fn rejoin(&mut self, reader: &str) -> crate::Result<bool>;
+
+    /// Asks the plant for the images of all items; `None` if it keeps none.
+    ///
+    /// # Errors
+    /// The images are there and cannot be read.
+    fn images(&self) -> crate::Result<Option<ImageReader>>;
+}
+
+/// A reader's position on a ring in shared memory.
+#[derive(Debug)]
+pub struct OnRing {
+    pub(crate) ring: Name,
+    pub(crate) subscriber: Subscriber,
+}
+
+impl Ticks for OnRing {
+    #[inline]
+    fn next(&mut self) -> crate::Result<Next<'_>> {
+        next(&mut self.subscriber)
+    }
+
+    fn ahead<T>(&mut self, view: impl FnMut(&[u8]) -> T) -> impl Iterator<Item = T> {
+        self.subscriber.ahead(view)
+    }
+
+    fn has_next(&self) -> bool {
+        self.subscriber.has_next()
+    }
+
+    fn epoch(&self) -> u32 {
+        self.subscriber.epoch()
+    }
+
+    fn seat(&self) -> Option<SubscriberId> {
+        Some(self.subscriber.seat())
+    }
+
+    fn ring(&self) -> String {
+        self.ring.to_string()
+    }
+
+    fn rejoin(&mut self, reader: &str) -> crate::Result<bool> {
+        let subscriber = Subscriber::join_as(&self.ring, Start::Oldest, reader);
+        let subscriber = subscriber.with_context(|| format!("{reader} cannot join the ring again"))?;
+        let is_ours = self.subscriber.is_named()?;
+        self.subscriber = subscriber;
+        Ok(is_ours)
+    }
+
+    fn images(&self) -> crate::Result<Option<ImageReader>> {
+        ImageReader::of(&self.ring)
+    }
 }
 
 /// Takes the next tick.
@@ -53,6 +137,12 @@ pub fn next(subscriber: &mut Subscriber) -> crate::Result<Next<'_>> {
 }
 
 impl Lost {
+    /// Creates it: the ring's stall limit, and the position from which ticks are lost.
+    #[must_use]
+    pub const fn new(position: u64, stall_limit: Duration) -> Self {
+        Self { position, stall_limit }
+    }
+
     /// What there is to say where that is the end of a reader.
     pub fn of(&self, reader: &str) -> Error {
         let (limit, position) = (self.stall_limit.as_secs_f64(), self.position);

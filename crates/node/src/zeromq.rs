@@ -103,7 +103,7 @@ impl RunningZeromq {
         let address = publisher.local_address();
         let of_topics = events.clone();
         let reader = Reader::start("zeromq", events, move |ring, subscriber, signs| {
-            let ring = RingCursor::new("zeromq", ring, subscriber, gate, &of_topics);
+            let ring = RingCursor::on_ring("zeromq", ring, subscriber, gate, &of_topics);
             let place = SequenceCursor::new(ring, journal, after, "for ZeroMQ's subscribers");
             let clock = Clock::calibrate();
             let topics = Topics::new(config, publisher, clock.now(), of_topics);
@@ -199,14 +199,18 @@ impl Outlet {
                     self.topics.events.peer(now, Kind::Accept, Severity::Warning, said);
                 }
                 self.topics.events.left_out(now);
-                is_alive = self.place.ring.subscriber.publisher_alive()?;
+                is_alive = self.place.ring.ticks.subscriber.publisher_alive()?;
             }
             if taken == 0 && self.place.is_held() {
                 // The ring has something, so that it would not wait.
                 std::thread::sleep(WHILE_HELD);
             } else if taken == 0 {
                 let is_alone = self.topics.publisher.counters().subscribers == 0;
-                self.place.ring.subscriber.wait(Wait::Park, if is_alone { LONG_SLEEP } else { SHORT_SLEEP });
+                self.place
+                    .ring
+                    .ticks
+                    .subscriber
+                    .wait(Wait::Park, if is_alone { LONG_SLEEP } else { SHORT_SLEEP });
             }
         }
         let ended = self.clock.now();

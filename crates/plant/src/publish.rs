@@ -66,6 +66,9 @@ pub trait Publish {
             })
         })
     }
+
+    /// Wakes subscribers that sleep, where waking is put off while there is more to publish.
+    fn flush(&mut self) {}
 }
 
 /// A callback that is called about ten times a second while the ring is full, with the time since it is full. `true` means to keep waiting.
@@ -146,6 +149,10 @@ impl RingPublish {
 }
 
 impl Publish for RingPublish {
+    fn flush(&mut self) {
+        self.ring.flush();
+    }
+
     #[inline]
     fn publish(&mut self, len: usize, fill: impl FnOnce(&mut [u8]) -> usize) -> Result<(), Refused> {
         if let Ok(claim) = self.ring.claim(len) {

@@ -1,35 +1,32 @@
 //! A hub that comes late, or has lost its place: what has left the ring comes from who keeps the images, and what comes meanwhile waits.
 
 use std::collections::HashMap;
-use std::time::Duration;
 
 use tapeline_hub::{Connections, Hub};
-use tapeline_measure::{Clock, Nanos};
+use tapeline_measure::Nanos;
 use tapeline_omm::rwf::{Domain, MessageView};
 use tapeline_plant::tick::{Flags, Tick};
 use tapeline_plant::{ItemId, Seq};
-use tapeline_ring::{Name, Wait};
 
+use crate::Error;
 use crate::cursor::{RingCursor, another_plant};
-use crate::image_server::{Asked, Came, put};
-use crate::ticks::{Lost, Next};
-use crate::{Error, Stop};
+use crate::image_server::{Came, ImageReader, put};
+use crate::ticks::{Lost, Next, Ticks};
 
 /// Bytes of ticks that wait while images are read, at most: seconds of a busy day's.
 const MOST_HELD: usize = 512 << 20;
 
 /// For how long nothing may come: several hubs have their turns.
 const PATIENCE_NS: i64 = 30_000_000_000;
-/// How long to sleep while nothing comes.
-const NAP: Duration = Duration::from_micros(200);
 /// Images that are read before the ring is looked at again, and ticks that are given on before anything else is.
 const IMAGES: usize = 256;
 const REPLAYED: usize = 256;
 
 /// What a late hub has to begin with, or one that lost its place to begin anew.
+#[derive(Debug)]
 pub(super) struct CatchingUp {
     held: Held,
-    asked: Option<Asked>,
+    asked: Option<ImageReader>,
     known: Known,
     /// When images came last.
     heard: Option<Nanos>,
@@ -38,7 +35,7 @@ pub(super) struct CatchingUp {
 }
 
 /// Ticks that wait, in their order.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Held {
     /// Each with its length in front.
     frames: Vec<u8>,
@@ -72,13 +69,13 @@ enum Taken {
 
 impl CatchingUp {
     /// Looks at what the ring still holds, and asks for the rest.
-    pub(super) fn begin(place: &mut RingCursor) -> crate::Result<Self> {
+    pub(super) fn begin(place: &mut RingCursor<impl Ticks>) -> crate::Result<Self> {
         let mut held = Held::default();
         if let Taken::Lost(lost) = held.take(place, false)? {
             return Err(lost.of("this hub"));
         }
         let is_all = held.is_whole || held.frames.is_empty();
-        let asked = if is_all { None } else { Asked::of(&place.ring)? };
+        let asked = if is_all { None } else { place.ticks.images()? };
         if !is_all && asked.is_none() {
             place.events.warning_with(
                 "the ring no longer holds the plant's first ticks, and the plant keeps no images: items whose image is gone are suspect \
@@ -97,8 +94,8 @@ impl CatchingUp {
     }
 
     /// Asks for images: whether anybody keeps them.
-    pub(super) fn ask(&mut self, ring: &Name) -> crate::Result<bool> {
-        self.asked = Asked::of(ring)?;
+    pub(super) fn ask(&mut self, ticks: &impl Ticks) -> crate::Result<bool> {
+        self.asked = ticks.images()?;
         Ok(self.asked.is_some())
     }
 
@@ -122,27 +119,6 @@ impl CatchingUp {
         self.asked = None;
     }
 
-    /// Has the hub know all that is to be known, before it serves anybody.
-    pub(super) fn finish(
-        &mut self,
-        place: &mut RingCursor,
-        hub: &mut Hub,
-        connections: &mut impl Connections,
-        (clock, stop): (&Clock, &Stop),
-    ) -> crate::Result<()> {
-        loop {
-            if stop.is_requested() {
-                return Ok(());
-            }
-            match self.turn(clock.now(), place, hub, connections)? {
-                Turn::Busy => {}
-                Turn::Nothing => _ = place.subscriber.wait(Wait::Park, NAP),
-                Turn::Done => return Ok(()),
-                Turn::Lost(lost) => return Err(lost.of("this hub")),
-            }
-        }
-    }
-
     /// Gives the hub some of what is there.
     ///
     /// # Errors
@@ -150,7 +126,7 @@ impl CatchingUp {
     pub(super) fn turn(
         &mut self,
         now: Nanos,
-        place: &mut RingCursor,
+        place: &mut RingCursor<impl Ticks>,
         hub: &mut Hub,
         connections: &mut impl Connections,
     ) -> crate::Result<Turn> {
@@ -216,7 +192,7 @@ impl CatchingUp {
 
 impl Held {
     /// Takes all that the ring has; where that is too much, and those in front are given on, it may stay there.
-    fn take(&mut self, place: &mut RingCursor, may_stay: bool) -> crate::Result<Taken> {
+    fn take(&mut self, place: &mut RingCursor<impl Ticks>, may_stay: bool) -> crate::Result<Taken> {
         loop {
             if may_stay && self.frames.len() - self.at > MOST_HELD {
                 return Ok(Taken::All);
@@ -262,7 +238,7 @@ impl Held {
 }
 
 /// Up to which tick what is known: of an item's number in each domain, and of each channel.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Known {
     items: HashMap<ItemId, Vec<(Domain, Seq)>>,
     channels: HashMap<(u16, u16, Domain), Seq>,

@@ -221,6 +221,10 @@ impl ClientConnections {
         }
     }
 
+    pub(super) const fn reactor(&mut self) -> &mut Reactor {
+        &mut self.reactor
+    }
+
     /// Connections that never opened.
     pub(super) const fn never_opened(&self) -> u64 {
         self.never_opened.all

@@ -1,0 +1,320 @@
+//! The hub's loop without its thread: whoever drives it gives each turn, and the clock.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::mpsc::TrySendError;
+
+use tapeline_hub::{Access, Coming, Hub, HubEvent, Settings};
+use tapeline_measure::Nanos;
+use tapeline_measure::figures::thousands;
+use tapeline_plant::Time;
+use tapeline_plant::demand::Demand;
+use tapeline_plant::tick::Tick;
+use tapeline_wire::rssl::Reactor;
+
+use crate::counting::{SnapshotWriter, telling};
+use crate::cursor::{Read, RingCursor};
+use crate::events::{Event, Events, Severity};
+use crate::hub::catching_up::{self, CatchingUp};
+use crate::hub::connections::ClientConnections;
+use crate::hub::counting::{HubFigures, Telling};
+use crate::journal::Gate;
+use crate::sources::Demanding;
+use crate::ticks::Ticks;
+
+/// Ticks that are taken before the sockets are looked at again, and what waits there is sent: few, so that a client has the first of
+/// a burst while the hub is at the next ones.
+const BATCH: usize = 32;
+/// After this many full batches in a row the batches are larger: throughput counts then.
+const FULL_BATCHES: usize = 8;
+pub(super) const LARGE_BATCH: usize = 256;
+/// Updates that clients have been sent and that are in no image yet: while there are no more, the next ticks go first.
+const MOST_UNFOLDED: usize = 128;
+/// Answers of sources that are taken before ticks are looked at again.
+const ANSWERS: usize = 256;
+/// What becomes of what was missed without images.
+const STAY_SUSPECT: &str = "the feeds' items stay suspect until their next session";
+
+/// A hub that serves its clients turn by turn: it never waits, and its time is the clock's that it is given. A plant drives it on a
+/// thread, a simulation in a world of its own.
+#[derive(Debug)]
+pub struct HubTurns<T, C> {
+    pub(super) hub: Hub,
+    pub(super) connections: ClientConnections,
+    pub(super) place: RingCursor<T>,
+    pub(super) clock: C,
+    pub(super) sources: Option<Demanding>,
+    /// A demand for which there was no room.
+    held: Option<Demand>,
+    /// It lost its place on the ring, and what it missed comes from who keeps the images.
+    pub(super) late: Option<CatchingUp>,
+    /// It begins behind the plant's first tick, and serves nobody before it knows what was before.
+    is_entering: bool,
+    /// Full batches in a row.
+    full: usize,
+    pub(super) telling: Telling,
+}
+
+/// What a turn did.
+#[derive(Clone, Copy, Debug)]
+pub struct HubTurn {
+    /// When it began.
+    pub now: Nanos,
+    /// Ticks that were taken.
+    pub ticks: usize,
+    /// A client or a source had something.
+    pub is_busy: bool,
+    /// The ring has ended, and everything on it was taken.
+    pub is_over: bool,
+}
+
+impl<T: Ticks, C: Time> HubTurns<T, C> {
+    /// Creates a hub behind these ticks. `gate`: keeps ticks back until they are on disk; `sources`: the way to the plant's
+    /// providers and publishers.
+    #[must_use]
+    pub fn new(
+        settings: Settings,
+        reactor: Reactor,
+        (ticks, gate): (T, Option<Gate>),
+        clock: C,
+        sources: Option<Demanding>,
+        events: &Events,
+    ) -> Self {
+        let place = RingCursor::new("hub", ticks, gate, events);
+        Self::at(settings, reactor, place, clock, sources, telling().0)
+    }
+
+    pub(super) fn at(
+        settings: Settings,
+        reactor: Reactor,
+        place: RingCursor<T>,
+        clock: C,
+        sources: Option<Demanding>,
+        teller: SnapshotWriter<HubFigures>,
+    ) -> Self {
+        let dictionary = settings.dictionary.clone();
+        let hub = Hub::new(settings);
+        let connections =
+            ClientConnections::new(reactor, dictionary, hub.directory().clone(), place.events.clone());
+        let telling = Telling::new(teller);
+        Self {
+            hub,
+            connections,
+            place,
+            clock,
+            sources,
+            held: None,
+            late: None,
+            is_entering: false,
+            full: 0,
+            telling,
+        }
+    }
+
+    /// Begins behind the plant's first tick: what was before comes from the plant's images, if it keeps any. Until then the hub
+    /// serves nobody.
+    ///
+    /// # Errors
+    /// The position on the ring is lost already, or the images cannot be asked for.
+    pub fn enter_late(&mut self) -> crate::Result<()> {
+        let late = CatchingUp::begin(&mut self.place)?;
+        self.enter(late);
+        Ok(())
+    }
+
+    pub(super) fn enter(&mut self, late: CatchingUp) {
+        (self.late, self.is_entering) = (Some(late), true);
+    }
+
+    /// Returns `true` while the hub catches up with a plant that it joined late.
+    pub const fn is_entering(&self) -> bool {
+        self.is_entering
+    }
+
+    /// One turn of catching up: whether there was anything.
+    fn catch_up(&mut self, now: Nanos) -> crate::Result<usize> {
+        let Some(late) = &mut self.late else { return Ok(0) };
+        match late.turn(now, &mut self.place, &mut self.hub, &mut self.connections)? {
+            catching_up::Turn::Busy => return Ok(1),
+            catching_up::Turn::Nothing => return Ok(0),
+            catching_up::Turn::Lost(lost) => return Err(lost.of("this hub")),
+            catching_up::Turn::Done => {}
+        }
+        self.is_entering = false;
+        if let Some(images) = self.late.take().and_then(|late| late.images()) {
+            let images = thousands(images as u64);
+            self.place.events.info(format_args!("received the images of {images} items from the plant"));
+        }
+        Ok(1)
+    }
+
+    /// Takes ticks, what clients and sources have sent, and does what is due.
+    ///
+    /// # Errors
+    /// Another plant continues with the ring, the ring holds something that is not a tick, or the machine refuses to look at sockets.
+    #[inline]
+    pub fn turn(&mut self) -> crate::Result<HubTurn> {
+        let now = self.clock.now();
+        if self.is_entering {
+            let ticks = self.catch_up(now)?;
+            return Ok(HubTurn { now, ticks, is_busy: false, is_over: false });
+        }
+        self.telling.sent(now);
+        self.telling.turn(now, &self.hub, &mut self.connections);
+        let most = if self.full < FULL_BATCHES { BATCH } else { LARGE_BATCH };
+        let (ticks, is_over) = self.take_ticks(now, most)?;
+        self.full = if ticks == most { self.full + 1 } else { 0 };
+        let is_busy = self.connections.serve(&mut self.hub, now)? | self.hear_sources(now);
+        self.fold(now);
+        self.hub.turn(now, &mut self.connections);
+        self.ask_sources();
+        self.connections.close_those_over(&mut self.hub, now);
+        Ok(HubTurn { now, ticks, is_busy, is_over })
+    }
+
+    /// Returns the hub, to read its counters.
+    pub const fn hub(&self) -> &Hub {
+        &self.hub
+    }
+
+    /// Returns the hub's next event, as [`Hub::next_event`].
+    pub fn next_event(&mut self) -> Option<HubEvent> {
+        self.hub.next_event()
+    }
+
+    /// Returns the connections' reactor, to listen or to accept clients.
+    pub const fn reactor(&mut self) -> &mut Reactor {
+        self.connections.reactor()
+    }
+
+    /// Replaces the rules of who may see what.
+    pub fn set_access(&mut self, access: Arc<Access>) {
+        self.hub.set_access(access);
+    }
+
+    /// Brings the images up to what is on its way to the clients, as long as nothing comes that they wait for.
+    fn fold(&mut self, now: Nanos) {
+        let Self { hub, connections, place, .. } = self;
+        let has_ticks = || place.ticks.has_next();
+        while hub.unfolded() > MOST_UNFOLDED || hub.unfolded() > 0 && !has_ticks() {
+            hub.fold(now, connections);
+        }
+    }
+
+    /// Takes what the sources have answered: whether there was anything.
+    fn hear_sources(&mut self, now: Nanos) -> bool {
+        let Some(sources) = &self.sources else { return false };
+        let mut is_busy = false;
+        for answer in sources.answers.try_iter().take(ANSWERS) {
+            is_busy = true;
+            self.hub.answer(now, answer, &mut self.connections);
+        }
+        is_busy
+    }
+
+    /// Passes on what is wanted of the sources, as much as there is room for.
+    fn ask_sources(&mut self) {
+        let Some(sources) = &self.sources else { return };
+        let mut has_asked = false;
+        while let Some(demand) = self.held.take().or_else(|| self.hub.next_demand()) {
+            match sources.demands.try_send(demand) {
+                Ok(()) => has_asked = true,
+                Err(TrySendError::Full(demand)) => {
+                    self.held = Some(demand);
+                    break;
+                }
+                // The plant is ending.
+                Err(TrySendError::Disconnected(_)) => break,
+            }
+        }
+        if has_asked && let Some(waker) = &sources.waker {
+            // Without it the plant looks a few milliseconds later.
+            let _ = waker.wake();
+        }
+    }
+
+    /// Takes ticks, as many as are there: how many, and whether there will be no more.
+    pub(super) fn take_ticks(&mut self, now: Nanos, most: usize) -> crate::Result<(usize, bool)> {
+        if self.late.is_some() {
+            return Ok((self.take_images(now)?, false));
+        }
+        let mut prepared = 0;
+        for taken in 0..most {
+            if prepared == 0 {
+                let ahead =
+                    self.place.ticks.ahead(|frame| Tick::parse(frame).ok().map(|tick| Coming::from(&tick)));
+                prepared = self.hub.expect(ahead.map_while(|coming| coming));
+            }
+            prepared -= 1;
+            match self.place.next(self.hub.next_seq())? {
+                Read::Tick(tick) if !self.hub.awaits_images() => {
+                    if taken == 0 {
+                        self.telling.taken(&tick.header, self.clock.now());
+                    }
+                    self.hub.tick(now, &tick, &mut self.connections);
+                }
+                Read::Again => {}
+                Read::Tick(tick) | Read::Behind(tick) => {
+                    self.hub.begin_anew(now, tick.header.seq, &mut self.connections);
+                    let late = CatchingUp::behind(&tick);
+                    self.late = Some(self.ask_for_images(late));
+                    return Ok((taken + 1, false));
+                }
+                Read::Nothing => return Ok((taken, false)),
+                Read::End => return Ok((taken, true)),
+                Read::Lost(lost) => return self.place.rejoin(&lost).map(|()| (taken, false)),
+            }
+        }
+        Ok((most, false))
+    }
+
+    /// Asks who keeps the plant's images, behind a gap.
+    fn ask_for_images(&self, mut late: CatchingUp) -> CatchingUp {
+        let why = match late.ask(&self.place.ticks) {
+            Ok(true) => return late,
+            Ok(false) => Event {
+                hint: Some("images = \"1GiB\" in its [plant] keeps them".to_owned()),
+                ..no_images(&"the plant keeps none")
+            },
+            Err(error) => no_images(&format_args!("{error:#}")),
+        };
+        self.place.events.report(&why);
+        late
+    }
+
+    /// Takes images that the plant keeps, and then the ticks behind them: how many there were, or about.
+    fn take_images(&mut self, now: Nanos) -> crate::Result<usize> {
+        let Some(late) = &mut self.late else { return Ok(0) };
+        match late.turn(now, &mut self.place, &mut self.hub, &mut self.connections) {
+            Ok(catching_up::Turn::Busy) => return Ok(1),
+            Ok(catching_up::Turn::Nothing) => return Ok(0),
+            Ok(catching_up::Turn::Done) => {}
+            // What waits is of before the next gap, and the images that come then have it.
+            Ok(catching_up::Turn::Lost(lost)) => {
+                self.late = None;
+                self.place.rejoin(&lost)?;
+                return Ok(1);
+            }
+            Err(error) if late.is_asking() => {
+                self.place.events.warning(format_args!("{STAY_SUSPECT}: {error:#}"));
+                late.give_up();
+                return Ok(1);
+            }
+            Err(error) => return Err(error),
+        }
+        let images = self.late.take().and_then(|late| late.images());
+        if let Some(images) = images {
+            let images = thousands(images as u64);
+            self.place.events.info(format_args!(
+                "received the images of {images} items again from the plant; their state is that of the plant's feeds"
+            ));
+        }
+        self.hub.end_anew(now, images.is_some(), &mut self.connections);
+        Ok(1)
+    }
+}
+
+/// Why no images come.
+fn no_images(why: &dyn fmt::Display) -> Event {
+    Event::new(Severity::Warning, format_args!("{STAY_SUSPECT}: no images are available: {why}"))
+}
