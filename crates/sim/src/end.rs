@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use tapeline_measure::Nanos;
 use tapeline_omm::role::Outbox;
 use tapeline_omm::rwf::MessageView;
-use tapeline_wire::rssl::{self, ConnectionType, Event, Sent, Session, SubProtocol, Version};
+use tapeline_wire::rssl::{self, Compression, ConnectionType, Event, Sent, Session, SubProtocol, Version};
 
 use crate::json;
 use crate::network::{LinkId, Network, Read, Side};
@@ -33,9 +33,8 @@ pub(crate) struct End {
     is_json: bool,
     /// Why a message could not be said in JSON.
     unsaid: Option<String>,
-    was_full: bool,
-    /// Bytes that can wait in the session.
-    capacity: usize,
+    /// Bytes that it has read.
+    received: u64,
 }
 
 /// What came.
@@ -43,37 +42,78 @@ pub(crate) struct End {
 pub(crate) enum Came {
     /// Messages can go both ways.
     Connected,
-    /// A message, and the [print](Network::note_sent) of what it came in: one text may hold several.
-    Message(Vec<u8>, Option<u64>),
+    Message(Vec<u8>),
     /// A message that JSON has no words for, or a text that cannot be read.
     Garbled(String),
     /// It is over, for this reason.
     Over(String),
 }
 
-/// Settings with output buffers for so many frames; a client's for what its connection is.
-fn settings(buffers: u32, connection_type: ConnectionType) -> Arc<rssl::Settings> {
-    static MADE: [OnceLock<Arc<rssl::Settings>>; 3] = [const { OnceLock::new() }; 3];
-    let place = match connection_type {
-        ConnectionType::WebSocket => 2,
-        ConnectionType::Socket => usize::from(buffers == WIDE_BUFFERS),
-    };
+/// How a client speaks with the hub.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Speech {
+    Rwf,
+    RwfZlib,
+    RwfLz4,
+    /// RWF in a WebSocket, with zlib.
+    WebSocketRwf,
+    Json,
+    /// JSON in a WebSocket that compresses each message.
+    JsonDeflated,
+}
+
+impl Speech {
+    /// Messages go as texts of JSON.
+    pub(crate) const fn is_json(self) -> bool {
+        matches!(self, Self::Json | Self::JsonDeflated)
+    }
+}
+
+/// Settings with output buffers for so many frames.
+pub(crate) fn base(buffers: u32) -> rssl::Settings {
+    rssl::Settings {
+        max_fragment_size: FRAGMENT,
+        guaranteed_output_buffers: buffers,
+        max_message_bytes: MOST as u32,
+        // Times are shorter than in the world outside, so that a seed sees more of them run out.
+        connection_ping_timeout: 2,
+        connection_min_ping_timeout: 1,
+        initialization_timeout_ms: 1_000,
+        component_version: "sim".to_owned(),
+        ..rssl::Settings::default()
+    }
+}
+
+/// Settings of the hub's connections: as a plant's, but for sizes and times.
+pub(crate) fn server_settings(buffers: u32) -> Arc<rssl::Settings> {
+    static MADE: [OnceLock<Arc<rssl::Settings>>; 2] = [const { OnceLock::new() }; 2];
     let make = || {
+        let compression_type = Compression::Zlib;
+        Arc::new(rssl::Settings { pause_when_full: true, compression_type, ..base(buffers) })
+    };
+    MADE[usize::from(buffers == WIDE_BUFFERS)].get_or_init(make).clone()
+}
+
+/// Settings of a client, and of sources.
+fn client_settings(speech: Speech) -> Arc<rssl::Settings> {
+    static MADE: [OnceLock<Arc<rssl::Settings>>; 6] = [const { OnceLock::new() }; 6];
+    let make = || {
+        let (connection_type, compression_type) = match speech {
+            Speech::Rwf => (ConnectionType::Socket, Compression::None),
+            Speech::RwfZlib => (ConnectionType::Socket, Compression::Zlib),
+            Speech::RwfLz4 => (ConnectionType::Socket, Compression::Lz4),
+            Speech::WebSocketRwf | Speech::JsonDeflated => (ConnectionType::WebSocket, Compression::Zlib),
+            Speech::Json => (ConnectionType::WebSocket, Compression::None),
+        };
+        let protocol = if speech.is_json() { SubProtocol::TrJson2 } else { SubProtocol::Rwf };
         Arc::new(rssl::Settings {
-            max_fragment_size: FRAGMENT,
-            guaranteed_output_buffers: buffers,
-            max_message_bytes: MOST as u32,
-            // Times are shorter than in the world outside, so that a seed sees more of them run out.
-            connection_ping_timeout: 2,
-            connection_min_ping_timeout: 1,
-            initialization_timeout_ms: 1_000,
-            component_version: "sim".to_owned(),
             connection_type,
-            ws_protocols: vec![SubProtocol::TrJson2],
-            ..rssl::Settings::default()
+            compression_type,
+            ws_protocols: vec![protocol],
+            ..base(WIDE_BUFFERS)
         })
     };
-    MADE[place].get_or_init(make).clone()
+    MADE[speech as usize].get_or_init(make).clone()
 }
 
 /// Output buffers of who is to feel that there is no room, and of who is not.
@@ -81,26 +121,18 @@ pub(crate) const NARROW_BUFFERS: u32 = 8;
 pub(crate) const WIDE_BUFFERS: u32 = 256;
 
 impl End {
-    pub(crate) fn client(link: LinkId, now: u64) -> Self {
-        Self::client_of(link, ConnectionType::Socket, now)
+    pub(crate) fn client(link: LinkId, speech: Speech, now: u64) -> Self {
+        let session = Session::client(client_settings(speech), Version::V14, Nanos(now));
+        Self::new(link, Side::Client, session)
     }
 
-    /// A client's that speaks JSON on a WebSocket.
-    pub(crate) fn json_client(link: LinkId, now: u64) -> Self {
-        Self::client_of(link, ConnectionType::WebSocket, now)
-    }
-
-    fn client_of(link: LinkId, connection: ConnectionType, now: u64) -> Self {
-        let session = Session::client(settings(WIDE_BUFFERS, connection), Version::V14, Nanos(now));
-        Self::new(link, Side::Client, session, WIDE_BUFFERS)
-    }
-
+    /// A source's that the plant connects to.
     pub(crate) fn server(link: LinkId, buffers: u32, now: u64) -> Self {
-        let settings = settings(buffers, ConnectionType::Socket);
-        Self::new(link, Side::Server, Session::server(settings, Nanos(now)), buffers)
+        let session = Session::server(Arc::new(base(buffers)), Nanos(now));
+        Self::new(link, Side::Server, session)
     }
 
-    fn new(link: LinkId, side: Side, session: Session, buffers: u32) -> Self {
+    fn new(link: LinkId, side: Side, session: Session) -> Self {
         Self {
             link,
             side,
@@ -110,8 +142,7 @@ impl End {
             waiting: None,
             is_json: false,
             unsaid: None,
-            was_full: false,
-            capacity: buffers as usize * (usize::from(FRAGMENT) + 17),
+            received: 0,
         }
     }
 
@@ -123,7 +154,10 @@ impl End {
         let over = |why: &str| vec![Came::Over(why.to_owned())];
         match network.read(now, self.link, self.side, most) {
             Read::Nothing => return Vec::new(),
-            Read::Bytes(bytes) => self.input.extend(bytes),
+            Read::Bytes(bytes) => {
+                self.received += bytes.len() as u64;
+                self.input.extend(bytes);
+            }
             Read::Closed => return over("the peer closed the connection"),
             Read::Broken => return over("the connection broke"),
         }
@@ -140,7 +174,7 @@ impl End {
                     if self.is_json {
                         said(bytes, &mut all);
                     } else {
-                        all.push(Came::Message(bytes.to_vec(), Some(fnv(bytes))));
+                        all.push(Came::Message(bytes.to_vec()));
                     }
                     consumed
                 }
@@ -171,21 +205,9 @@ impl End {
         }
     }
 
-    /// Whether there is room again, after there was none: once each time, when half of it is free.
-    pub(crate) fn has_room_again(&mut self) -> bool {
-        let again = self.was_full && self.session.output().unsent() <= self.capacity / 2;
-        self.was_full &= !again;
-        again
-    }
-
-    /// Which end it is.
-    pub(crate) const fn side(&self) -> Side {
-        self.side
-    }
-
-    /// What it says is texts of JSON; known once it is open.
-    pub(crate) const fn is_json(&self) -> bool {
-        self.is_json
+    /// Bytes that it has read.
+    pub(crate) const fn received(&self) -> u64 {
+        self.received
     }
 
     /// Messages may go out.
@@ -193,9 +215,13 @@ impl End {
         self.session.is_open()
     }
 
-    /// Nothing waits to be sent.
-    pub(crate) fn is_flushed(&mut self) -> bool {
-        self.waiting.is_none() && self.session.output().unsent() == 0
+    /// A text goes out as it is, where there is room.
+    pub(crate) fn say_text(&mut self, now: u64, network: &mut Network, text: Vec<u8>) {
+        let mut out = self.out(now, network);
+        if out.settle() {
+            out.end.waiting = Some(text);
+            out.settle();
+        }
     }
 
     /// Bytes that go out as they are, between what the session sends.
@@ -218,10 +244,7 @@ impl End {
 fn said(text: &[u8], all: &mut Vec<Came>) {
     match json::messages(text) {
         Ok(messages) => {
-            let prints = std::iter::once(Some(fnv(text))).chain(std::iter::repeat(None));
-            all.extend(
-                messages.into_iter().zip(prints).map(|(message, print)| Came::Message(message, print)),
-            );
+            all.extend(messages.into_iter().map(Came::Message));
         }
         Err(why) => all.push(Came::Garbled(format!("{why}: {}", String::from_utf8_lossy(text)))),
     }
@@ -237,11 +260,6 @@ pub(crate) struct Out<'a> {
 }
 
 impl Out<'_> {
-    /// The first `len` bytes of what was claimed last.
-    pub(crate) fn claimed(&self, len: usize) -> &[u8] {
-        &self.end.room[..len]
-    }
-
     fn settle(&mut self) -> bool {
         let Some(message) = &self.end.waiting else { return true };
         let mut sent = self.end.session.output().send(message);
@@ -255,7 +273,6 @@ impl Out<'_> {
             sent = self.end.session.output().send(message);
         }
         if sent == Sent::Full {
-            self.end.was_full = true;
             return false;
         }
         self.end.waiting = None;
@@ -286,7 +303,7 @@ impl Outbox for Out<'_> {
                 return;
             }
         };
-        self.network.note_sent(self.end.link, self.end.side, fnv(&message));
+        self.network.note(self.end.link, self.end.side, fnv(&message));
         self.end.waiting = Some(message);
         self.settle();
     }

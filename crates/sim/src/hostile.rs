@@ -5,9 +5,10 @@ use tapeline_omm::role::Outbox;
 use tapeline_omm::rwf::{CloseHeader, Domain, Flags, Key, RequestHeader, flags};
 
 use crate::chance::Chance;
-use crate::end::{Came, End};
-use crate::network::{LinkId, Network};
-use crate::plan::{SERVICE, domain_of, of_label};
+use crate::end::{Came, End, Speech};
+use crate::json;
+use crate::network::{LinkId, Network, Side};
+use crate::plan::{SERVICE, domain_of, of_label, speech};
 
 /// A client that says anything, on one connection after the other.
 #[derive(Debug)]
@@ -18,15 +19,17 @@ pub(crate) struct Hostile {
     reads: bool,
     /// It sends bytes that are no frames, too.
     is_wild: bool,
+    speech: Speech,
 }
 
 impl Hostile {
     pub(crate) fn new(mut chance: Chance) -> Self {
-        Self { end: None, reads: chance.one_in(2), is_wild: chance.one_in(2), chance }
+        let (reads, is_wild) = (chance.one_in(2), chance.one_in(2));
+        Self { end: None, reads, is_wild, speech: speech(&mut chance), chance }
     }
 
     pub(crate) fn connected(&mut self, link: LinkId, now: u64) {
-        self.end = Some(End::client(link, now));
+        self.end = Some(End::client(link, self.speech, now));
     }
 
     /// Its turn: whether it wants a connection.
@@ -37,6 +40,10 @@ impl Hostile {
         if end.is_open() {
             for _ in 0..self.chance.below(4) {
                 let message = message(&mut self.chance, names);
+                if self.speech.is_json() {
+                    end.say_text(now, network, text(&message, &mut self.chance));
+                    continue;
+                }
                 let mut out = end.out(now, network);
                 if let Some(room) = out.claim(message.len()) {
                     room.copy_from_slice(&message);
@@ -51,7 +58,7 @@ impl Hostile {
         end.flush(now, network);
         is_over |= end.turn(now).is_some() || self.chance.one_in(400);
         if is_over {
-            network.close(end.link, crate::network::Side::Client);
+            network.close(end.link, Side::Client);
             self.end = None;
         }
         false
@@ -90,4 +97,25 @@ fn message(chance: &mut Chance, names: &[String]) -> Vec<u8> {
         bytes.resize(chance.index(3_000) + 1, 0x41);
     }
     bytes
+}
+
+/// The text of a message, or something like it.
+fn text(message: &[u8], chance: &mut Chance) -> Vec<u8> {
+    let mut text = json::text(message, Side::Client).unwrap_or_else(|_| b"{\"ID\":1,\"Key\":{}}".to_vec());
+    match chance.below(8) {
+        0 => {
+            let at = chance.index(text.len());
+            text[at] = chance.word() as u8;
+        }
+        1 => text.truncate(chance.index(text.len())),
+        2 => {
+            // Many in one text, the last of which may be cut.
+            let one = text.clone();
+            let all = std::iter::repeat_n(one, chance.within(2, 300) as usize);
+            text = [b"[".to_vec(), all.collect::<Vec<_>>().join(&b','), b"]".to_vec()].concat();
+        }
+        3 => text = [vec![b'['; chance.index(200)], text].concat(),
+        _ => {}
+    }
+    text
 }

@@ -11,6 +11,7 @@ use crate::plan::{Illness, Keeping, MS};
 use crate::tape::Tape;
 use crate::trace::fnv;
 use crate::verdict::{Invariant, Wrong};
+use tapeline_node::journal::Gate;
 
 /// Ticks that are taken in one turn.
 const BATCH: usize = 64;
@@ -46,6 +47,7 @@ pub(crate) struct Shelf {
 pub(crate) struct Keeper {
     writer: Writer<Memory>,
     progress: Arc<Progress>,
+    is_synced: bool,
     /// The last tick before this plant.
     after: u64,
     /// Ticks of this plant that were taken.
@@ -103,7 +105,8 @@ impl Shelf {
         self.ticks.truncate(last as usize);
         self.promised = last;
         let progress = writer.progress();
-        Ok(Some(Keeper { writer, progress, after: last, taken: 0, busy_until: 0 }))
+        let is_synced = self.settings.durability == Durability::Synced;
+        Ok(Some(Keeper { writer, progress, is_synced, after: last, taken: 0, busy_until: 0 }))
     }
 
     /// Reads it all: in order, each as it was published, without a hole but those that it may have; up to `last`. How many there are
@@ -139,7 +142,7 @@ impl Shelf {
     pub(crate) fn dies(
         &mut self,
         mut keeper: Keeper,
-        tape: &mut Tape,
+        tape: &Tape,
         death: Death,
         given_out: u64,
     ) -> Result<(), Wrong> {
@@ -168,9 +171,9 @@ impl Shelf {
 }
 
 impl Keeper {
-    /// What holds the outlets back.
-    pub(crate) fn gate(&self) -> (u64, Option<Arc<Progress>>) {
-        (self.after, Some(Arc::clone(&self.progress)))
+    /// What holds the hub back until ticks are on disk.
+    pub(crate) fn gate(&self) -> Option<Gate> {
+        self.is_synced.then(|| Gate::of(Arc::clone(&self.progress)))
     }
 
     /// The last tick before this plant.
@@ -179,7 +182,7 @@ impl Keeper {
     }
 
     /// Takes what the ring has, and writes it: at once, or when a slow disk is done.
-    pub(crate) fn turn(&mut self, tape: &mut Tape, shelf: &mut Shelf, now: u64) {
+    pub(crate) fn turn(&mut self, tape: &Tape, shelf: &mut Shelf, now: u64) {
         if now < self.busy_until {
             return;
         }
@@ -192,14 +195,14 @@ impl Keeper {
         }
     }
 
-    fn take(&mut self, tape: &mut Tape, shelf: &mut Shelf) {
-        for frame in tape.frames_from(self.taken).take(BATCH) {
+    fn take(&mut self, tape: &Tape, shelf: &mut Shelf) {
+        for frame in tape.frames_from(self.taken, BATCH) {
             self.taken += 1;
             let seq = self.after + self.taken as u64;
-            let time = Tick::parse(frame).map_or_else(|_| Default::default(), |tick| tick.header.sequenced);
-            shelf.ticks.push(fnv(frame));
+            let time = Tick::parse(&frame).map_or_else(|_| Default::default(), |tick| tick.header.sequenced);
+            shelf.ticks.push(fnv(&frame));
             // What becomes of it, its progress says.
-            let _ = self.writer.append(seq, time, frame);
+            let _ = self.writer.append(seq, time, &frame);
         }
         tape.keep(self.taken);
     }
@@ -215,7 +218,7 @@ impl Keeper {
     }
 
     /// Nothing is wrong any more: all of this plant's ticks are there, or counted as missing.
-    pub(crate) fn check_quiet(&mut self, tape: &mut Tape, shelf: &mut Shelf) -> Result<(), Wrong> {
+    pub(crate) fn check_quiet(&mut self, tape: &Tape, shelf: &mut Shelf) -> Result<(), Wrong> {
         while self.taken < tape.published() {
             self.turn(tape, shelf, u64::MAX - MS);
         }

@@ -20,7 +20,6 @@ mod agenda;
 mod books;
 mod chance;
 mod client;
-mod desk;
 mod doors;
 mod end;
 #[path = "../../journal/tests/failing/mod.rs"]

@@ -2,6 +2,9 @@
 //! silence with nobody at the other end.
 
 use std::collections::VecDeque;
+use std::net::SocketAddr;
+
+use tapeline_wire::rssl::FarEnd;
 
 use crate::chance::Chance;
 use crate::trace::mix;
@@ -26,6 +29,57 @@ impl Side {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LinkId(usize);
 
+impl LinkId {
+    /// The address of who has its client's end.
+    pub(crate) fn address(self) -> SocketAddr {
+        let [.., a, b, c] = (self.0 as u32).to_be_bytes();
+        SocketAddr::from(([10, a, b, c], 1_024))
+    }
+}
+
+/// The network's end of a connection of the plant or its hub, whose own end is in their reactor.
+#[derive(Debug)]
+pub(crate) struct Port {
+    pub(crate) link: LinkId,
+    side: Side,
+    pub(crate) far: FarEnd,
+    /// Bytes that came out of it.
+    pub(crate) sent: u64,
+}
+
+impl Port {
+    pub(crate) const fn new(link: LinkId, side: Side, far: FarEnd) -> Self {
+        Self { link, side, far, sent: 0 }
+    }
+
+    /// What the network has for it. A connection that pauses its peer leaves the rest there.
+    pub(crate) fn hear(&self, now: u64, network: &mut Network) {
+        if self.far.unread() == 0 {
+            match network.read(now, self.link, self.side, usize::MAX) {
+                Read::Nothing => {}
+                Read::Bytes(bytes) => self.far.deliver(&bytes),
+                Read::Closed => self.far.close(),
+                Read::Broken => self.far.reset(),
+            }
+        }
+        self.far.set_capacity(network.room(self.link, self.side));
+    }
+
+    /// What it has for the network: whether it goes on.
+    pub(crate) fn speak(&mut self, now: u64, network: &mut Network) -> bool {
+        let bytes = self.far.take_sent();
+        self.sent += bytes.len() as u64;
+        if !bytes.is_empty() {
+            network.send(now, self.link, self.side, bytes);
+        }
+        let is_over = self.far.is_finished();
+        if is_over {
+            network.close(self.link, self.side);
+        }
+        !is_over
+    }
+}
+
 /// What a link is like.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Path {
@@ -46,8 +100,6 @@ struct Way {
     not_before: u64,
     /// Whoever sends here has closed it.
     is_closed: bool,
-    /// Messages that were sent and have not been received, as hashes.
-    sent: VecDeque<u64>,
 }
 
 /// One connection.
@@ -80,7 +132,7 @@ pub(crate) enum Read {
 pub(crate) struct Network {
     links: Vec<Link>,
     chance: Chance,
-    /// Of all messages that were sent, in their order.
+    /// Of all messages that were noted, in their order.
     hash: u64,
 }
 
@@ -185,24 +237,13 @@ impl Network {
         way.not_before = way.not_before.max(until);
     }
 
-    /// A message is sent from an end.
-    pub(crate) fn note_sent(&mut self, link: LinkId, from: Side, message: u64) {
-        self.hash = mix(mix(self.hash, link.0 as u64 * 2 + from as u64), message);
-        self.links[link.0].ways[from as usize].sent.push_back(message);
+    /// A message is sent from an end, or received there.
+    pub(crate) fn note(&mut self, link: LinkId, at: Side, message: u64) {
+        self.hash = mix(mix(self.hash, link.0 as u64 * 2 + at as u64), message);
     }
 
-    /// A hash of all messages that were sent, in their order.
+    /// A hash of all messages that were noted, in their order.
     pub(crate) const fn hash(&self) -> u64 {
         self.hash
-    }
-
-    /// A message is received at an end: whether it is the next one that was sent.
-    pub(crate) fn note_received(&mut self, link: LinkId, at: Side, message: u64) -> bool {
-        self.links[link.0].ways[at.other() as usize].sent.pop_front() == Some(message)
-    }
-
-    /// Messages that were sent to an end and have not been received.
-    pub(crate) fn in_flight(&self, link: LinkId, to: Side) -> usize {
-        self.links[link.0].ways[to.other() as usize].sent.len()
     }
 }

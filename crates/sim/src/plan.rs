@@ -8,6 +8,7 @@ use tapeline_omm::rwf::Domain;
 use tapeline_plant::sources::{Policy, Posts, Sharing};
 
 use crate::chance::Chance;
+use crate::end::Speech;
 use crate::venue::Line;
 
 /// A millisecond in ns.
@@ -125,6 +126,8 @@ pub(crate) enum Fault {
     PlantStalls { ns: u64 },
     /// The hub's thread gets none.
     HubStalls { ns: u64 },
+    /// The hub's process, where it has one of its own, ends, and another one comes late.
+    HubRestarts { ns: u64 },
     /// The process of both dies, and begins anew after a while.
     Crash { ns: u64 },
     /// The machine of both stops, and begins anew after a while: what it had not synced may be gone.
@@ -190,7 +193,7 @@ pub(crate) struct Plan {
     pub(crate) waits_for_unknown: bool,
     pub(crate) clients: Vec<Manner>,
     /// Of each, whether it speaks JSON on a WebSocket.
-    pub(crate) json: Vec<bool>,
+    pub(crate) speech: Vec<Speech>,
     /// How many sources each of the services of providers has.
     pub(crate) sources: [usize; PROVIDED.len()],
     /// What several interactive ones are for.
@@ -209,6 +212,8 @@ pub(crate) struct Plan {
     /// The hub runs in a process of its own: it loses its place on the ring when it stands still for long, and cannot ask the sources
     /// for anything.
     pub(crate) is_apart: bool,
+    /// The plant keeps images for a hub that has lost its place or comes late.
+    pub(crate) keeps_images: bool,
     /// How what is published is kept, if it is.
     pub(crate) keeping: Option<Keeping>,
     pub(crate) hostile: usize,
@@ -256,7 +261,7 @@ impl Plan {
             slow,
             slow_age_ms: if chance.one_in(3) { chance.within(50, 1_000) } else { 0 },
             waits_for_unknown: chance.one_in(2),
-            json: Vec::new(),
+            speech: Vec::new(),
             clients,
             sources: [chance.below(3) as usize, chance.below(3) as usize],
             policy: [Policy::First, Policy::Balance, Policy::Warm][chance.index(3)],
@@ -266,6 +271,7 @@ impl Plan {
             rules: chance.one_in(3).then(|| chance.below(trouble_ns)),
             is_cached: !chance.one_in(3),
             is_apart: false,
+            keeps_images: false,
             keeping: None,
             hostile: chance.below(3) as usize,
             faults: Vec::new(),
@@ -276,8 +282,9 @@ impl Plan {
         plan.faults = (0..faults).map(|_| (chance.below(trouble_ns), plan.fault(chance))).collect();
         plan.faults.sort_by_key(|(at, _)| *at);
         plan.set_apart(chance);
+        plan.set_images(&mut Chance::of(seed, 8));
         plan.orders = chance.one_in(6).then(|| chance.within(20, 300) as u32);
-        plan.json = plan.clients.iter().map(|_| chance.one_in(4)).collect();
+        plan.speech = plan.clients.iter().map(|_| speech(chance)).collect();
         plan.set_keeping(&mut Chance::of(seed, 4));
         plan.sharing = if Chance::of(seed, 7).one_in(3) { Sharing::First } else { Sharing::Merge };
         plan
@@ -328,6 +335,18 @@ impl Plan {
         }
     }
 
+    /// In half of those worlds the plant keeps images, and in most of these another hub comes late.
+    fn set_images(&mut self, chance: &mut Chance) {
+        self.keeps_images = self.is_apart && chance.one_in(2);
+        if self.keeps_images {
+            for _ in 0..chance.below(3) {
+                let restart = Fault::HubRestarts { ns: chance.within(20, 1_500) * MS };
+                self.faults.push((chance.below(self.trouble_ns), restart));
+            }
+            self.faults.sort_by_key(|(at, _)| *at);
+        }
+    }
+
     /// A world in which nothing goes wrong, for one prompt client of one feed.
     pub(crate) fn calm(seed: u64) -> Self {
         let line = Line { delay: (50_000, 50_000), ..Line::default() };
@@ -343,6 +362,7 @@ impl Plan {
             hostile: 0,
             rules: None,
             is_apart: false,
+            keeps_images: false,
             faults: Vec::new(),
             trouble_ns: 2 * SECOND,
             ..Self::of(seed)
@@ -387,5 +407,17 @@ fn line(chance: &mut Chance) -> Line {
         twice: if chance.one_in(2) { chance.below(100) } else { 0 },
         delay: (least, least + spread),
         dead_until: 0,
+    }
+}
+
+/// Half of the clients speak as most do.
+pub(crate) fn speech(chance: &mut Chance) -> Speech {
+    match chance.below(10) {
+        0 => Speech::RwfZlib,
+        1 => Speech::RwfLz4,
+        2 => Speech::WebSocketRwf,
+        3 => Speech::Json,
+        4 => Speech::JsonDeflated,
+        _ => Speech::Rwf,
     }
 }

@@ -1,22 +1,24 @@
 //! The plant: datagrams in, ticks on the tape, what is missing asked for.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use tapeline_feed::moldudp64::recover::{Client, Settings};
 use tapeline_feed::{Protocol, book, line};
 use tapeline_measure::Nanos;
+use tapeline_node::Events;
+use tapeline_node::config::{Host, SourcesConfig};
+use tapeline_node::sources::{Demanding, RunningSources};
 use tapeline_omm::role::consumer::Backoff;
-use tapeline_omm::role::{Nowhere, Outbox, acceptor, consumer};
-use tapeline_plant::sources::{
-    self, LinkId, Outlets, ProviderSettings, ServiceSettings, Sources, Sourcing, Wish,
-};
+use tapeline_omm::role::{acceptor, consumer};
+use tapeline_plant::sources::{self, ProviderSettings, ServiceSettings, Sourcing};
 use tapeline_plant::{Channel, ChannelSettings, Items, PublishPolicy, Refused, Seq, Sequencer};
+use tapeline_wire::rssl::{self, FarEnd, Reactor};
 
-use crate::desk::{DESK, Desk};
-use crate::end::{Came, End};
+use crate::end::{WIDE_BUFFERS, base};
 use crate::journal::Keeper;
-use crate::network::{self, Network, Side};
+use crate::network::{self, Network, Port, Side};
 use crate::plan::{ASKED, MIDNIGHT, MS, PROVIDED, Plan, SERVICE, ms, provided_id};
 use crate::tape::{Clock, Tape};
 
@@ -26,6 +28,10 @@ const SOCKET: usize = 512;
 const RING: usize = 2_000;
 const SMALL_RING: usize = 100;
 const STALL_LIMIT_NS: u64 = 100 * MS;
+/// Most demands or answers that wait between the plant and its hub.
+const DESK: usize = 64;
+/// Connections of sources at most.
+const MOST_SOURCES: usize = 64;
 /// Datagrams taken in one turn.
 const BATCH: usize = 64;
 
@@ -45,10 +51,9 @@ pub(crate) struct Plant {
     inlets: Vec<Inlet>,
     sequencer: Sequencer<Tape>,
     clock: Clock,
-    sources: Sources,
-    links: BTreeMap<LinkId, End>,
-    /// Publishers, before their handshake is done.
-    entering: Vec<End>,
+    sources: RunningSources,
+    /// The network's ends of the connections to the sources.
+    ports: Vec<Port>,
 }
 
 /// What a plant wants of the world.
@@ -57,65 +62,47 @@ pub(crate) enum Wanted {
     /// A datagram to a feed's server.
     Ask { feed: usize, request: Vec<u8> },
     /// A connection to an interactive provider.
-    Connect { provider: u32 },
-}
-
-/// The ways out to the sources, at a time.
-struct Ways<'a> {
-    links: &'a mut BTreeMap<LinkId, End>,
-    network: &'a mut Network,
-    now: u64,
-}
-
-impl Outlets for Ways<'_> {
-    fn with(&mut self, link: LinkId, send: &mut dyn FnMut(&mut dyn Outbox)) {
-        match self.links.get_mut(&link).filter(|end| end.is_open()) {
-            Some(end) => send(&mut end.out(self.now, self.network)),
-            None => send(&mut Nowhere),
-        }
-    }
+    Connect { provider: usize, far: FarEnd },
 }
 
 impl Plant {
     /// `keeper`: its journal, behind whose last tick it goes on.
-    pub(crate) fn new(plan: &Plan, clock: Clock, keeper: Option<&Keeper>) -> Result<Self, Refused> {
+    pub(crate) fn new(
+        plan: &Plan,
+        clock: Clock,
+        keeper: Option<&Keeper>,
+    ) -> Result<(Self, Demanding), Refused> {
         let inlets = (0..plan.feeds).map(|number| Inlet::new(plan, number)).collect();
         let tape = if plan.is_apart { Tape::new(SMALL_RING, STALL_LIMIT_NS) } else { Tape::new(RING, 0) };
-        let (tape, after) = match keeper {
-            Some(keeper) => (tape.behind(keeper.gate()), keeper.after()),
-            None => (tape, 0),
-        };
+        let after = keeper.map_or(0, Keeper::after);
         let mut sequencer = Sequencer::new(SERVICE, items(plan), tape).after(Seq(after));
-        let mut sources = Sources::new(settings(plan)).expect("the logins are short");
-        sources.begin(&mut sequencer, &clock)?;
-        Ok(Self { inlets, sequencer, clock, sources, links: BTreeMap::new(), entering: Vec::new() })
+        let reactor = Reactor::in_memory(MOST_SOURCES).expect("the machine has descriptors");
+        let (mut sources, demanding) = RunningSources::on(reactor, config(plan), DESK, &Events::default())
+            .expect("the logins are short");
+        sources.begin(&clock, &mut sequencer)?;
+        Ok((Self { inlets, sequencer, clock, sources, ports: Vec::new() }, demanding))
     }
 
     /// A publisher connects.
-    pub(crate) fn enter(&mut self, end: End) {
-        self.entering.push(end);
+    pub(crate) fn enter(&mut self, link: network::LinkId, now: u64) {
+        let far = self.sources.reactor().accept_in_memory(link.address(), &transport(), Nanos(now));
+        self.ports.push(Port::new(link, Side::Server, far));
     }
 
-    /// A connection to a provider is there, its handshake aside; or it could not be had.
-    pub(crate) fn connected(&mut self, provider: u32, end: Option<End>, now: u64) -> Result<(), Refused> {
-        match end {
-            Some(end) => _ = self.links.insert(LinkId(provider), end),
-            None => {
-                let Self { sources, sequencer, clock, .. } = self;
-                sources.closed(Nanos(now), LinkId(provider), "nobody is there", sequencer, clock)?;
-            }
-        }
-        Ok(())
+    /// A connection to a provider is there.
+    pub(crate) fn connected(&mut self, link: network::LinkId, far: FarEnd) {
+        self.ports.push(Port::new(link, Side::Client, far));
     }
 
     /// Its connections, for whoever breaks them.
     pub(crate) fn links(&self) -> impl Iterator<Item = network::LinkId> + '_ {
-        self.links.values().chain(&self.entering).map(|end| end.link)
+        self.ports.iter().map(|port| port.link)
     }
 
     /// Whether every service of providers is up.
     pub(crate) fn down(&self) -> Vec<String> {
-        self.sources.services().filter(|(_, is_up)| !is_up).map(|(name, _)| name.to_owned()).collect()
+        let services = self.sources.sources().services();
+        services.filter(|(_, is_up)| !is_up).map(|(name, _)| name.to_owned()).collect()
     }
 
     /// A datagram arrives: on one of a feed's lines, or as an answer of its server.
@@ -127,12 +114,7 @@ impl Plant {
     }
 
     /// Takes what has arrived, as far as the ring has room, and does what is due.
-    pub(crate) fn turn(
-        &mut self,
-        now: u64,
-        network: &mut Network,
-        desk: &mut Desk,
-    ) -> Result<Vec<Wanted>, Refused> {
+    pub(crate) fn turn(&mut self, now: u64, network: &mut Network) -> Result<Vec<Wanted>, Refused> {
         let Self { inlets, sequencer, clock, .. } = self;
         let mut wanted = Vec::new();
         for (inlet, feed) in inlets.iter_mut().zip(0..) {
@@ -154,105 +136,23 @@ impl Plant {
                 inlet.channel.expire(clock, sequencer)?;
             }
         }
-        self.serve(now, network, desk, &mut wanted)?;
+        self.serve(now, network, &mut wanted)?;
         Ok(wanted)
     }
 
     /// The sources: their connections, demands and answers.
-    fn serve(
-        &mut self,
-        now: u64,
-        network: &mut Network,
-        desk: &mut Desk,
-        wanted: &mut Vec<Wanted>,
-    ) -> Result<(), Refused> {
-        self.let_in(now, network)?;
-        let ids: Vec<LinkId> = self.links.keys().copied().collect();
-        for id in ids {
-            let Some(end) = self.links.get_mut(&id) else { continue };
-            if !self.sequencer.publisher().has_room(now) {
-                break;
-            }
-            let mut came = end.receive(now, network, usize::MAX);
-            came.extend(end.turn(now));
-            if end.has_room_again() {
-                self.sources.room(id);
-            }
-            self.take(id, came, now, network)?;
-            self.grant(now, network, wanted);
+    fn serve(&mut self, now: u64, network: &mut Network, wanted: &mut Vec<Wanted>) -> Result<(), Refused> {
+        // The plant's own thread waits in the middle of what a source sent until the ring has room again.
+        if !self.sequencer.publisher().has_room(now) {
+            return Ok(());
         }
-        let Self { sources, links, sequencer, clock, .. } = self;
-        let ways = &mut Ways { links, network, now };
-        for demand in desk.demands.drain(..) {
-            sources.demand(Nanos(now), demand, ways, sequencer, clock)?;
-        }
-        sources.turn(Nanos(now), ways, sequencer, clock)?;
-        while desk.answers.len() < DESK
-            && let Some(answer) = sources.next_answer()
-        {
-            desk.answers.push_back(answer);
-        }
-        while sources.next_note().is_some() {}
-        self.grant(now, network, wanted);
-        for end in self.links.values_mut().chain(&mut self.entering) {
-            end.flush(now, network);
+        self.ports.iter().for_each(|port| port.hear(now, network));
+        self.sources.turn(false, &self.clock, &mut self.sequencer)?;
+        self.ports.retain_mut(|port| port.speak(now, network));
+        while let Some((address, far)) = self.sources.reactor().next_dialed() {
+            wanted.push(Wanted::Connect { provider: usize::from(address.port()) - 1, far });
         }
         Ok(())
-    }
-
-    /// Handshakes of publishers.
-    fn let_in(&mut self, now: u64, network: &mut Network) -> Result<(), Refused> {
-        for mut end in std::mem::take(&mut self.entering) {
-            let came = end.receive(now, network, usize::MAX);
-            if came.iter().any(|came| matches!(came, Came::Over(_))) || end.turn(now).is_some() {
-                network.close(end.link, Side::Server);
-            } else if end.is_open() {
-                let id = self.sources.open(Nanos(now));
-                self.links.insert(id, end);
-                self.take(id, came, now, network)?;
-            } else {
-                self.entering.push(end);
-            }
-        }
-        Ok(())
-    }
-
-    /// What came of a source.
-    fn take(&mut self, id: LinkId, came: Vec<Came>, now: u64, network: &mut Network) -> Result<(), Refused> {
-        let Self { sources, links, sequencer, clock, .. } = self;
-        let at = Nanos(now);
-        for came in came {
-            let Some(end) = links.get_mut(&id) else { return Ok(()) };
-            match came {
-                Came::Connected => sources.connected(at, id, &mut end.out(now, network)),
-                Came::Message(message, _) => {
-                    sources.message(at, id, &message, &mut end.out(now, network), sequencer, clock)?;
-                }
-                // Sources speak RWF alone.
-                Came::Garbled(_) => {}
-                Came::Over(why) => {
-                    network.close(end.link, end.side());
-                    links.remove(&id);
-                    sources.closed(at, id, &why, sequencer, clock)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// What the sources want of their connections.
-    fn grant(&mut self, now: u64, network: &mut Network, wanted: &mut Vec<Wanted>) {
-        while let Some(wish) = self.sources.next_wish() {
-            match wish {
-                Wish::Connect { link, .. } => wanted.push(Wanted::Connect { provider: link.0 }),
-                Wish::Disconnect { link } => {
-                    if let Some(mut end) = self.links.remove(&link) {
-                        end.flush(now, network);
-                        network.close(end.link, end.side());
-                    }
-                }
-            }
-        }
     }
 
     pub(crate) fn tape(&mut self) -> &mut Tape {
@@ -268,6 +168,22 @@ impl Plant {
 fn items(plan: &Plan) -> Items {
     const OF_FEEDS: usize = 500;
     Items::new(OF_FEEDS + plan.numbers).reserve(SERVICE, OF_FEEDS)
+}
+
+/// Settings of the connections of sources.
+fn transport() -> Arc<rssl::Settings> {
+    Arc::new(base(WIDE_BUFFERS))
+}
+
+/// The sources: a provider's port is its number and one.
+fn config(plan: &Plan) -> SourcesConfig {
+    let host = |number: usize| Host { server: format!("10.255.0.1:{}", number + 1), transport: transport() };
+    SourcesConfig {
+        settings: settings(plan),
+        door: None,
+        hosts: (0..plan.sources[ASKED]).map(|number| vec![host(number)]).collect(),
+        for_clients: Vec::new(),
+    }
 }
 
 /// The services of providers, and the providers that the plant asks.

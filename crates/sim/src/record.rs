@@ -63,10 +63,16 @@ pub(crate) struct Record {
     short: [bool; FEEDS],
     /// How many were, in all.
     lost: usize,
+    /// By channel: what was said last.
+    told: [bool; FEEDS],
+    /// The hub has missed ticks that are in images, and does not have these yet: all that it gives out is suspect.
+    is_in_doubt: bool,
     /// The first tick behind those that were lost last, if any were.
     missed: Option<u64>,
     /// The last tick.
     pub(crate) seq: u64,
+    /// Ticks of this plant up to that one.
+    pub(crate) count: usize,
 }
 
 impl Record {
@@ -125,14 +131,14 @@ impl Record {
 
     /// So many ticks are lost: everything may be other than it is known.
     fn miss(&mut self, ticks: u64) {
+        let first = self.seq + 1;
         self.lost += ticks as usize;
         self.seq += ticks;
-        let next = self.seq + 1;
-        self.missed = Some(next);
+        self.missed = Some(self.seq + 1);
         // What had a number may have ended meanwhile.
         self.numbers.clear();
         self.short = [true; FEEDS];
-        self.suspect.iter_mut().for_each(|said| said.push((next, true)));
+        self.suspect.iter_mut().for_each(|said| said.push((first, true)));
     }
 
     /// A word about a channel as a whole.
@@ -147,8 +153,28 @@ impl Record {
         // A session that begins leaves nothing of the last one.
         self.short[channel] &= !tick.header.flags.contains(Flags::RESET);
         let is_suspect = self.short[channel] || tick.header.flags.contains(Flags::SUSPECT);
-        self.suspect[channel].push((tick.header.seq.0, is_suspect));
+        self.told[channel] = is_suspect;
+        if !self.is_in_doubt {
+            self.suspect[channel].push((tick.header.seq.0, is_suspect));
+        }
         Ok(())
+    }
+
+    /// From the next tick on the hub knows what comes next from images only.
+    pub(crate) fn begin_doubt(&mut self) {
+        if !std::mem::replace(&mut self.is_in_doubt, true) {
+            let last = self.seq;
+            self.suspect.iter_mut().for_each(|said| said.push((last, true)));
+        }
+    }
+
+    /// It has them.
+    pub(crate) fn end_doubt(&mut self) {
+        if std::mem::take(&mut self.is_in_doubt) {
+            for (said, told) in self.suspect.iter_mut().zip(self.told) {
+                said.push((self.seq, told));
+            }
+        }
     }
 
     /// The first tick behind those that were lost last, if any were.
@@ -192,7 +218,7 @@ impl Record {
     /// Whether a channel's data was, at some moment from tick `from` to tick `to`, in this state.
     pub(crate) fn was(&self, channel: u16, suspect: bool, from: u64, to: u64) -> bool {
         let Some(said) = self.suspect.get(usize::from(channel)) else { return !suspect };
-        let before = said.iter().take_while(|(seq, _)| *seq <= from).last().is_some_and(|(_, is)| *is);
+        let before = said.iter().take_while(|(seq, _)| *seq < from).last().is_some_and(|(_, is)| *is);
         before == suspect || said.iter().any(|(seq, is)| (from..=to).contains(seq) && *is == suspect)
     }
 }

@@ -15,7 +15,7 @@ use tapeline_omm::rwf::{
 };
 use tapeline_omm::{Fid, FieldList, FieldListEncoder, Real, Refused, State, fid};
 
-use crate::end::{Came, End};
+use crate::end::{Came, End, Speech};
 use crate::image::{Fields, fold};
 use crate::network::{LinkId, Network, Side};
 use crate::plan::{ITEMS, NOVELTIES, ms};
@@ -143,7 +143,7 @@ impl Source {
     /// It has the connection to the plant that it wanted, or there is no plant.
     pub(crate) fn connected(&mut self, link: Option<LinkId>, now: u64) {
         match (link, &mut self.role) {
-            (Some(link), _) => self.end = Some(End::client(link, now)),
+            (Some(link), _) => self.end = Some(End::client(link, Speech::Rwf, now)),
             (None, Role::Publisher(role)) => role.disconnected(Nanos(now), &mut self.desk),
             (None, Role::Provider(_)) => {}
         }
@@ -190,10 +190,10 @@ impl Source {
                 let mut out = end.out(now, network);
                 match (came, &mut self.role) {
                     (Came::Connected, Role::Publisher(role)) => role.connected(Nanos(now), &mut out),
-                    (Came::Message(message, _), Role::Publisher(role)) => {
+                    (Came::Message(message), Role::Publisher(role)) => {
                         role.message(Nanos(now), &message, &mut out, &mut self.desk);
                     }
-                    (Came::Message(message, _), Role::Provider(Some(role))) => {
+                    (Came::Message(message), Role::Provider(Some(role))) => {
                         is_over |= role.message(Nanos(now), &message, &mut out, &mut self.desk).is_err();
                     }
                     (Came::Over(_), _) => is_over = true,

@@ -30,6 +30,8 @@ const MOST_OWN: usize = 3;
 #[derive(Debug, Default)]
 pub(crate) struct Talk {
     client: u64,
+    /// It speaks JSON.
+    is_text: bool,
     /// Posts so far, each with a number that no other client's has.
     posts: u64,
     /// Those whose receipts have not come, on this connection.
@@ -52,8 +54,8 @@ struct Own {
 }
 
 impl Talk {
-    pub(crate) fn new(client: usize) -> Self {
-        Self { client: client as u64, ..Self::default() }
+    pub(crate) fn new(client: usize, is_text: bool) -> Self {
+        Self { client: client as u64, is_text, ..Self::default() }
     }
 
     /// Another connection, or none: nobody answers what was said on the last one.
@@ -112,6 +114,11 @@ impl Talk {
             }
             _ => {
                 let service = [UNASKED, ASKED][chance.index(2)];
+                let of_service = label(provided_id(service), "");
+                // JSON names services: one that is not there is an error of the text, and no post.
+                if self.is_text && !names.iter().any(|name| name.starts_with(&of_service)) {
+                    return;
+                }
                 let name = format!("P{}", chance.index(crate::plan::ITEMS + 1));
                 let key = Key::item(provided_id(service), name.as_bytes());
                 self.post(consumer, out, Target::Login, Some(key), parts);

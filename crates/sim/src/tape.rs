@@ -1,12 +1,18 @@
 //! The ring, simulated: everything that the plant has published, and how far the hub has read.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::sync::Arc;
+use std::time::Duration;
 
-use tapeline_journal::Progress;
 use tapeline_measure::Nanos;
+use tapeline_node::image_server::{ImageReader, ImageServer};
+use tapeline_node::ticks::{Lost, Next, Ticks};
+use tapeline_plant::tick::Tick;
 use tapeline_plant::{Publish, Refused, Time};
+use tapeline_ring::SubscriberId;
+
+/// Ticks that a reader looks at before it takes them.
+const AHEAD: usize = 64;
 
 /// The world's clock.
 #[derive(Clone, Debug)]
@@ -33,9 +39,13 @@ impl Time for Clock {
 ///
 /// The plant's own ring holds it back in the middle of a datagram's messages; here it is held back between datagrams, since
 /// there is no second thread that could make room meanwhile.
+#[derive(Clone, Debug)]
+pub(crate) struct Tape(Rc<RefCell<Reel>>);
+
 #[derive(Debug, Default)]
-pub(crate) struct Tape {
-    frames: Vec<Box<[u8]>>,
+struct Reel {
+    frames: Vec<Rc<[u8]>>,
+    /// Of the hub: ticks that it has read, or lost.
     read: usize,
     room: usize,
     /// 0 for none.
@@ -46,79 +56,99 @@ pub(crate) struct Tape {
     is_evicted: bool,
     /// Ticks that the reader has lost.
     lost: usize,
+    /// Where the ticks stand that the hub took, and what it had lost by then, since that was [asked](Tape::take_log) for last.
+    log: Vec<(usize, usize)>,
+    /// The hub's process has ended.
+    has_no_hub: bool,
+    /// How many ticks are in the images that are kept, if any are.
+    imaged: Option<usize>,
     /// Whether there is a journal, and how many ticks it has taken.
     has_journal: bool,
     kept: usize,
-    /// What keeps ticks from the hub until they are on disk, and the last tick before this tape's.
-    gate: (u64, Option<Arc<Progress>>),
 }
 
 impl Tape {
     /// With room for so many unread ticks, and a stall limit, or 0 for none.
     pub(crate) fn new(room: usize, stall_limit_ns: u64) -> Self {
-        Self { room, stall_limit_ns, ..Self::default() }
-    }
-
-    /// The hub reads what this lets go.
-    pub(crate) fn behind(self, gate: (u64, Option<Arc<Progress>>)) -> Self {
-        Self { gate, ..self }
+        Self(Rc::new(RefCell::new(Reel { room, stall_limit_ns, ..Reel::default() })))
     }
 
     /// Whether the plant may go on.
-    pub(crate) fn has_room(&mut self, now: u64) -> bool {
-        if self.has_journal && self.frames.len() - self.kept >= self.room {
+    pub(crate) fn has_room(&self, now: u64) -> bool {
+        let mut reel = self.0.borrow_mut();
+        if reel.imaged.is_some_and(|imaged| reel.frames.len() - imaged >= reel.room) {
+            return false;
+        }
+        if reel.has_journal && reel.frames.len() - reel.kept >= reel.room {
             // It is exempt from the limit.
             return false;
         }
-        if self.is_evicted || self.frames.len() - self.read < self.room {
-            self.full_since = None;
+        if reel.is_evicted || reel.has_no_hub || reel.frames.len() - reel.read < reel.room {
+            reel.full_since = None;
             return true;
         }
-        let since = *self.full_since.get_or_insert(now);
+        let since = *reel.full_since.get_or_insert(now);
         // Who has not begun to read is not there yet.
-        let may_be = self.stall_limit_ns > 0 && self.read > 0;
-        self.is_evicted = may_be && now >= since + self.stall_limit_ns;
-        self.is_evicted
-    }
-
-    /// The next tick for the hub, and how many it has lost in all.
-    pub(crate) fn next(&mut self) -> Option<(&[u8], usize)> {
-        if std::mem::take(&mut self.is_evicted) {
-            let oldest = self.frames.len().saturating_sub(self.room).max(self.read);
-            self.lost += oldest - std::mem::replace(&mut self.read, oldest);
-        }
-        let frame = self.frames.get(self.read)?;
-        let (after, gate) = &self.gate;
-        if gate.as_ref().is_some_and(|gate| !gate.lets_go(after + self.read as u64 + 1)) {
-            return None;
-        }
-        self.read += 1;
-        Some((frame, self.lost))
+        let may_be = reel.stall_limit_ns > 0 && reel.read > 0;
+        reel.is_evicted = may_be && now >= since + reel.stall_limit_ns;
+        reel.is_evicted
     }
 
     /// The ticks from that place on, for the journal.
-    pub(crate) fn frames_from(&self, place: usize) -> impl Iterator<Item = &[u8]> {
-        self.frames.iter().skip(place).map(|frame| &**frame)
+    pub(crate) fn frames_from(&self, place: usize, most: usize) -> Vec<Rc<[u8]>> {
+        self.0.borrow().frames.iter().skip(place).take(most).cloned().collect()
     }
 
     /// So many have been taken by the journal.
-    pub(crate) const fn keep(&mut self, taken: usize) {
-        (self.has_journal, self.kept) = (true, taken);
+    pub(crate) fn keep(&self, taken: usize) {
+        let mut reel = self.0.borrow_mut();
+        (reel.has_journal, reel.kept) = (true, taken);
     }
 
     /// Ticks that were published.
     pub(crate) fn published(&self) -> usize {
-        self.frames.len()
+        self.0.borrow().frames.len()
     }
 
     /// Ticks that the hub has read, or lost.
-    pub(crate) const fn read(&self) -> usize {
-        self.read
+    pub(crate) fn read(&self) -> usize {
+        self.0.borrow().read
     }
 
     /// Ticks that it has lost.
-    pub(crate) const fn lost(&self) -> usize {
-        self.lost
+    pub(crate) fn lost(&self) -> usize {
+        self.0.borrow().lost
+    }
+
+    /// Where the ticks stand that the hub has taken since this was asked last, each with what it had lost by then.
+    pub(crate) fn take_log(&self) -> Vec<(usize, usize)> {
+        std::mem::take(&mut self.0.borrow_mut().log)
+    }
+
+    /// The tick at a place.
+    pub(crate) fn frame(&self, place: usize) -> Rc<[u8]> {
+        Rc::clone(&self.0.borrow().frames[place])
+    }
+
+    /// The hub's process ends.
+    pub(crate) fn leave(&self) {
+        let mut reel = self.0.borrow_mut();
+        (reel.has_no_hub, reel.is_evicted) = (true, false);
+    }
+
+    /// Another hub joins, at the oldest tick that is still there.
+    pub(crate) fn join(&self) {
+        let mut reel = self.0.borrow_mut();
+        reel.has_no_hub = false;
+        reel.read = reel.frames.len().saturating_sub(reel.room);
+        (reel.lost, reel.full_since) = (0, None);
+        reel.log.clear();
+    }
+
+    /// The place of who keeps the images.
+    pub(crate) fn imager(&self) -> Imager {
+        self.0.borrow_mut().imaged = Some(0);
+        Imager { tape: self.clone(), taken: Rc::default() }
     }
 }
 
@@ -131,7 +161,128 @@ impl Publish for Tape {
             return Err(Refused::TooLong { len: used, max: len });
         }
         frame.truncate(used);
-        self.frames.push(frame.into());
+        self.0.borrow_mut().frames.push(frame.into());
         Ok(())
+    }
+}
+
+/// The hub's place on the tape.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    tape: Tape,
+    /// The tick that was taken last.
+    taken: Rc<[u8]>,
+    images: Option<Pictures>,
+}
+
+/// Who keeps the images, as the hub reaches it.
+pub(crate) type Pictures = Rc<RefCell<ImageServer<Imager>>>;
+
+impl Reader {
+    pub(crate) fn of(tape: Tape, images: Option<Pictures>) -> Self {
+        Self { tape, taken: Rc::default(), images }
+    }
+}
+
+/// The place of who keeps the images: it is never lost.
+#[derive(Debug)]
+pub(crate) struct Imager {
+    tape: Tape,
+    taken: Rc<[u8]>,
+}
+
+impl Ticks for Imager {
+    fn next(&mut self) -> tapeline_node::Result<Next<'_>> {
+        let mut reel = self.tape.0.borrow_mut();
+        let at = reel.imaged.unwrap_or_default();
+        let Some(frame) = reel.frames.get(at) else { return Ok(Next::Nothing) };
+        self.taken = Rc::clone(frame);
+        reel.imaged = Some(at + 1);
+        Ok(Next::Tick(Tick::parse(&self.taken).expect("the plant publishes ticks")))
+    }
+
+    fn ahead<T>(&mut self, _view: impl FnMut(&[u8]) -> T) -> impl Iterator<Item = T> {
+        std::iter::empty()
+    }
+
+    fn has_next(&self) -> bool {
+        let reel = self.tape.0.borrow();
+        reel.imaged.is_some_and(|at| at < reel.frames.len())
+    }
+
+    fn epoch(&self) -> u32 {
+        1
+    }
+
+    fn seat(&self) -> Option<SubscriberId> {
+        None
+    }
+
+    fn ring(&self) -> String {
+        "simulated".to_owned()
+    }
+
+    fn rejoin(&mut self, _reader: &str) -> tapeline_node::Result<bool> {
+        Ok(true)
+    }
+
+    fn images(&self) -> tapeline_node::Result<Option<ImageReader>> {
+        Ok(None)
+    }
+}
+
+impl Ticks for Reader {
+    fn next(&mut self) -> tapeline_node::Result<Next<'_>> {
+        let mut reel = self.tape.0.borrow_mut();
+        if reel.is_evicted {
+            let limit = Duration::from_nanos(reel.stall_limit_ns);
+            return Ok(Next::Lost(Lost::new(reel.read as u64, limit)));
+        }
+        let Some(frame) = reel.frames.get(reel.read) else { return Ok(Next::Nothing) };
+        self.taken = Rc::clone(frame);
+        reel.read += 1;
+        let (at, lost) = (reel.read - 1, reel.lost);
+        reel.log.push((at, lost));
+        Ok(Next::Tick(Tick::parse(&self.taken).expect("the plant publishes ticks")))
+    }
+
+    fn ahead<T>(&mut self, mut view: impl FnMut(&[u8]) -> T) -> impl Iterator<Item = T> {
+        let reel = self.tape.0.borrow();
+        let ahead: Vec<T> = match reel.is_evicted {
+            true => Vec::new(),
+            false => reel.frames.iter().skip(reel.read).take(AHEAD).map(|frame| view(frame)).collect(),
+        };
+        ahead.into_iter()
+    }
+
+    fn has_next(&self) -> bool {
+        let reel = self.tape.0.borrow();
+        reel.read < reel.frames.len() && !reel.is_evicted
+    }
+
+    fn epoch(&self) -> u32 {
+        // A plant that starts again has another tape, and another hub.
+        1
+    }
+
+    fn seat(&self) -> Option<SubscriberId> {
+        None
+    }
+
+    fn ring(&self) -> String {
+        "simulated".to_owned()
+    }
+
+    fn rejoin(&mut self, _reader: &str) -> tapeline_node::Result<bool> {
+        let mut reel = self.tape.0.borrow_mut();
+        reel.is_evicted = false;
+        let oldest = reel.frames.len().saturating_sub(reel.room).max(reel.read);
+        let passed = oldest - std::mem::replace(&mut reel.read, oldest);
+        reel.lost += passed;
+        Ok(true)
+    }
+
+    fn images(&self) -> tapeline_node::Result<Option<ImageReader>> {
+        self.images.as_ref().map(|images| images.borrow_mut().ask()).transpose()
     }
 }

@@ -158,7 +158,9 @@ impl Watch {
         let mut places = Vec::new();
         // Asked for by the application, or by the consumer for who comes to a stream that is open.
         let is_answer = message.flags().has(flags::refresh::SOLICITED);
-        if !self.may_jump && !jumps && !is_answer {
+        // A hub that has missed ticks has this image in their place, and says with it that it is suspect.
+        let says_so = self.data == DataState::SUSPECT;
+        if !self.may_jump && !jumps && !is_answer && !says_so {
             // As the plant said it, in its place.
             for place in &self.places {
                 if let Some(at) = next_image(&item.said, *place)

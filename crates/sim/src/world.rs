@@ -1,16 +1,18 @@
 //! A world: everything in it, and what happens next.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use tapeline_feed::line;
-use tapeline_hub::{End as Ending, SlowPolicy};
+use tapeline_hub::{End as Ending, Settings, SlowPolicy};
+use tapeline_measure::Nanos;
+use tapeline_node::image_server::{ImageServer, ImageServerConfig};
 use tapeline_omm::role::Over;
 use tapeline_plant::State;
 
 use crate::agenda::Agenda;
 use crate::chance::Chance;
 use crate::client::{Client, Sight};
-use crate::desk::Desk;
 use crate::doors::{Gone, Guest, HubSide, Room};
 use crate::end::{End, WIDE_BUFFERS};
 use crate::hostile::Hostile;
@@ -18,13 +20,14 @@ use crate::image::Fields;
 use crate::journal::{Death, Keeper, Shelf};
 use crate::network::{LinkId, Network, Path};
 use crate::plan::{
-    ASKED, BEGIN, Fault, ITEMS, MS, Manner, PROVIDED, Plan, UNASKED, label, of_label, orders, provided_id,
+    ASKED, BEGIN, Fault, ITEMS, MS, Manner, PROVIDED, Plan, SERVICE, UNASKED, label, of_label, orders,
+    provided_id,
 };
 use crate::plant::{Plant, Wanted};
 use crate::record::Record;
 use crate::rights::{Rules, access, is_denied};
 use crate::source::{Source, fields_of, place};
-use crate::tape::Clock;
+use crate::tape::{Clock, Pictures, Reader};
 use crate::trace::{Trace, Who, mix};
 use crate::venue::Venue;
 use crate::verdict::{Broken, Invariant, Wrong};
@@ -47,6 +50,10 @@ enum Event {
     Plant,
     Journal,
     Hub,
+    /// Who keeps images.
+    Images,
+    /// A hub in a process of its own joins the plant of that life.
+    HubComes(usize),
     Client(usize),
     Hostile(usize),
     Source(usize),
@@ -68,8 +75,10 @@ enum Event {
 struct Process {
     plant: Plant,
     keeper: Option<Keeper>,
-    hub: HubSide,
-    desk: Desk,
+    /// Who keeps images, if anybody does.
+    images: Option<Pictures>,
+    /// `None` while the hub's own process is not there.
+    hub: Option<HubSide>,
 }
 
 impl Process {
@@ -81,8 +90,19 @@ impl Process {
         keeper: Option<Keeper>,
     ) -> Result<Self, Wrong> {
         let plant = Plant::new(plan, clock.clone(), keeper.as_ref());
-        let plant = plant.map_err(|refused| (Invariant::Plant, refused.to_string()))?;
-        Ok(Self { plant, keeper, hub: HubSide::new(plan, names, rules), desk: Desk::default() })
+        let (mut plant, demanding) = plant.map_err(|refused| (Invariant::Plant, refused.to_string()))?;
+        let images = plan.keeps_images.then(|| {
+            let services = (0..PROVIDED.len()).map(provided_id).chain([SERVICE]).collect();
+            let (bytes, max_items, dictionary) = (16 << 20, 10_000, Settings::default().dictionary);
+            let config = ImageServerConfig { bytes, max_items, services, dictionary };
+            Rc::new(RefCell::new(ImageServer::new(&config, plant.tape().imager())))
+        });
+        let gate = keeper.as_ref().and_then(Keeper::gate);
+        let reader = Reader::of(plant.tape().clone(), images.clone());
+        // A hub in a process of its own has no way to the sources.
+        let demanding = (!plan.is_apart).then_some(demanding);
+        let hub = Some(HubSide::new(plan, names, rules, (reader, gate), clock, demanding));
+        Ok(Self { plant, keeper, images, hub })
     }
 }
 
@@ -221,7 +241,7 @@ impl World {
         let names: Vec<String> = names.into_iter().chain(of_orders).chain(provided).collect();
         let rules = plan.rules.map(|_| 0);
         let client = |(number, manner): (usize, &Manner)| {
-            Client::new(number, *manner, plan.json[number], Chance::of(seed, 1_000 + number as u64))
+            Client::new(number, *manner, plan.speech[number], Chance::of(seed, 1_000 + number as u64))
         };
         let clients = plan.clients.iter().enumerate().map(client).collect();
         let hostile = (0..plan.hostile).map(|number| Hostile::new(Chance::of(seed, 2_000 + number as u64)));
@@ -280,6 +300,9 @@ impl World {
             self.agenda.put(BEGIN, Event::Journal);
         }
         self.agenda.put(BEGIN, Event::Hub);
+        if self.plan.keeps_images {
+            self.agenda.put(BEGIN, Event::Images);
+        }
         for client in 0..self.clients.len() {
             self.agenda.put(BEGIN + self.chance.below(300 * MS), Event::Client(client));
         }
@@ -345,11 +368,13 @@ impl World {
             Event::Rules => {
                 self.rules = self.rules.map(|rules| rules + 1);
                 let all = access(self.clients.len(), &self.names, self.rules);
-                if let Some(process) = &mut self.process {
-                    process.hub.set_rules(all, self.rules, &mut self.network, self.now);
+                if let Some(hub) = self.process.as_mut().and_then(|process| process.hub.as_mut()) {
+                    hub.set_rules(all);
                 }
                 self.say(Who::World, "changes the rules", 0, String::new);
             }
+            Event::Images => return self.images(),
+            Event::HubComes(life) => return self.hub_comes(life),
             Event::Restart => return self.restart(),
             Event::DiskHeals(illness) => self.disk_heals(illness),
             Event::Calm => self.calm(),
@@ -410,7 +435,7 @@ impl World {
             return Ok(());
         };
         let before = process.plant.tape().published();
-        let turned = process.plant.turn(now, &mut self.network, &mut process.desk);
+        let turned = process.plant.turn(now, &mut self.network);
         let wanted = turned.map_err(|refused| (Invariant::Plant, refused.to_string()))?;
         self.totals.ticks += (process.plant.tape().published() - before) as u64;
         wanted.into_iter().try_for_each(|wanted| self.want(wanted))
@@ -471,20 +496,20 @@ impl World {
                     self.agenda.put(at, event);
                 }
             }
-            Wanted::Connect { provider } => {
-                let source = &mut self.sources[provider as usize];
+            Wanted::Connect { provider, far } => {
+                let source = &mut self.sources[provider];
                 let is_there = now >= source.dead_until;
                 self.trace
-                    .say(now, Who::Plant, "connects", provider.into(), || format!("is there: {is_there}"));
-                let end = is_there.then(|| {
-                    source.lose(now, &mut self.network);
-                    let link = self.network.open(SOURCE_PATH);
-                    source.accept(End::server(link, WIDE_BUFFERS, now), now);
-                    End::client(link, now)
-                });
+                    .say(now, Who::Plant, "connects", provider as u64, || format!("is there: {is_there}"));
+                if !is_there {
+                    far.reset();
+                    return Ok(());
+                }
+                source.lose(now, &mut self.network);
+                let link = self.network.open(SOURCE_PATH);
+                source.accept(End::server(link, WIDE_BUFFERS, now), now);
                 if let Some(process) = &mut self.process {
-                    let done = process.plant.connected(provider, end, now);
-                    done.map_err(|refused| (Invariant::Plant, refused.to_string()))?;
+                    process.plant.connected(link, far);
                 }
             }
         }
@@ -500,7 +525,7 @@ impl World {
         }
         let link = self.process.as_mut().map(|process| {
             let link = self.network.open(SOURCE_PATH);
-            process.plant.enter(End::server(link, WIDE_BUFFERS, now));
+            process.plant.enter(link, now);
             link
         });
         self.sources[number].connected(link, now);
@@ -525,7 +550,12 @@ impl World {
         };
         let record = &mut self.records[self.life];
         let mut room = Room { now, network: &mut self.network, record, trace: &mut self.trace };
-        let gone = process.hub.turn(process.plant.tape(), &mut process.desk, &mut room)?;
+        let Some(hub) = &mut process.hub else { return Ok(()) };
+        let Some(gone) = hub.turn(process.plant.tape(), &mut room)? else {
+            self.say(Who::Hub, "lost its place before it knew what was before, and ends", 0, String::new);
+            self.hub_ends(AGAIN_NS);
+            return Ok(());
+        };
         gone.into_iter().try_for_each(|gone| self.gone(&gone))
     }
 
@@ -586,6 +616,8 @@ impl World {
     /// A client, and what it can see.
     fn sight(&mut self, number: usize) -> (&mut Client, Sight<'_>) {
         let client = &mut self.clients[number];
+        let hub = self.process.as_ref().and_then(|process| process.hub.as_ref());
+        let clean_from = client.end.as_ref().zip(hub).and_then(|(end, hub)| hub.clean_from(end.link));
         let sight = Sight {
             now: self.now,
             network: &mut self.network,
@@ -594,6 +626,8 @@ impl World {
             names: &self.names,
             has_novelties: self.plan.sources[UNASKED] > 0,
             hub_sleeps: self.now < self.hub_asleep_until,
+            rules: self.rules,
+            clean_from,
             jumps: matches!(self.plan.slow, SlowPolicy::Conflate | SlowPolicy::DropWithGap { .. }),
         };
         (client, sight)
@@ -601,9 +635,9 @@ impl World {
 
     /// Somebody connects to the hub, if it is there.
     fn connect(&mut self, path: Path, guest: Guest, is_wide: bool) -> Option<LinkId> {
-        let process = self.process.as_mut()?;
+        let hub = self.process.as_mut()?.hub.as_mut()?;
         let link = self.network.open(path);
-        process.hub.enter(link, guest, is_wide, self.now);
+        hub.enter(link, guest, is_wide, self.now);
         Some(link)
     }
 
@@ -628,6 +662,7 @@ impl World {
         match fault {
             Fault::PlantStalls { ns } => self.plant_asleep_until = now + ns,
             Fault::HubStalls { ns } => self.hub_asleep_until = now + ns,
+            Fault::HubRestarts { ns } => self.hub_ends(ns),
             Fault::Crash { ns } => return self.crash(ns, Death::Killed),
             Fault::MachineStops { ns } => return self.crash(ns, Death::MachineStops),
             Fault::DiskFalls { illness, ns } => {
@@ -695,6 +730,41 @@ impl World {
         self.send(feed, datagrams);
     }
 
+    /// The hub's own process ends.
+    fn hub_ends(&mut self, ns: u64) {
+        let Some(process) = &mut self.process else { return };
+        let Some(hub) = process.hub.take() else { return };
+        process.plant.tape().leave();
+        for link in hub.links() {
+            self.network.break_off(link);
+        }
+        self.agenda.put(self.now + ns, Event::HubComes(self.life));
+    }
+
+    /// Another hub joins a plant that has been there for a while.
+    fn hub_comes(&mut self, life: usize) -> Result<(), Wrong> {
+        let Some(process) = self.process.as_mut().filter(|_| life == self.life) else { return Ok(()) };
+        let tape = process.plant.tape();
+        tape.join();
+        let reader = Reader::of(tape.clone(), process.images.clone());
+        let mut hub = HubSide::new(&self.plan, &self.names, self.rules, (reader, None), &self.clock, None);
+        hub.enter_late()?;
+        process.hub = Some(hub);
+        self.say(Who::Hub, "comes late", 0, String::new);
+        Ok(())
+    }
+
+    /// Who keeps the images has its turn.
+    fn images(&mut self) -> Result<(), Wrong> {
+        let now = self.now;
+        self.agenda.put(now + MS, Event::Images);
+        let Some(images) = self.process.as_ref().and_then(|process| process.images.as_ref()) else {
+            return Ok(());
+        };
+        let turned = images.borrow_mut().turn(Nanos(now));
+        turned.map(|_| ()).map_err(|error| (Invariant::OneSequence, format!("the images: {error:#}")))
+    }
+
     /// The process of plant and hub dies, and its connections with it.
     fn crash(&mut self, ns: u64, death: Death) -> Result<(), Wrong> {
         let Some(mut process) = self.process.take() else { return Ok(()) };
@@ -702,7 +772,8 @@ impl World {
         if let (Some(shelf), Some(keeper)) = (&mut self.shelf, process.keeper.take()) {
             shelf.dies(keeper, process.plant.tape(), death, given_out)?;
         }
-        for link in process.hub.links().chain(process.plant.links()) {
+        let of_hub = process.hub.iter().flat_map(HubSide::links);
+        for link in of_hub.chain(process.plant.links()) {
             self.network.break_off(link);
         }
         // Whoever has a connection to it that the hub had not let in yet has none either.
@@ -738,7 +809,10 @@ impl World {
         let Some(process) = &mut self.process else {
             return Err((Invariant::Liveness, "the plant is not there".to_owned()));
         };
-        process.hub.check_quiet(process.plant.tape(), &self.network)?;
+        let Some(hub) = &process.hub else {
+            return Err((Invariant::Liveness, "the hub is not there".to_owned()));
+        };
+        hub.check_quiet(process.plant.tape())?;
         if let (Some(shelf), Some(keeper)) = (&mut self.shelf, &mut process.keeper) {
             keeper.check_quiet(process.plant.tape(), shelf)?;
             self.totals.kept += keeper.after() + process.plant.tape().published() as u64 - keeper.missing();
@@ -755,6 +829,7 @@ impl World {
             let may_see = |name: &&String| !is_denied(client.number, name, self.rules);
             let names: Vec<String> = self.names.iter().filter(may_see).cloned().collect();
             client.check_current(record, &names)?;
+            hub.check_counters(client)?;
             let mut items = client.items().filter(|item| names.iter().any(|name| name == item));
             items.try_for_each(|item| check_provided(item, &self.markets, record))?;
         }
