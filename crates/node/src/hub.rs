@@ -331,6 +331,8 @@ impl Program {
 
     /// Until the ring or a socket has something, or a time-out may be due.
     fn sleep(&mut self) {
+        // What the turn had to say behind its look at the sockets.
+        self.turns.reactor().flush();
         let HubTurns { place, sources, late, .. } = &mut self.turns;
         let is_answered = sources.is_some() || self.authenticator.is_busy() || late.is_some();
         let sleep = if is_answered { SHORT_SLEEP } else { LONGEST_SLEEP };

@@ -143,3 +143,58 @@ impl Drop for NearEnd {
         self.finish();
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+mod tests {
+    use std::time::Duration;
+
+    use tapeline_nanos::Nanos;
+
+    use super::*;
+    use crate::rssl::{Event, Reactor, Sent, Settings};
+
+    /// Carries bytes from one end to the other, a few at a time.
+    fn carry(from: &FarEnd, to: &FarEnd) {
+        to.deliver(&from.take_sent());
+        from.set_capacity(10);
+        if from.is_finished() {
+            to.close();
+        }
+    }
+
+    #[test]
+    fn two_reactors_talk_through_memory() {
+        let address: SocketAddr = "10.0.0.1:14002".parse().unwrap();
+        let settings = Arc::new(Settings::default());
+        let (mut server, mut client) = (Reactor::new(10).unwrap(), Reactor::in_memory(10).unwrap());
+        let dialed = client.connect(address, &settings, Nanos(1)).unwrap();
+        let (to, client_end) = client.next_dialed().unwrap();
+        assert_eq!(to, address);
+        let server_end = server.accept_in_memory("10.0.0.2:1".parse().unwrap(), &settings, Nanos(1));
+        let (mut heard, mut over, mut now) = (Vec::new(), None, 1);
+        while over.is_none() {
+            now += 1_000;
+            for reactor in [&mut server, &mut client] {
+                reactor.wait(Duration::ZERO).unwrap();
+                while let Some((id, event, mut sender)) = reactor.next(Nanos(now)) {
+                    match event {
+                        Event::Connected(_) if id == dialed => {
+                            assert_eq!(sender.send(&[7; 100]), Sent::Queued)
+                        }
+                        Event::Message(message) => heard = message.to_vec(),
+                        Event::Closed(reason) => over = Some(reason.to_string()),
+                        _ => {}
+                    }
+                }
+            }
+            if heard.len() == 100 {
+                client_end.reset();
+            }
+            carry(&client_end, &server_end);
+            carry(&server_end, &client_end);
+        }
+        assert_eq!(heard, [7; 100]);
+        assert!(over.unwrap().contains("10.0.0.1:14002"), "the client is told of the reset");
+    }
+}
