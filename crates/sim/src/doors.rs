@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tapeline_hub::{Access, End as Ending, Hub, HubEvent, Service, Settings, SlowPolicy, Unknown};
+use tapeline_hub::{Access, End as Ending, HubEvent, Service, SessionId, Settings, SlowPolicy, Unknown};
 use tapeline_measure::Nanos;
 use tapeline_node::Events;
 use tapeline_node::hub::HubTurns;
@@ -41,8 +41,7 @@ struct Door {
     guest: Guest,
     /// From which byte that the hub sends on nothing is of the rules before these; `None` while something may be.
     clean_from: Option<u64>,
-    /// Nothing is queued in the hub, and what is may be in the connection's output.
-    is_flushing: bool,
+    goes_on: bool,
 }
 
 /// The services of providers.
@@ -161,7 +160,7 @@ impl HubSide {
     /// From now on other items are kept from other clients.
     pub(crate) fn set_rules(&mut self, all: Arc<Access>) {
         self.turns.set_access(all);
-        self.doors.iter_mut().for_each(|door| (door.clean_from, door.is_flushing) = (None, false));
+        self.doors.iter_mut().for_each(|door| door.clean_from = None);
     }
 
     /// Somebody connects.
@@ -169,7 +168,7 @@ impl HubSide {
         let settings = server_settings(if is_wide { WIDE_BUFFERS } else { NARROW_BUFFERS });
         let far = self.turns.reactor().accept_in_memory(link.address(), &settings, Nanos(now));
         let port = Port::new(link, Side::Server, far);
-        self.doors.push(Door { port, guest, clean_from: Some(0), is_flushing: false });
+        self.doors.push(Door { port, guest, clean_from: Some(0), goes_on: true });
     }
 
     /// All links, for whoever breaks them.
@@ -209,8 +208,15 @@ impl HubSide {
             room.record.end_doubt();
         }
         let gone = self.gone(room);
-        self.doors.retain_mut(|door| door.port.speak(now, room.network));
-        self.doors.iter_mut().for_each(|door| door.look_whether_clean(self.turns.hub()));
+        let doubtful: Vec<usize> = self.doubtful().collect();
+        let clean: Vec<usize> = doubtful.into_iter().filter(|door| self.is_clean(*door)).collect();
+        for (number, door) in self.doors.iter_mut().enumerate() {
+            door.goes_on = door.port.speak(now, room.network);
+            if clean.contains(&number) {
+                door.clean_from = Some(door.port.sent);
+            }
+        }
+        self.doors.retain(|door| door.goes_on);
         self.check_limits()?;
         Ok(Some(gone))
     }
@@ -228,6 +234,22 @@ impl HubSide {
             gone.push(Gone { guest: door.guest, link: door.port.link, end });
         }
         gone
+    }
+
+    /// Doors behind which something may wait that is of the rules before these.
+    fn doubtful(&self) -> impl Iterator<Item = usize> + '_ {
+        let is_doubtful = |(_, door): &(usize, &Door)| door.clean_from.is_none();
+        self.doors.iter().enumerate().filter(is_doubtful).map(|(number, _)| number)
+    }
+
+    /// Whether nothing waits behind a door.
+    fn is_clean(&mut self, door: usize) -> bool {
+        let Guest::Client(number) = self.doors[door].guest else { return false };
+        let name = user(number);
+        let its: Vec<_> = self.turns.hub().seen().filter(|seen| seen.user == name).collect();
+        let is_queued = its.iter().any(|seen| seen.queued_messages > 0);
+        let sessions: Vec<SessionId> = its.iter().map(|seen| seen.session).collect();
+        !is_queued && sessions.into_iter().all(|session| self.turns.is_flushed(session))
     }
 
     fn check_limits(&self) -> Result<(), Wrong> {
@@ -288,22 +310,5 @@ impl HubSide {
             return Err((Invariant::Liveness, format!("something still waits: {queued:?}")));
         }
         Ok(())
-    }
-}
-
-impl Door {
-    /// After a change of the rules: whether everything of the time before has gone out.
-    fn look_whether_clean(&mut self, hub: &Hub) {
-        let Guest::Client(number) = self.guest else { return };
-        if self.clean_from.is_some() {
-            return;
-        }
-        if self.is_flushing && self.port.far.capacity() > 0 {
-            self.clean_from = Some(self.port.sent);
-        }
-        // What the hub has made in this turn goes out with the next.
-        let name = user(number);
-        let mut its = hub.seen().filter(|seen| seen.user == name);
-        self.is_flushing = its.all(|seen| seen.queued_messages == 0);
     }
 }

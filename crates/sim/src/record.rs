@@ -65,8 +65,9 @@ pub(crate) struct Record {
     lost: usize,
     /// By channel: what was said last.
     told: [bool; FEEDS],
-    /// The hub has missed ticks that are in images, and does not have these yet: all that it gives out is suspect.
-    is_in_doubt: bool,
+    /// By channel: the hub has missed ticks that are in images, and does not have these yet: all that it gives out is suspect. Not of
+    /// a channel that it did not know before: for that one it comes late.
+    in_doubt: [bool; FEEDS],
     /// The first tick behind those that were lost last, if any were.
     missed: Option<u64>,
     /// The last tick.
@@ -154,7 +155,7 @@ impl Record {
         self.short[channel] &= !tick.header.flags.contains(Flags::RESET);
         let is_suspect = self.short[channel] || tick.header.flags.contains(Flags::SUSPECT);
         self.told[channel] = is_suspect;
-        if !self.is_in_doubt {
+        if !self.in_doubt[channel] {
             self.suspect[channel].push((tick.header.seq.0, is_suspect));
         }
         Ok(())
@@ -162,16 +163,17 @@ impl Record {
 
     /// From the next tick on the hub knows what comes next from images only.
     pub(crate) fn begin_doubt(&mut self) {
-        if !std::mem::replace(&mut self.is_in_doubt, true) {
-            let last = self.seq;
-            self.suspect.iter_mut().for_each(|said| said.push((last, true)));
+        for (said, in_doubt) in self.suspect.iter_mut().zip(&mut self.in_doubt) {
+            if !said.is_empty() && !std::mem::replace(in_doubt, true) {
+                said.push((self.seq, true));
+            }
         }
     }
 
     /// It has them.
     pub(crate) fn end_doubt(&mut self) {
-        if std::mem::take(&mut self.is_in_doubt) {
-            for (said, told) in self.suspect.iter_mut().zip(self.told) {
+        for ((said, told), in_doubt) in self.suspect.iter_mut().zip(self.told).zip(&mut self.in_doubt) {
+            if std::mem::take(in_doubt) {
                 said.push((self.seq, told));
             }
         }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::mpsc::TrySendError;
 
-use tapeline_hub::{Access, Coming, Hub, HubEvent, Settings};
+use tapeline_hub::{Access, Coming, Connections, Hub, HubEvent, SessionId, Settings};
 use tapeline_measure::Nanos;
 use tapeline_measure::figures::thousands;
 use tapeline_plant::Time;
@@ -185,6 +185,11 @@ impl<T: Ticks, C: Time> HubTurns<T, C> {
     /// Returns the connections' reactor, to listen or to accept clients.
     pub const fn reactor(&mut self) -> &mut Reactor {
         self.connections.reactor()
+    }
+
+    /// Tries to send what a session's connection holds, and returns `true` if nothing is left of it.
+    pub fn is_flushed(&mut self, session: SessionId) -> bool {
+        self.connections.is_flushed(session)
     }
 
     /// Replaces the rules of who may see what.
