@@ -350,55 +350,16 @@ impl<F: Folder> Reader<F> {
             if self.file.is_none() && !self.has_more_segments()? {
                 return Ok(Found::End);
             }
-            if let Some(fault) = self.segments.get(self.at).and_then(|segment| segment.fault) {
-                let segment = self.segments[self.at];
-                return Err(Error::Corrupt {
-                    segment: segment.name(),
-                    offset: 0,
-                    seq: segment.header.first,
-                    fault,
-                });
-            }
+            self.check_segment()?;
             let next = self.segments.get(self.at + 1).copied();
-            if let Some(Segment { fault: Some(_), .. }) = next {
-                // How far this one goes is not known: to its end.
-                if !matches!(self.look()?, There::Record(_)) {
-                    self.enter(self.at + 1)?;
-                    continue;
-                }
+            if self.moves_on(next)? {
+                continue;
             }
             let next = next.filter(|next| next.fault.is_none()).map(|next| next.header);
-            if let Some(next) = next {
-                if next.after == self.passed {
-                    self.enter(self.at + 1)?;
-                    continue;
-                }
-                if next.after < self.passed && self.is_given_up()? {
-                    // A write that failed, of which this reader has seen a part before it was taken back.
-                    self.enter(self.at + 1)?;
-                    continue;
-                }
-                if next.after < self.passed {
-                    return Err(self.corrupt(Fault::After { expected: self.passed, found: next.after }));
-                }
-            }
             let header = match self.look()? {
                 There::Record(header) => header,
-                There::Not(_) if next.is_some() && self.is_gone()? => {
-                    // Those between this one and the next were let go of together with it.
-                    self.enter(self.at + 1)?;
-                    continue;
-                }
-                There::Not(fault) if next.is_some() => return Err(self.corrupt(fault)),
                 There::Not(fault) => {
-                    if self.has_more_segments()? {
-                        self.forget();
-                        continue;
-                    }
-                    // Zeros are what a journal that is written ends with; others are looked at.
-                    self.at_end = fault == Fault::Empty || self.is_torn()?;
-                    if self.at_end {
-                        self.forget();
+                    if self.is_end(fault, next.is_some())? {
                         return Ok(Found::End);
                     }
                     continue;
@@ -427,6 +388,61 @@ impl<F: Folder> Reader<F> {
                 return Ok(Found::Record(header));
             }
         }
+    }
+
+    /// Refuses the segment that is read if its header is damaged.
+    fn check_segment(&self) -> Result<(), Error> {
+        match self.segments.get(self.at) {
+            Some(segment @ Segment { fault: Some(fault), .. }) => Err(Error::Corrupt {
+                segment: segment.name(),
+                offset: 0,
+                seq: segment.header.first,
+                fault: *fault,
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Enters the next segment if the one that is read is over; whether it is.
+    fn moves_on(&mut self, next: Option<Segment>) -> Result<bool, Error> {
+        let Some(next) = next else { return Ok(false) };
+        let is_over = if next.fault.is_some() {
+            // How far this one goes is not known: to its end.
+            !matches!(self.look()?, There::Record(_))
+        } else {
+            let after = next.header.after;
+            // What was passed behind its end is a write that failed, of which this reader saw a part before it was taken back.
+            if after < self.passed && !self.is_given_up()? {
+                return Err(self.corrupt(Fault::After { expected: self.passed, found: after }));
+            }
+            after <= self.passed
+        };
+        if is_over {
+            self.enter(self.at + 1)?;
+        }
+        Ok(is_over)
+    }
+
+    /// Whether a place without a record is the end for now; if it is not, there is more to look at.
+    fn is_end(&mut self, fault: Fault, has_next: bool) -> Result<bool, Error> {
+        if has_next {
+            if !self.is_gone()? {
+                return Err(self.corrupt(fault));
+            }
+            // Those between this one and the next were let go of together with it.
+            self.enter(self.at + 1)?;
+            return Ok(false);
+        }
+        if self.has_more_segments()? {
+            self.forget();
+            return Ok(false);
+        }
+        // Zeros are what a journal that is written ends with; others are looked at.
+        self.at_end = fault == Fault::Empty || self.is_torn()?;
+        if self.at_end {
+            self.forget();
+        }
+        Ok(self.at_end)
     }
 
     /// The sequence of the next record.

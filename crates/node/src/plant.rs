@@ -644,45 +644,10 @@ impl Running {
 
 impl Inlet {
     fn open(feed: &Feed, number: u16, config: &Config, events: &Events) -> Result<Self> {
-        let receivers = feed
-            .lines
-            .iter()
-            .map(|line| {
-                let options = ReceiveOptions {
-                    interface: line.interface.clone(),
-                    source: line.source,
-                    receive_buffer: feed.receive_buffer,
-                    ..ReceiveOptions::new(line.address)
-                };
-                let receiver = Receiver::open(&options).map_err(|error| {
-                    let hint = error.hint().unwrap_or_default();
-                    let what =
-                        format!("feed {}, line {}: cannot receive on {}", feed.name, line.name, line.address);
-                    Error::hinted(what, hint).because(error)
-                })?;
-                if let Some(advice) = receiver.advice() {
-                    events.warning(format_args!("feed {}, line {}: {advice}", feed.name, line.name));
-                }
-                Ok(receiver)
-            })
-            .collect::<Result<Vec<_>>>()?;
+        let receivers = Self::receivers(feed, events)?;
         let delay_ns = feed.reorder_time.as_nanos() as u64;
         let recovery =
             feed.recovery.as_ref().map(|recovery| Recovery::open(recovery, delay_ns, events)).transpose()?;
-        let defaults = line::Settings::default();
-        let arbitration = line::Settings {
-            window_messages: feed.reorder_messages,
-            window_bytes: match recovery {
-                Some(_) => defaults.window_bytes.max(WAITING_BYTES * feed.reorder_messages),
-                None => defaults.window_bytes,
-            },
-            window_age_ns: delay_ns,
-            recovery_age_ns: feed.recovery.as_ref().map_or(0, |recovery| recovery.time.as_nanos() as u64),
-            expire_on_packet: false,
-            start: if feed.from_one { Start::FromOne } else { Start::First },
-            restart: if feed.restart { defaults.restart } else { Restart::Ignore },
-            ..defaults
-        };
         let mut channel = Channel::new(ChannelSettings {
             number,
             lines: feed.lines.len(),
@@ -691,7 +656,7 @@ impl Inlet {
             protocol: feed.protocol,
             midnight: feed.midnight,
             publish: config.publish,
-            arbitration,
+            arbitration: Self::arbitration(feed),
             books: book::Settings::default(),
         });
         channel.name_items(&feed.suffix);
@@ -727,6 +692,49 @@ impl Inlet {
             told_late: None,
             has_said_no_place: false,
         })
+    }
+
+    /// The sockets of a feed's lines, open.
+    fn receivers(feed: &Feed, events: &Events) -> Result<Vec<Receiver>> {
+        feed.lines
+            .iter()
+            .map(|line| {
+                let options = ReceiveOptions {
+                    interface: line.interface.clone(),
+                    source: line.source,
+                    receive_buffer: feed.receive_buffer,
+                    ..ReceiveOptions::new(line.address)
+                };
+                let receiver = Receiver::open(&options).map_err(|error| {
+                    let hint = error.hint().unwrap_or_default();
+                    let what =
+                        format!("feed {}, line {}: cannot receive on {}", feed.name, line.name, line.address);
+                    Error::hinted(what, hint).because(error)
+                })?;
+                if let Some(advice) = receiver.advice() {
+                    events.warning(format_args!("feed {}, line {}: {advice}", feed.name, line.name));
+                }
+                Ok(receiver)
+            })
+            .collect()
+    }
+
+    /// How a feed's lines are made one: how much waits for what is missing, and how long.
+    fn arbitration(feed: &Feed) -> line::Settings {
+        let defaults = line::Settings::default();
+        line::Settings {
+            window_messages: feed.reorder_messages,
+            window_bytes: match feed.recovery {
+                Some(_) => defaults.window_bytes.max(WAITING_BYTES * feed.reorder_messages),
+                None => defaults.window_bytes,
+            },
+            window_age_ns: feed.reorder_time.as_nanos() as u64,
+            recovery_age_ns: feed.recovery.as_ref().map_or(0, |recovery| recovery.time.as_nanos() as u64),
+            expire_on_packet: false,
+            start: if feed.from_one { Start::FromOne } else { Start::First },
+            restart: if feed.restart { defaults.restart } else { Restart::Ignore },
+            ..defaults
+        }
     }
 }
 

@@ -5,11 +5,11 @@ use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 use tapeline_feed::line::Line;
-use tapeline_plant::{Channel, Refused, RingPublish, Sequencer};
+use tapeline_plant::{Channel, Consolidation, Refused, RingPublish, Sequencer};
 use tapeline_wire::pool::Counters;
 use tapeline_wire::udp::Receiver;
 
-use crate::config::Config;
+use crate::config::{self, Config};
 use crate::hub::HubReport;
 use crate::journal::JournalReport;
 use crate::kdb::KdbReport;
@@ -118,6 +118,19 @@ pub struct NbboReport {
     pub items_refused: u64,
 }
 
+impl NbboReport {
+    /// What was published so far.
+    fn of(consolidation: &Consolidation) -> Self {
+        let counters = consolidation.counters();
+        Self {
+            ticks: counters.ticks,
+            locked: counters.locked,
+            crossed: counters.crossed,
+            items_refused: counters.items_refused,
+        }
+    }
+}
+
 /// What a feed brought.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct FeedReport {
@@ -180,6 +193,54 @@ pub struct FeedReport {
     /// Absent where nobody is asked.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub recovery: Option<RecoveryReport>,
+}
+
+impl FeedReport {
+    /// What a feed's channel and lines say of it.
+    fn of(
+        feed: &config::Feed,
+        channel: &Channel,
+        receivers: &mut [Receiver],
+        pool: Option<Counters>,
+        recovery: Option<&Recovery>,
+    ) -> Self {
+        let counters = channel.counters();
+        Self {
+            name: feed.name.clone(),
+            protocol: feed.protocol.name().to_owned(),
+            session: channel.arbiter().session().map(|session| session.to_string()),
+            ended: counters.ended,
+            false_ends: channel.arbiter().statistics().false_ends,
+            state: channel.state().to_string(),
+            damaged_from: channel.damaged_from(),
+            begun_late_at: channel.begun_late_at(),
+            unknown_orders: channel.normaliser().unknown_orders(),
+            next_sequence: channel.arbiter().next_sequence(),
+            messages: counters.messages,
+            message_bytes: counters.message_bytes,
+            ticks: counters.ticks,
+            missing_messages: counters.missing,
+            gaps: counters.gaps,
+            absurd_gaps: counters.absurd_gaps,
+            malformed_messages: counters.malformed_messages,
+            items_refused: counters.items_refused,
+            live_orders: channel.normaliser().live_orders(),
+            passed_over: channel.passed_over(),
+            pool: pool.map(PoolReport::of),
+            file: feed.file.as_ref().map(|file| file.path.display().to_string()),
+            damage: None,
+            recovery: recovery.map(|recovery| RecoveryReport::of(recovery, channel)),
+            lines: feed
+                .lines
+                .iter()
+                .zip(receivers)
+                .enumerate()
+                .filter_map(|(number, (line, receiver))| {
+                    Some(LineReport::of(line, Line::new(number)?, channel, receiver))
+                })
+                .collect(),
+        }
+    }
 }
 
 /// What was asked for again, and what came of it.
@@ -260,6 +321,33 @@ pub struct LineReport {
     pub malformed: BTreeMap<String, u64>,
 }
 
+impl LineReport {
+    /// What the channel and the socket say of a line.
+    fn of(line: &config::Line, number: Line, channel: &Channel, receiver: &mut Receiver) -> Self {
+        let seen = channel.line(number);
+        Self {
+            name: line.name.clone(),
+            state: channel.line_state(number).to_string(),
+            address: line.address.to_string(),
+            datagrams: seen.datagrams,
+            bytes: seen.bytes,
+            first: seen.first,
+            duplicates: seen.duplicates,
+            late: seen.late,
+            strays: seen.strays,
+            after_end: seen.after_end,
+            missing: seen.missing(),
+            kernel_drops: receiver.ask_kernel_drops(),
+            receive_buffer: receiver.receive_buffer().got,
+            malformed: seen
+                .malformed_by_reason()
+                .filter(|(_, count)| *count > 0)
+                .map(|(reason, count)| (reason.to_owned(), count))
+                .collect(),
+        }
+    }
+}
+
 /// What a receiving thread's pool has given.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 pub struct PoolReport {
@@ -305,77 +393,13 @@ impl PlantReport {
             zeromq: None,
             kdb: None,
             journal: None,
-            nbbo: sequencer.consolidation().map(|consolidation| {
-                let counters = consolidation.counters();
-                NbboReport {
-                    ticks: counters.ticks,
-                    locked: counters.locked,
-                    crossed: counters.crossed,
-                    items_refused: counters.items_refused,
-                }
-            }),
+            nbbo: sequencer.consolidation().map(NbboReport::of),
             feeds: config
                 .feeds
                 .iter()
                 .zip(feeds)
                 .map(|(feed, (channel, receivers, pool, recovery))| {
-                    let counters = channel.counters();
-                    FeedReport {
-                        name: feed.name.clone(),
-                        protocol: feed.protocol.name().to_owned(),
-                        session: channel.arbiter().session().map(|session| session.to_string()),
-                        ended: counters.ended,
-                        false_ends: channel.arbiter().statistics().false_ends,
-                        state: channel.state().to_string(),
-                        damaged_from: channel.damaged_from(),
-                        begun_late_at: channel.begun_late_at(),
-                        unknown_orders: channel.normaliser().unknown_orders(),
-                        next_sequence: channel.arbiter().next_sequence(),
-                        messages: counters.messages,
-                        message_bytes: counters.message_bytes,
-                        ticks: counters.ticks,
-                        missing_messages: counters.missing,
-                        gaps: counters.gaps,
-                        absurd_gaps: counters.absurd_gaps,
-                        malformed_messages: counters.malformed_messages,
-                        items_refused: counters.items_refused,
-                        live_orders: channel.normaliser().live_orders(),
-                        passed_over: channel.passed_over(),
-                        pool: pool.map(PoolReport::of),
-                        file: feed.file.as_ref().map(|file| file.path.display().to_string()),
-                        damage: None,
-                        recovery: recovery.map(|recovery| RecoveryReport::of(recovery, channel)),
-                        lines: feed
-                            .lines
-                            .iter()
-                            .zip(receivers)
-                            .enumerate()
-                            .filter_map(|(number, (line, receiver))| {
-                                let number = Line::new(number)?;
-                                let seen = channel.line(number);
-                                Some(LineReport {
-                                    name: line.name.clone(),
-                                    state: channel.line_state(number).to_string(),
-                                    address: line.address.to_string(),
-                                    datagrams: seen.datagrams,
-                                    bytes: seen.bytes,
-                                    first: seen.first,
-                                    duplicates: seen.duplicates,
-                                    late: seen.late,
-                                    strays: seen.strays,
-                                    after_end: seen.after_end,
-                                    missing: seen.missing(),
-                                    kernel_drops: receiver.ask_kernel_drops(),
-                                    receive_buffer: receiver.receive_buffer().got,
-                                    malformed: seen
-                                        .malformed_by_reason()
-                                        .filter(|(_, count)| *count > 0)
-                                        .map(|(reason, count)| (reason.to_owned(), count))
-                                        .collect(),
-                                })
-                            })
-                            .collect(),
-                    }
+                    FeedReport::of(feed, channel, receivers, pool, recovery)
                 })
                 .collect(),
         }

@@ -161,49 +161,10 @@ impl Host {
     }
 }
 
-/// The entry of this name, or the file's default, or its first.
+/// The settings of the entry of this name, or of the file's default, or of its first.
 pub(super) fn choose(root: &Node, group: Group, name: Option<&str>) -> Result<Chosen, Fault> {
-    let default = || {
-        let of_group = root.child(&group.group())?;
-        of_group.text(&group.default())
-    };
-    let known = || group.entries(root).filter_map(|entry| entry.text("Name")).collect::<Vec<_>>();
-    let entry = match name.or_else(default) {
-        Some(name) => group.entry(root, name).ok_or_else(|| {
-            let hint = match nearest(name, &known()) {
-                Some(near) => format!("there is {near}"),
-                None => format!("there are {}", known().join(", ")),
-            };
-            Fault::new(root.line, format!("there is no {} called {name}", group.name()), hint)
-        })?,
-        None => group.entries(root).next().ok_or_else(|| {
-            let hint = "name it with --config-name, or take another file";
-            Fault::new(root.line, format!("there is no {}", group.name()), hint)
-        })?,
-    };
-    let milliseconds = |name| entry.number(name).map(Duration::from_millis);
-    let limit = |name| entry.text(name).and_then(|text| text.parse::<u32>().ok());
-    let mut json = json::Settings::default();
-    json.expand_enumerations = entry.flag("JsonExpandedEnumFields").unwrap_or(json.expand_enumerations);
-    json.catch_unknown_fields = entry.flag("CatchUnknownJsonFids").unwrap_or(json.catch_unknown_fields);
-    json.catch_unknown_members = entry.flag("CatchUnknownJsonKeys").unwrap_or(json.catch_unknown_members);
-    json.default_service = entry.number("DefaultServiceID").and_then(|id| u16::try_from(id).ok());
-    let mut chosen = Chosen {
-        name: entry.text("Name").unwrap_or_default().to_owned(),
-        json,
-        reconnect_min: milliseconds("ReconnectMinDelay"),
-        reconnect_max: milliseconds("ReconnectMaxDelay"),
-        reconnect_attempts: limit("ReconnectAttemptLimit"),
-        request_timeout: milliseconds("RequestTimeout"),
-        login_timeout: milliseconds("LoginRequestTimeOut"),
-        directory_timeout: milliseconds("DirectoryRequestTimeOut"),
-        dictionary_timeout: milliseconds("DictionaryRequestTimeOut"),
-        post_timeout: milliseconds("PostAckTimeout"),
-        most_posts: entry.number("MaxOutstandingPosts").and_then(|posts| usize::try_from(posts).ok()),
-        obeys_open_window: entry.number("ObeyOpenWindow").map(|obeys| obeys != 0),
-        takes_round_trips: entry.number("EnableRtt").map(|takes| takes != 0),
-        ..Chosen::default()
-    };
+    let entry = chosen_entry(root, group, name)?;
+    let mut chosen = own_settings(entry);
     let mut used = vec![(group, entry)];
     // It was checked that each is there.
     let named = |name, of: Group| entry.text(name).and_then(|name| of.entry(root, name));
@@ -253,6 +214,55 @@ pub(super) fn choose(root: &Node, group: Group, name: Option<&str>) -> Result<Ch
     }
     chosen.idle.sort_by_key(|(_, line)| *line);
     Ok(chosen)
+}
+
+/// The entry of this name, or the file's default, or its first.
+fn chosen_entry<'n>(root: &'n Node, group: Group, name: Option<&str>) -> Result<&'n Node, Fault> {
+    let default = || {
+        let of_group = root.child(&group.group())?;
+        of_group.text(&group.default())
+    };
+    let known = || group.entries(root).filter_map(|entry| entry.text("Name")).collect::<Vec<_>>();
+    match name.or_else(default) {
+        Some(name) => group.entry(root, name).ok_or_else(|| {
+            let hint = match nearest(name, &known()) {
+                Some(near) => format!("there is {near}"),
+                None => format!("there are {}", known().join(", ")),
+            };
+            Fault::new(root.line, format!("there is no {} called {name}", group.name()), hint)
+        }),
+        None => group.entries(root).next().ok_or_else(|| {
+            let hint = "name it with --config-name, or take another file";
+            Fault::new(root.line, format!("there is no {}", group.name()), hint)
+        }),
+    }
+}
+
+/// What an entry itself says, without what it names.
+fn own_settings(entry: &Node) -> Chosen {
+    let milliseconds = |name| entry.number(name).map(Duration::from_millis);
+    let limit = |name| entry.text(name).and_then(|text| text.parse::<u32>().ok());
+    let mut json = json::Settings::default();
+    json.expand_enumerations = entry.flag("JsonExpandedEnumFields").unwrap_or(json.expand_enumerations);
+    json.catch_unknown_fields = entry.flag("CatchUnknownJsonFids").unwrap_or(json.catch_unknown_fields);
+    json.catch_unknown_members = entry.flag("CatchUnknownJsonKeys").unwrap_or(json.catch_unknown_members);
+    json.default_service = entry.number("DefaultServiceID").and_then(|id| u16::try_from(id).ok());
+    Chosen {
+        name: entry.text("Name").unwrap_or_default().to_owned(),
+        json,
+        reconnect_min: milliseconds("ReconnectMinDelay"),
+        reconnect_max: milliseconds("ReconnectMaxDelay"),
+        reconnect_attempts: limit("ReconnectAttemptLimit"),
+        request_timeout: milliseconds("RequestTimeout"),
+        login_timeout: milliseconds("LoginRequestTimeOut"),
+        directory_timeout: milliseconds("DirectoryRequestTimeOut"),
+        dictionary_timeout: milliseconds("DictionaryRequestTimeOut"),
+        post_timeout: milliseconds("PostAckTimeout"),
+        most_posts: entry.number("MaxOutstandingPosts").and_then(|posts| usize::try_from(posts).ok()),
+        obeys_open_window: entry.number("ObeyOpenWindow").map(|obeys| obeys != 0),
+        takes_round_trips: entry.number("EnableRtt").map(|takes| takes != 0),
+        ..Chosen::default()
+    }
 }
 
 /// Collects the settings of a block that have no effect.

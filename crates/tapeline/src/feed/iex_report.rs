@@ -100,7 +100,7 @@ struct ResultReport {
     levels_without_room: u64,
     messages_without_room: u64,
     volume: BTreeMap<String, VolumeReport>,
-    quotes_flags_ts_bidsz_bidpx_askpx_asksz: BTreeMap<String, (u8, u64, u32, i64, i64, u32)>,
+    quotes_flags_ts_bidsz_bidpx_askpx_asksz: BTreeMap<String, QuoteReport>,
     quote_updates: BTreeMap<String, u64>,
     bbo_changes_at_event_end: BTreeMap<String, u64>,
     trading_status: BTreeMap<String, (String, String, String)>,
@@ -109,6 +109,9 @@ struct ResultReport {
     auction_messages: BTreeMap<String, u64>,
     books_price_size: BTreeMap<String, BookReport>,
 }
+
+/// Flags and time, size and price of the bid, price and size of the ask.
+type QuoteReport = (u8, u64, u32, i64, i64, u32);
 
 #[derive(Debug, Serialize)]
 struct VolumeReport {
@@ -450,19 +453,7 @@ impl ResultReport {
                 .map(|(book, ..)| (name(book), VolumeReport::of(book.volume())))
                 .collect(),
             quotes_flags_ts_bidsz_bidpx_askpx_asksz: with(quoted)
-                .map(|(book, listing, _)| {
-                    let top = book.top();
-                    let ts_ns = book.quoted_ts_ns().unwrap_or_default().max(listing.quote_ts_ns);
-                    let quote = (
-                        listing.quote_flags,
-                        ts_ns,
-                        top.bid.size,
-                        top.bid.price.0,
-                        top.ask.price.0,
-                        top.ask.size,
-                    );
-                    (name(book), quote)
-                })
+                .map(|(book, listing, _)| (name(book), quote_of(book, listing)))
                 .collect(),
             quote_updates: counted(|counted| counted.quotes),
             bbo_changes_at_event_end: with(quoted)
@@ -493,6 +484,13 @@ impl ResultReport {
 
 fn name(book: &Book) -> String {
     book.symbol().to_string()
+}
+
+/// The best bid and ask, with the flags and the time of the last quote.
+fn quote_of(book: &Book, listing: &Listing) -> QuoteReport {
+    let top = book.top();
+    let ts_ns = book.quoted_ts_ns().unwrap_or_default().max(listing.quote_ts_ns);
+    (listing.quote_flags, ts_ns, top.bid.size, top.bid.price.0, top.ask.price.0, top.ask.size)
 }
 
 impl VolumeReport {

@@ -12,7 +12,7 @@ use tapeline_console::stop::Stop;
 use tapeline_feed::line::Sink;
 use tapeline_feed::moldudp64::Session;
 use tapeline_omm::rwf::{Domain, MessageView};
-use tapeline_plant::tick::{Flags, Kind, POSTED};
+use tapeline_plant::tick::{Flags, Kind, POSTED, Tick};
 
 use super::follow::{End, Follow, FollowArgs};
 use super::measure::Joined;
@@ -128,52 +128,8 @@ impl TallyArgs {
             |tick, _| {
                 let (sequences, tally) = &mut *seen.borrow_mut();
                 sequences.tick(tick.header.seq.0);
-                if tick.header.channel == POSTED {
-                    // A client's, which is in no feed's books.
-                    return Ok(());
-                }
-                match self.feed {
-                    Some(feed) if feed != tick.header.channel => return Ok(()),
-                    None if tick.header.channel != 0 => {
-                        return Err(Hinted::new(
-                            "this plant has several feeds, whose sequences and books cannot be put into one tally",
-                            "tally one of them, such as the first with --feed 0",
-                        )
-                        .into());
-                    }
-                    _ => {}
-                }
-                let feed_seq = tick.header.feed_seq;
-                if tick.header.kind != Kind::Status {
-                    if tick.header.flags.contains(Flags::RESET) {
-                        // A blank image: no message of the feed is behind it.
-                        return Ok(());
-                    }
-                    if !tick.header.flags.contains(Flags::SOURCE) {
-                        if MessageView::parse(tick.body)?.domain() != Domain::MARKET_PRICE {
-                            // What a message did to orders or price levels; the message itself came in the tick before.
-                            return Ok(());
-                        }
-                        return Err(Hinted::new(
-                            "this plant publishes changes only, which is too little to rebuild books from",
-                            "set publish = \"every-message\" in the plant's configuration and start it again",
-                        )
-                        .into());
-                    }
-                    sequences.message(feed_seq);
-                    tally.message(tick.source);
-                } else if tick.header.flags.contains(Flags::RESET) {
-                    // The books begin again; the session's name is in the status' text.
-                    Sink::reset(&mut tally.summary, Session::new("").into());
-                    sequences.next = None;
-                } else if tick.header.flags.contains(Flags::GAP)
-                    || tick.header.flags.contains(Flags::END_OF_SESSION)
-                {
-                    // A gap's last message, or the session's: all up to it should have come.
-                    sequences.up_to(feed_seq + 1);
-                    if tick.header.flags.contains(Flags::END_OF_SESSION) {
-                        sequences.end = Some(feed_seq + 1);
-                    }
+                if self.is_of_feed(tick)? {
+                    take(tick, sequences, tally)?;
                 }
                 Ok(())
             },
@@ -200,6 +156,58 @@ impl TallyArgs {
         note_unknown(&self.symbols, &report.itch.names());
         Ok(end.exit_code(report.lost_ticks.saturating_add(report.missing_messages)))
     }
+
+    /// Whether a tick is of the feed that is tallied; an error if that could be several.
+    fn is_of_feed(&self, tick: &Tick<'_>) -> anyhow::Result<bool> {
+        if tick.header.channel == POSTED {
+            // A client's, which is in no feed's books.
+            return Ok(false);
+        }
+        match self.feed {
+            Some(feed) => Ok(feed == tick.header.channel),
+            None if tick.header.channel != 0 => Err(Hinted::new(
+                "this plant has several feeds, whose sequences and books cannot be put into one tally",
+                "tally one of them, such as the first with --feed 0",
+            )
+            .into()),
+            None => Ok(true),
+        }
+    }
+}
+
+/// Puts a tick of the feed into its sequences and its books.
+fn take(tick: &Tick<'_>, sequences: &mut Sequences, tally: &mut Tally) -> anyhow::Result<()> {
+    let feed_seq = tick.header.feed_seq;
+    if tick.header.kind != Kind::Status {
+        if tick.header.flags.contains(Flags::RESET) {
+            // A blank image: no message of the feed is behind it.
+            return Ok(());
+        }
+        if !tick.header.flags.contains(Flags::SOURCE) {
+            if MessageView::parse(tick.body)?.domain() != Domain::MARKET_PRICE {
+                // What a message did to orders or price levels; the message itself came in the tick before.
+                return Ok(());
+            }
+            return Err(Hinted::new(
+                "this plant publishes changes only, which is too little to rebuild books from",
+                "set publish = \"every-message\" in the plant's configuration and start it again",
+            )
+            .into());
+        }
+        sequences.message(feed_seq);
+        tally.message(tick.source);
+    } else if tick.header.flags.contains(Flags::RESET) {
+        // The books begin again; the session's name is in the status' text.
+        Sink::reset(&mut tally.summary, Session::new("").into());
+        sequences.next = None;
+    } else if tick.header.flags.contains(Flags::GAP) || tick.header.flags.contains(Flags::END_OF_SESSION) {
+        // A gap's last message, or the session's: all up to it should have come.
+        sequences.up_to(feed_seq + 1);
+        if tick.header.flags.contains(Flags::END_OF_SESSION) {
+            sequences.end = Some(feed_seq + 1);
+        }
+    }
+    Ok(())
 }
 
 impl TallyReport {

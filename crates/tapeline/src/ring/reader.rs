@@ -328,22 +328,11 @@ impl<'a, D: Readable> Reader<'a, D> {
                     }
                 }
                 Look::Evicted { position } => {
-                    let text = format!(
-                        "ring {} has evicted this subscriber at position {position}: it held the full ring for longer than {:?}",
-                        self.name,
-                        self.subscriber.stall_limit(),
-                    );
-                    self.progress.apart(|| self.talk.error(&text));
+                    self.tell_evicted(position);
                     sink.evicted();
                     break;
                 }
-                Look::Damaged { position } => {
-                    let what =
-                        format!("ring {} is damaged at position {position}: there is no frame", self.name);
-                    let hint =
-                        "something other than its publisher has written into it; restart the publisher";
-                    return Err(Hinted::new(what, hint).into());
-                }
+                Look::Damaged { position } => return Err(self.damaged(position)),
             }
         }
         self.take_batch(&mut sink)?;
@@ -353,6 +342,25 @@ impl<'a, D: Readable> Reader<'a, D> {
         // The last one says how the run ended; a ring that was never one of `ring pub` has none.
         let note = read_note(&self.subscriber).or(self.note);
         Ok((sink, note))
+    }
+
+    /// Tells the user that the publisher has gone on without this subscriber.
+    #[cold]
+    fn tell_evicted(&self, position: Position) {
+        let text = format!(
+            "ring {} has evicted this subscriber at position {position}: it held the full ring for longer than {:?}",
+            self.name,
+            self.subscriber.stall_limit(),
+        );
+        self.progress.apart(|| self.talk.error(&text));
+    }
+
+    /// The error of a place where there should be a frame.
+    #[cold]
+    fn damaged(&self, position: Position) -> anyhow::Error {
+        let what = format!("ring {} is damaged at position {position}: there is no frame", self.name);
+        let hint = "something other than its publisher has written into it; restart the publisher";
+        Hinted::new(what, hint).into()
     }
 
     /// Hands over what has been read ahead, all of it received now. `true`: it is time to end.

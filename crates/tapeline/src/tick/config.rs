@@ -2,6 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::Context;
 use serde::Deserialize;
@@ -98,16 +99,7 @@ impl Source<'_> {
     /// Checks what a tickerplant is to be; what is wrong goes to the faults, `None` where nothing can be said then.
     pub(crate) fn tickerplant(&self, raw: &RawTickerplant) -> Option<TickerplantConfig> {
         let bind = self.or(self.bind(raw.bind.as_ref()), Ipv4Addr::LOCALHOST.into());
-        let publish_every = raw.publish_every.as_ref().and_then(|every| {
-            let time = arguments::some_duration(every.get_ref());
-            self.sound(time.map_err(|error| {
-                self.wrong(
-                    every.span(),
-                    format!("publish_every: {error}"),
-                    "if left out, updates are sent at once",
-                )
-            }))
-        });
+        let publish_every = self.publish_every(raw.publish_every.as_ref());
         let spins = self.one_of(
             "waiting",
             raw.waiting.as_ref(),
@@ -117,43 +109,9 @@ impl Source<'_> {
         let size = |given, usual| self.or(self.some_size(given, usual), usual);
         let most_message = size(raw.max_message.as_ref(), USUAL_MESSAGE);
         let has_tcp = raw.tcp.unwrap_or(true);
-        if !has_tcp && raw.unix.is_none() {
-            let hint = "tcp = false goes with unix = \"/tmp/kx.5010\"";
-            let what = "nobody could connect: neither tcp nor unix";
-            self.sound::<()>(Err(self.wrong(self.end(), what, hint)));
-        }
-        if let Some(none) = raw.max_connections.as_ref().filter(|most| *most.get_ref() == 0) {
-            let what = "max_connections is 0: nobody could connect";
-            self.sound::<()>(Err(self.wrong(none.span(), what, "1000 is usual")));
-        }
-        let is_synced = self.one_of(
-            "durability",
-            raw.durability.as_ref(),
-            &[("written", false), ("synced", true)],
-            "\"synced\" waits for the log to be on disk before anything is sent",
-        );
-        let is_synced = self.or(is_synced, false);
-        if let Some(durability) = raw.durability.as_ref().filter(|_| raw.kdb_log == Some(false)) {
-            let what = "durability is set, but kdb_log = false keeps no log";
-            let hint = "leave out kdb_log = false or durability";
-            self.sound::<()>(Err(self.wrong(durability.span(), what, hint)));
-        }
-        if raw.table.is_empty() {
-            self.sound::<()>(Err(self.wrong(self.end(), "there is no table", TABLE_HINT)));
-        }
-        for (at, table) in raw.table.iter().enumerate() {
-            let name = table.name.get_ref();
-            if raw.table[..at].iter().any(|other| other.name.get_ref() == name) {
-                let what = format!("there are two tables \"{name}\"");
-                self.sound::<()>(Err(self.wrong(table.name.span(), what, "each has a name of its own")));
-            }
-        }
-        let count = raw.table.len();
-        let tables: Vec<_> = raw.table.iter().filter_map(|table| self.schema(table)).collect();
-        if tables.len() < count {
-            // What is said of tables would be said of others than there are.
-            return None;
-        }
+        self.check_ways_in(raw);
+        let log = self.kdb_log(raw);
+        let tables = self.tables(&raw.table)?;
         let access = raw.access.as_ref().and_then(|raw| {
             let access = access::read(raw.get_ref(), |file| self.beside(file), &tables);
             self.sound(access.with_context(|| self.at(&raw.span())))
@@ -174,14 +132,79 @@ impl Source<'_> {
             ),
             max_connections: raw.max_connections.as_ref().map_or(USUAL_CONNECTIONS, |most| *most.get_ref()),
             timezone: raw.timezone.clone().unwrap_or_else(|| "UTC".to_owned()),
-            log: raw.kdb_log.unwrap_or(true).then(|| LogConfig {
-                folder: self.beside(raw.log_folder.as_deref().unwrap_or(Path::new(""))),
-                name: raw.log_name.clone().unwrap_or_else(|| "sym".to_owned()),
-                is_synced,
-            }),
+            log,
             tables,
             access,
         })
+    }
+
+    /// How often updates are sent, if not at once.
+    fn publish_every(&self, given: Option<&Spanned<String>>) -> Option<Duration> {
+        given.and_then(|every| {
+            let time = arguments::some_duration(every.get_ref());
+            self.sound(time.map_err(|error| {
+                self.wrong(
+                    every.span(),
+                    format!("publish_every: {error}"),
+                    "if left out, updates are sent at once",
+                )
+            }))
+        })
+    }
+
+    /// Adds what keeps everybody from connecting to the faults.
+    fn check_ways_in(&self, raw: &RawTickerplant) {
+        if !raw.tcp.unwrap_or(true) && raw.unix.is_none() {
+            let hint = "tcp = false goes with unix = \"/tmp/kx.5010\"";
+            let what = "nobody could connect: neither tcp nor unix";
+            self.sound::<()>(Err(self.wrong(self.end(), what, hint)));
+        }
+        if let Some(none) = raw.max_connections.as_ref().filter(|most| *most.get_ref() == 0) {
+            let what = "max_connections is 0: nobody could connect";
+            self.sound::<()>(Err(self.wrong(none.span(), what, "1000 is usual")));
+        }
+    }
+
+    /// The log, if one is kept; what is wrong with it goes to the faults.
+    fn kdb_log(&self, raw: &RawTickerplant) -> Option<LogConfig> {
+        let is_synced = self.one_of(
+            "durability",
+            raw.durability.as_ref(),
+            &[("written", false), ("synced", true)],
+            "\"synced\" waits for the log to be on disk before anything is sent",
+        );
+        let is_synced = self.or(is_synced, false);
+        if let Some(durability) = raw.durability.as_ref().filter(|_| raw.kdb_log == Some(false)) {
+            let what = "durability is set, but kdb_log = false keeps no log";
+            let hint = "leave out kdb_log = false or durability";
+            self.sound::<()>(Err(self.wrong(durability.span(), what, hint)));
+        }
+        raw.kdb_log.unwrap_or(true).then(|| LogConfig {
+            folder: self.beside(raw.log_folder.as_deref().unwrap_or(Path::new(""))),
+            name: raw.log_name.clone().unwrap_or_else(|| "sym".to_owned()),
+            is_synced,
+        })
+    }
+
+    /// The tables; `None` if one of them is wrong.
+    fn tables(&self, all: &[RawTable]) -> Option<Vec<Schema>> {
+        if all.is_empty() {
+            self.sound::<()>(Err(self.wrong(self.end(), "there is no table", TABLE_HINT)));
+        }
+        for (at, table) in all.iter().enumerate() {
+            let name = table.name.get_ref();
+            if all[..at].iter().any(|other| other.name.get_ref() == name) {
+                let what = format!("there are two tables \"{name}\"");
+                self.sound::<()>(Err(self.wrong(table.name.span(), what, "each has a name of its own")));
+            }
+        }
+        let count = all.len();
+        let tables: Vec<_> = all.iter().filter_map(|table| self.schema(table)).collect();
+        if tables.len() < count {
+            // What is said of tables would be said of others than there are.
+            return None;
+        }
+        Some(tables)
     }
 
     /// A table; what is wrong with it goes to the faults.

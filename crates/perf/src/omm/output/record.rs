@@ -66,7 +66,7 @@ impl Results<'_> {
 
     /// The record.
     pub(super) fn record(&self, run: &Run<'_>, cost: &Cost<'_>) -> run_folder::Run {
-        let Figures { counts, startup, steady, .. } = &self.figures;
+        let Figures { counts, steady, .. } = &self.figures;
         // What is measured is the steady state, of a consumer that reached it.
         let (seconds, messages) = steady
             .filter(|_| run.tool == Tool::Consumer)
@@ -90,9 +90,25 @@ impl Results<'_> {
             record.throughput.messages_per_second = per_second;
         }
         record.settings = settings(run);
-        let clock_error_ns = if run.unit == Unit::Micros { 1_000 } else { 0 };
-        record.hops = self
-            .distributions()
+        record.hops = self.hops(run.unit);
+        if run.tool == Tool::Consumer {
+            record.phases = self.phases();
+        }
+        record.counts = self.counts(run.tool);
+        if run.tool == Tool::Transport {
+            record.counts = transport::counts(counts);
+            record.throughput = transport::throughput(counts, self.figures.overall.seconds);
+        }
+        record.timeline = cost.timeline.to_vec();
+        let name = run.tool.kind().trim_start_matches("omm-").to_owned();
+        record.processes = vec![Process { name, spent: cost.spent }];
+        record
+    }
+
+    /// The distributions, with the error of the clock that stamped messages in this unit.
+    fn hops(&self, unit: Unit) -> Vec<Hop> {
+        let clock_error_ns = if unit == Unit::Micros { 1_000 } else { 0 };
+        self.distributions()
             .into_iter()
             .map(|(name, recorder)| Hop {
                 name: name.to_owned(),
@@ -103,27 +119,36 @@ impl Results<'_> {
                     _ => clock_error_ns,
                 },
             })
-            .collect();
-        if run.tool == Tool::Consumer {
-            let phase = |name: &str, figures: &PhaseFigures, times: &Times| Phase {
-                name: name.to_owned(),
-                seconds: figures.seconds,
-                messages: figures.updates,
-                messages_per_second: figures.per_second,
-                service: times.service.percentiles(),
-                response: times.response.percentiles(),
-            };
-            record.phases.push(phase("start-up", startup, &self.sums.startup));
-            if let Some(steady) = steady {
-                record.phases.push(phase("steady state", steady, &self.sums.steady));
-            }
+            .collect()
+    }
+
+    /// A consumer's start-up, and its steady state if that was reached.
+    fn phases(&self) -> Vec<Phase> {
+        let Figures { startup, steady, .. } = &self.figures;
+        let phase = |name: &str, figures: &PhaseFigures, times: &Times| Phase {
+            name: name.to_owned(),
+            seconds: figures.seconds,
+            messages: figures.updates,
+            messages_per_second: figures.per_second,
+            service: times.service.percentiles(),
+            response: times.response.percentiles(),
+        };
+        let mut phases = vec![phase("start-up", startup, &self.sums.startup)];
+        if let Some(steady) = steady {
+            phases.push(phase("steady state", steady, &self.sums.steady));
         }
+        phases
+    }
+
+    /// Messages by kind, and what belongs to them.
+    fn counts(&self, tool: Tool) -> serde_json::Value {
+        let counts = &self.figures.counts;
         // Who receives updates has timed those that say when they were sent.
-        let stamped_updates = match run.tool {
+        let stamped_updates = match tool {
             Tool::Consumer => self.figures.overall.latency.count,
             _ => counts.stamped_updates,
         };
-        record.counts = json!({
+        json!({
             "requests": counts.requests,
             "images": counts.images,
             "images_asked": self.figures.images,
@@ -146,15 +171,7 @@ impl Results<'_> {
             "malformed": counts.malformed,
             "slices_held_back": counts.held_back,
             "unsent": counts.unsent,
-        });
-        if run.tool == Tool::Transport {
-            record.counts = transport::counts(counts);
-            record.throughput = transport::throughput(counts, self.figures.overall.seconds);
-        }
-        record.timeline = cost.timeline.to_vec();
-        let name = run.tool.kind().trim_start_matches("omm-").to_owned();
-        record.processes = vec![Process { name, spent: cost.spent }];
-        record
+        })
     }
 
     /// Writes the folder's files.

@@ -76,24 +76,8 @@ impl Source<'_> {
     /// Checks the hub of a plant of this name, with so many items.
     pub(super) fn hub(&self, raw: RawHub, plant: &str, max_items: usize) -> anyhow::Result<HubConfig> {
         let bind = self.or(self.bind(raw.bind.as_ref()), Ipv4Addr::LOCALHOST.into());
-        let service = raw.service.as_ref().map_or(plant, |service| service.get_ref());
-        if service.is_empty() || service.len() > 255 {
-            let span = raw.service.as_ref().map_or(0..0, Spanned::span);
-            let what = format!("service has {} bytes; 1 to 255 are expected", service.len());
-            self.sound::<()>(Err(self.wrong(span, what, "the service's name, as clients ask for it")));
-        }
-        let max_connections = raw.max_connections.as_ref().map_or(CONNECTIONS, |count| *count.get_ref());
-        if !(1..=MAX_CONNECTIONS).contains(&max_connections) {
-            let span = raw.max_connections.as_ref().map_or(0..0, Spanned::span);
-            let what = format!("max_connections is {max_connections}; 1 to {MAX_CONNECTIONS} are expected");
-            let hint = "each slow connection takes 1.2 MB of output buffers";
-            self.sound::<()>(Err(self.wrong(span, what, hint)));
-        }
-        let of_address = raw.max_connections_per_address.as_ref();
-        if let Some(count) = of_address.filter(|count| *count.get_ref() == 0) {
-            let hint = "if left out, one address may have all of max_connections";
-            self.sound::<()>(Err(self.wrong(count.span(), "max_connections_per_address is 0", hint)));
-        }
+        let service = self.name_of_service(raw.service.as_ref(), plant);
+        let (max_connections, of_one_address) = self.max_connections(&raw);
         if let Some(cpu) = &raw.cpu {
             self.sound(self.core(cpu));
         }
@@ -101,7 +85,6 @@ impl Source<'_> {
         let mut faults = Vec::new();
         let access = self.access(raw.access(), &mut faults);
         self.faults.borrow_mut().extend(faults);
-        let usual = provider::Settings::default();
         let spin = self.one_of(
             "wait",
             raw.wait.as_ref(),
@@ -128,15 +111,7 @@ impl Source<'_> {
             cache_bytes: self.or(self.size(raw.cache_size.as_ref(), CACHE_BYTES), CACHE_BYTES),
             waiting_bytes: self
                 .or(self.waiting(raw.waiting_size.as_ref()), Settings::default().waiting_bytes),
-            session: provider::Settings {
-                most_streams: raw.max_streams.unwrap_or(usual.most_streams),
-                login_timeout_ms: self.milliseconds(
-                    raw.login_timeout.as_ref(),
-                    usual.login_timeout_ms,
-                    "login_timeout = \"30s\" is the default",
-                ),
-                ..usual
-            },
+            session: self.sessions(&raw),
             ..Settings::default()
         };
         let is_guarded = raw.access().is_some();
@@ -151,7 +126,7 @@ impl Source<'_> {
                 ..HubConfig::transport()
             }),
             max_connections,
-            max_connections_per_address: of_address.map_or(max_connections, |count| *count.get_ref()),
+            max_connections_per_address: of_one_address,
             incoming_bytes: self.or(self.size(raw.incoming_size.as_ref(), INCOMING_BYTES), INCOMING_BYTES),
             access,
             cpu: raw.cpu.as_ref().map(|cpu| *cpu.get_ref()),
@@ -160,6 +135,48 @@ impl Source<'_> {
             zeromq,
             settings,
         })
+    }
+
+    /// The name of the feeds' service, the plant's where none is given.
+    fn name_of_service<'n>(&self, given: Option<&'n Spanned<String>>, plant: &'n str) -> &'n str {
+        let service = given.map_or(plant, |service| service.get_ref().as_str());
+        if service.is_empty() || service.len() > 255 {
+            let span = given.map_or(0..0, Spanned::span);
+            let what = format!("service has {} bytes; 1 to 255 are expected", service.len());
+            self.sound::<()>(Err(self.wrong(span, what, "the service's name, as clients ask for it")));
+        }
+        service
+    }
+
+    /// How many connections there may be, and how many of them from one address.
+    fn max_connections(&self, raw: &RawHub) -> (usize, usize) {
+        let max_connections = raw.max_connections.as_ref().map_or(CONNECTIONS, |count| *count.get_ref());
+        if !(1..=MAX_CONNECTIONS).contains(&max_connections) {
+            let span = raw.max_connections.as_ref().map_or(0..0, Spanned::span);
+            let what = format!("max_connections is {max_connections}; 1 to {MAX_CONNECTIONS} are expected");
+            let hint = "each slow connection takes 1.2 MB of output buffers";
+            self.sound::<()>(Err(self.wrong(span, what, hint)));
+        }
+        let of_address = raw.max_connections_per_address.as_ref();
+        if let Some(count) = of_address.filter(|count| *count.get_ref() == 0) {
+            let hint = "if left out, one address may have all of max_connections";
+            self.sound::<()>(Err(self.wrong(count.span(), "max_connections_per_address is 0", hint)));
+        }
+        (max_connections, of_address.map_or(max_connections, |count| *count.get_ref()))
+    }
+
+    /// What each client's session may do.
+    fn sessions(&self, raw: &RawHub) -> provider::Settings {
+        let usual = provider::Settings::default();
+        provider::Settings {
+            most_streams: raw.max_streams.unwrap_or(usual.most_streams),
+            login_timeout_ms: self.milliseconds(
+                raw.login_timeout.as_ref(),
+                usual.login_timeout_ms,
+                "login_timeout = \"30s\" is the default",
+            ),
+            ..usual
+        }
     }
 
     /// What clients hear of items that nobody has published.

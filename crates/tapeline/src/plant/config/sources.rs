@@ -115,26 +115,8 @@ impl Source<'_> {
         raw: &RawSources,
         beside: &Beside<'_>,
     ) -> anyhow::Result<Option<SourcesConfig>> {
-        let end = || self.text.len()..self.text.len();
         if raw.services.is_empty() {
-            let hint = "a service is a table [[service]] with its name and its id";
-            if let Some(provider) = raw.providers.first() {
-                let what = format!("provider {} belongs to no service", provider.name.get_ref());
-                return Err(self.wrong(provider.name.span(), what, hint));
-            }
-            if raw.publishers.is_some() {
-                return Err(self.wrong(end(), "[publishers] is set without a service", hint));
-            }
-            if let Some((_, at)) = &beside.standby {
-                let what = "standby_size is set without a service of providers";
-                return Err(self.wrong(at.clone(), what, hint));
-            }
-            return Ok(beside.posted().map(|feeds| SourcesConfig {
-                for_clients: Vec::new(),
-                settings: Settings { services: vec![feeds], ..Settings::default() },
-                door: None,
-                hosts: Vec::new(),
-            }));
+            return self.without_services(raw, beside);
         }
         if raw.services.len() > MOST || raw.providers.len() > MOST {
             let what = format!(
@@ -142,59 +124,12 @@ impl Source<'_> {
                 raw.services.len(),
                 raw.providers.len()
             );
-            return Err(self.wrong(end(), what, "give some of them to a second plant"));
+            return Err(self.wrong(self.end(), what, "give some of them to a second plant"));
         }
-        let mut providers = Vec::new();
-        let mut hosts = Vec::new();
-        for provider in &raw.providers {
-            if let Some(twice) = raw.providers.iter().filter(|other| other.name == provider.name).nth(1) {
-                let what = format!("provider \"{}\" is defined twice", provider.name.get_ref());
-                return Err(self.wrong(twice.name.span(), what, "each provider needs a name of its own"));
-            }
-            providers.extend(self.sound(self.provider(provider, beside.max_items)));
-            hosts.extend(self.sound(self.hosts(provider)));
-        }
-        let mut services: Vec<ServiceSettings> = Vec::new();
-        for (service, channel) in raw.services.iter().zip(beside.channel..) {
-            let Some(checked) = self.sound(self.service(service, raw, channel)) else { continue };
-            let is_taken = |id: u16, name: &str| id == checked.id || name == checked.name;
-            let is_of_feeds = beside.feeds.is_some_and(|(id, name)| is_taken(id, name));
-            if is_of_feeds || services.iter().any(|other| is_taken(other.id, &other.name)) {
-                let what =
-                    format!("id {} or name \"{}\" is that of another service", checked.id, checked.name);
-                let hint = "each service needs a name and an id of its own; the feeds have those of [hub], id 1 if left out";
-                self.sound::<()>(Err(self.wrong(service.id.span(), what, hint)));
-            }
-            services.push(checked);
-        }
-        for provider in &raw.providers {
-            let is_used = |service: &RawService| {
-                let of = service.providers.as_ref().map(|of| of.get_ref().as_slice()).unwrap_or_default();
-                of.iter().any(|name| name.get_ref() == provider.name.get_ref())
-            };
-            if !raw.services.iter().any(is_used) {
-                let what = format!("provider \"{}\" belongs to no service", provider.name.get_ref());
-                let hint = "name it in providers = [...] of a [[service]]";
-                self.sound::<()>(Err(self.wrong(provider.name.span(), what, hint)));
-            }
-        }
-        let is_published = raw.services.iter().find(|service| service.providers.is_none());
-        let door = match (&raw.publishers, is_published) {
-            (Some(publishers), Some(_)) => self.sound(self.door(publishers)),
-            (None, None) => None,
-            (Some(_), None) => {
-                let what = "[publishers] is set, but all services have interactive providers";
-                return Err(self.wrong(end(), what, "a service without providers = [...] is published"));
-            }
-            (None, Some(service)) => {
-                let what = format!(
-                    "service \"{}\" has no providers, and without [publishers] nobody can publish it",
-                    service.name.get_ref()
-                );
-                let hint = "providers = [\"name\"] for interactive providers; the table [publishers] for non-interactive ones";
-                return Err(self.wrong(service.name.span(), what, hint));
-            }
-        };
+        let (providers, hosts) = self.providers(&raw.providers, beside.max_items)?;
+        let mut services = self.services(raw, beside);
+        self.check_providers_are_used(raw);
+        let door = self.door_of_publishers(raw)?;
         let usual = Settings::default();
         // Some are missing where something is wrong with them, and then nothing runs.
         let pairs = raw.services.iter().zip(&services);
@@ -219,6 +154,105 @@ impl Source<'_> {
             door,
             hosts,
         }))
+    }
+
+    /// The sources of a plant without services: none, unless posts to its feeds are reflected.
+    fn without_services(
+        &self,
+        raw: &RawSources,
+        beside: &Beside<'_>,
+    ) -> anyhow::Result<Option<SourcesConfig>> {
+        let hint = "a service is a table [[service]] with its name and its id";
+        if let Some(provider) = raw.providers.first() {
+            let what = format!("provider {} belongs to no service", provider.name.get_ref());
+            return Err(self.wrong(provider.name.span(), what, hint));
+        }
+        if raw.publishers.is_some() {
+            return Err(self.wrong(self.end(), "[publishers] is set without a service", hint));
+        }
+        if let Some((_, at)) = &beside.standby {
+            let what = "standby_size is set without a service of providers";
+            return Err(self.wrong(at.clone(), what, hint));
+        }
+        Ok(beside.posted().map(|feeds| SourcesConfig {
+            for_clients: Vec::new(),
+            settings: Settings { services: vec![feeds], ..Settings::default() },
+            door: None,
+            hosts: Vec::new(),
+        }))
+    }
+
+    /// The interactive providers, and the hosts of each; an error if two have the same name.
+    fn providers(
+        &self,
+        all: &[RawProvider],
+        max_items: usize,
+    ) -> anyhow::Result<(Vec<ProviderSettings>, Vec<Vec<Host>>)> {
+        let mut providers = Vec::new();
+        let mut hosts = Vec::new();
+        for provider in all {
+            if let Some(twice) = all.iter().filter(|other| other.name == provider.name).nth(1) {
+                let what = format!("provider \"{}\" is defined twice", provider.name.get_ref());
+                return Err(self.wrong(twice.name.span(), what, "each provider needs a name of its own"));
+            }
+            providers.extend(self.sound(self.provider(provider, max_items)));
+            hosts.extend(self.sound(self.hosts(provider)));
+        }
+        Ok((providers, hosts))
+    }
+
+    /// The services; two with the same id or name go to the faults.
+    fn services(&self, raw: &RawSources, beside: &Beside<'_>) -> Vec<ServiceSettings> {
+        let mut services: Vec<ServiceSettings> = Vec::new();
+        for (service, channel) in raw.services.iter().zip(beside.channel..) {
+            let Some(checked) = self.sound(self.service(service, raw, channel)) else { continue };
+            let is_taken = |id: u16, name: &str| id == checked.id || name == checked.name;
+            let is_of_feeds = beside.feeds.is_some_and(|(id, name)| is_taken(id, name));
+            if is_of_feeds || services.iter().any(|other| is_taken(other.id, &other.name)) {
+                let what =
+                    format!("id {} or name \"{}\" is that of another service", checked.id, checked.name);
+                let hint = "each service needs a name and an id of its own; the feeds have those of [hub], id 1 if left out";
+                self.sound::<()>(Err(self.wrong(service.id.span(), what, hint)));
+            }
+            services.push(checked);
+        }
+        services
+    }
+
+    /// Adds each provider that no service names to the faults.
+    fn check_providers_are_used(&self, raw: &RawSources) {
+        for provider in &raw.providers {
+            let is_used = |service: &RawService| {
+                let of = service.providers.as_ref().map(|of| of.get_ref().as_slice()).unwrap_or_default();
+                of.iter().any(|name| name.get_ref() == provider.name.get_ref())
+            };
+            if !raw.services.iter().any(is_used) {
+                let what = format!("provider \"{}\" belongs to no service", provider.name.get_ref());
+                let hint = "name it in providers = [...] of a [[service]]";
+                self.sound::<()>(Err(self.wrong(provider.name.span(), what, hint)));
+            }
+        }
+    }
+
+    /// Where non-interactive providers connect; an error if services need that and it is missing, or the reverse.
+    fn door_of_publishers(&self, raw: &RawSources) -> anyhow::Result<Option<Door>> {
+        let is_published = raw.services.iter().find(|service| service.providers.is_none());
+        match (&raw.publishers, is_published) {
+            (Some(publishers), Some(_)) => Ok(self.sound(self.door(publishers))),
+            (None, None) => Ok(None),
+            (Some(_), None) => {
+                let what = "[publishers] is set, but all services have interactive providers";
+                Err(self.wrong(self.end(), what, "a service without providers = [...] is published"))
+            }
+            (None, Some(service)) => {
+                let what = format!(
+                    "service \"{}\" has no providers, and without [publishers] nobody can publish it",
+                    service.name.get_ref()
+                );
+                let hint = "providers = [\"name\"] for interactive providers; the table [publishers] for non-interactive ones";
+                Err(self.wrong(service.name.span(), what, hint))
+            }
+        }
     }
 
     fn service(&self, raw: &RawService, all: &RawSources, channel: u16) -> anyhow::Result<ServiceSettings> {

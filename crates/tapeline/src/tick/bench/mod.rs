@@ -205,42 +205,10 @@ const USUAL_DURATION: Duration = Duration::from_secs(60);
 impl BenchArgs {
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
         let stop = Stop::on_signals()?;
-        let from_environment = |name: &str| std::env::var(name).ok();
-        let wrong =
-            |name: &'static str| move |what: String| anyhow::anyhow!("{name} in the environment: {what}");
-        let rates = match (&self.rates[..], from_environment("THROUGHPUT")) {
-            ([], None) => USUAL_RATES.to_vec(),
-            ([], Some(rates)) => {
-                let rates: Result<_, _> = rates.split(',').map(arguments::rate).collect();
-                rates.map_err(wrong("THROUGHPUT"))?
-            }
-            (rates, _) => rates.to_vec(),
-        };
-        let duration = match (self.duration, from_environment("DURATION")) {
-            (Some(duration), _) => duration,
-            (None, None) => USUAL_DURATION,
-            // As the suite has it, seconds.
-            (None, Some(text)) if text.parse::<u64>().is_ok() => {
-                arguments::some_duration(&format!("{text}s")).map_err(wrong("DURATION"))?
-            }
-            (None, Some(text)) => arguments::some_duration(&text).map_err(wrong("DURATION"))?,
-        };
-        if rates.contains(&0) || has_twice(&rates) {
-            return Err(Hinted::new("a rate is 0, or given twice", "such as --rates 10k,60k,200k").into());
-        }
-        if has_twice(&self.through) || has_twice(&self.journal) || has_twice(&self.waiting) {
-            let hint = "such as --through tickerplant,plant --journal none,written --waiting block,spin";
-            let what = "a value of --through, --journal or --waiting is given twice";
-            return Err(Hinted::new(what, hint).into());
-        }
+        let (rates, duration) = (self.rates_to_measure()?, self.time_of_each_rate()?);
+        self.check_nothing_twice(&rates)?;
         let folder = RunFolder::create(self.run_folder.as_deref(), "tick")?;
-        let measured: Vec<Through> = match &self.target {
-            Some(place) => vec![Through::Target(place.clone())],
-            None => {
-                let of = |middle| self.journal.iter().map(move |journal| Through::Ours(middle, *journal));
-                self.through.iter().copied().flat_map(of).collect()
-            }
-        };
+        let measured = self.measured();
         let (mut rounds, mut generators): (Vec<Round>, _) = (Vec::new(), Vec::new());
         for waits in &self.waiting {
             let bench = Bench {
@@ -273,6 +241,63 @@ impl BenchArgs {
             let title = format!("{} updates/s", figures::thousands(*rate));
             Report::of(of_it, &title, &folder.path().join(format!("{rate}.html"))).run()?;
         }
+        self.print(&rounds, &generators, &folder)?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// The rates, in updates a second: those of the command line, of the environment, or the usual ones.
+    fn rates_to_measure(&self) -> anyhow::Result<Vec<u64>> {
+        Ok(match (&self.rates[..], from_environment("THROUGHPUT")) {
+            ([], None) => USUAL_RATES.to_vec(),
+            ([], Some(rates)) => {
+                let rates: Result<_, _> = rates.split(',').map(arguments::rate).collect();
+                rates.map_err(wrong_in_environment("THROUGHPUT"))?
+            }
+            (rates, _) => rates.to_vec(),
+        })
+    }
+
+    /// How long each rate is measured: as the command line or the environment says, or the usual time.
+    fn time_of_each_rate(&self) -> anyhow::Result<Duration> {
+        Ok(match (self.duration, from_environment("DURATION")) {
+            (Some(duration), _) => duration,
+            (None, None) => USUAL_DURATION,
+            // As the suite has it, seconds.
+            (None, Some(text)) if text.parse::<u64>().is_ok() => {
+                arguments::some_duration(&format!("{text}s")).map_err(wrong_in_environment("DURATION"))?
+            }
+            (None, Some(text)) => {
+                arguments::some_duration(&text).map_err(wrong_in_environment("DURATION"))?
+            }
+        })
+    }
+
+    /// Refuses a rate of 0 and values that are given twice.
+    fn check_nothing_twice(&self, rates: &[u64]) -> anyhow::Result<()> {
+        if rates.contains(&0) || has_twice(rates) {
+            return Err(Hinted::new("a rate is 0, or given twice", "such as --rates 10k,60k,200k").into());
+        }
+        if has_twice(&self.through) || has_twice(&self.journal) || has_twice(&self.waiting) {
+            let hint = "such as --through tickerplant,plant --journal none,written --waiting block,spin";
+            let what = "a value of --through, --journal or --waiting is given twice";
+            return Err(Hinted::new(what, hint).into());
+        }
+        Ok(())
+    }
+
+    /// What is measured beside the relay, in turn.
+    fn measured(&self) -> Vec<Through> {
+        match &self.target {
+            Some(place) => vec![Through::Target(place.clone())],
+            None => {
+                let of = |middle| self.journal.iter().map(move |journal| Through::Ours(middle, *journal));
+                self.through.iter().copied().flat_map(of).collect()
+            }
+        }
+    }
+
+    /// Prints the figures of all rates, and where their pages are.
+    fn print(&self, rounds: &[Round], generators: &[Generator], folder: &RunFolder) -> anyhow::Result<()> {
         match self.format {
             Format::Json => {
                 output::print_json(&serde_json::json!({
@@ -280,8 +305,8 @@ impl BenchArgs {
                 }))?;
             }
             Format::Table => {
-                output::print(&table::of(&rounds).to_string())?;
-                for Generator { waiting, limit_hz } in generators {
+                output::print(&table::of(rounds).to_string())?;
+                for &Generator { waiting, limit_hz } in generators {
                     let limit = output::rate(limit_hz, "updates");
                     let how = if waiting == Waits::Spin { ", spinning" } else { "" };
                     output::print(&format!("\ngenerator    {limit} at most, into a null sink{how}"))?;
@@ -289,8 +314,18 @@ impl BenchArgs {
                 output::print(&format!("pages        {}", paths::shown(&folder.path().join("RATE.html"))))?;
             }
         }
-        Ok(ExitCode::SUCCESS)
+        Ok(())
     }
+}
+
+/// The value of an environment variable, if it has one.
+fn from_environment(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+/// The error of a variable in the environment, of what is wrong with it.
+fn wrong_in_environment(name: &'static str) -> impl Fn(String) -> anyhow::Error {
+    move |what| anyhow::anyhow!("{name} in the environment: {what}")
 }
 
 /// What the publisher could do alone.

@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tapeline_console::part::Part;
 use tapeline_console::stop::Stop;
-use tapeline_measure::{Clock, Environment, Evidence, Nanos, Percentiles, Verdict};
+use tapeline_measure::{Clock, Environment, Evidence, Nanos, Percentiles, Recorder, Verdict};
 use tapeline_perf::run_folder::{Hop, Process, Run, RunFolder, Throughput};
 
 use super::feed::Sent;
@@ -143,17 +143,7 @@ impl Bench {
         let clock = Clock::calibrate();
         let start = clock.now() + LEAD.as_nanos() as u64;
         let times = (self.warm_up, self.duration);
-        let expected = tapeline_measure::Pacer::per_second(rate, start)
-            .due_by(start + (self.warm_up + self.duration).as_nanos() as u64)
-            .saturating_mul(self.rows);
-        let mut arguments = self.part("sink", &place, start, times, 2);
-        arguments.extend(["--expect".to_owned(), expected.to_string()]);
-        if matches!(through, Through::Relay) {
-            arguments.push("--bare".to_owned());
-        }
-        if self.keeps_times {
-            arguments.extend(["--times".to_owned(), folder.path().join("times.csv").display().to_string()]);
-        }
+        let arguments = self.sink(through, &place, (rate, start), &folder);
         let mut sink = Part::start("subscriber", &arguments)?;
         let _: Subscribed = sink.says(READY, &self.stop, || {})?;
         let mut feed = Part::start("publisher", &self.feed(&place, rate, start, times))?;
@@ -165,56 +155,25 @@ impl Bench {
             server.still_runs()?;
         }
         let (latency, service) = (received.latency()?, received.service()?);
-        let all = sent.updates * self.rows;
-        let evidence = Evidence {
-            asked_rate_hz: Some(rate as f64),
-            sent_rate_hz: sent.rate_hz,
-            sent: sent.updates,
-            // Those that are still on their way are not lost: that is what an overflow is.
-            received: sent.updates,
-            lost: 0,
-            sender: sent.lateness,
-            system: received.trend,
-            held_back_share: sent.held_back_share,
-            result: Some(latency.percentiles()),
-            floor_p99_ns: None,
-        };
+        let evidence = evidence(rate, &sent, &received, &latency);
         let started = start + self.warm_up.as_nanos() as u64;
         let mut run =
             Run::new("tick", started, self.duration, evidence, Vec::new(), Environment::read(&clock));
-        let missing = all.saturating_sub(received.rows);
-        if missing > 0 {
-            // Lost, or still on their way: to whoever waits for them it is the same. A publisher that was late is not why a
-            // subscriber was cut off.
-            if received.is_cut_off || run.verdict != Verdict::GeneratorLimited {
-                run.verdict = Verdict::Overload;
-            }
-            let cut = if received.is_cut_off { ": the subscriber was cut off" } else { "" };
-            run.why =
-                format!("{missing} of {all} rows had not arrived when all should have{cut}; {}", run.why);
-        }
+        let missing = note_missing(&mut run, sent.updates * self.rows, &received);
         let seconds = self.duration.as_secs_f64();
         run.throughput = Throughput::new((seconds * rate as f64) as u64, received.bytes, self.duration);
-        run.hops = [("sent→received", &service), ("due→received", &latency)]
+        let hops = [("sent→received", &service), ("due→received", &latency)];
+        run.hops = hops
             .map(|(name, recorder)| Hop {
                 name: name.to_owned(),
                 percentiles: recorder.percentiles(),
                 clock_error_ns: clock.error_ns(),
             })
             .into();
-        // Of others' it is not known.
-        let journal = if let Through::Ours(_, journal) = through { Some(*journal) } else { None };
-        run.settings = serde_json::json!({
-            "through": through.to_string(), "rate": rate, "rows": self.rows, "journal": journal, "unix": self.is_local,
-            "waiting": self.waits, "cpus": self.cpus, "warm_up_s": self.warm_up.as_secs_f64(),
-        });
+        run.settings = self.settings(through, rate);
         let parts = server.iter().chain([&feed, &sink]);
         run.processes = parts.map(Part::spent).map(|(name, spent)| Process { name, spent }).collect();
-        folder.write_latency(
-            started,
-            self.duration,
-            &[("sent→received", &service), ("due→received", &latency)],
-        )?;
+        folder.write_latency(started, self.duration, &hops)?;
         folder.write_stats(1, WINDOW_NS, &received.windows)?;
         folder.write_run(&run)?;
         // The next one begins with a log of its own, and nobody wants gigabytes of this one.
@@ -233,6 +192,16 @@ impl Bench {
             missing_rows: missing,
             latency: (!is_over).then(|| latency.percentiles()),
             folder: folder.path().to_owned(),
+        })
+    }
+
+    /// What the record of a run says of how it was set up.
+    fn settings(&self, through: &Through, rate: u64) -> serde_json::Value {
+        // Of others' it is not known.
+        let journal = if let Through::Ours(_, journal) = through { Some(*journal) } else { None };
+        serde_json::json!({
+            "through": through.to_string(), "rate": rate, "rows": self.rows, "journal": journal, "unix": self.is_local,
+            "waiting": self.waits, "cpus": self.cpus, "warm_up_s": self.warm_up.as_secs_f64(),
         })
     }
 
@@ -374,6 +343,28 @@ impl Bench {
         arguments
     }
 
+    /// The subscriber's arguments, at a rate from a time on.
+    fn sink(
+        &self,
+        through: &Through,
+        place: &Place,
+        (rate, start): (u64, Nanos),
+        folder: &RunFolder,
+    ) -> Vec<String> {
+        let expected = tapeline_measure::Pacer::per_second(rate, start)
+            .due_by(start + (self.warm_up + self.duration).as_nanos() as u64)
+            .saturating_mul(self.rows);
+        let mut arguments = self.part("sink", place, start, (self.warm_up, self.duration), 2);
+        arguments.extend(["--expect".to_owned(), expected.to_string()]);
+        if matches!(through, Through::Relay) {
+            arguments.push("--bare".to_owned());
+        }
+        if self.keeps_times {
+            arguments.extend(["--times".to_owned(), folder.path().join("times.csv").display().to_string()]);
+        }
+        arguments
+    }
+
     fn part(
         &self,
         part: &str,
@@ -401,4 +392,36 @@ impl Bench {
             arguments.extend(["--cpu".to_owned(), core.to_string()]);
         }
     }
+}
+
+/// What a verdict on a rate is based on.
+fn evidence(rate: u64, sent: &Sent, received: &Received, latency: &Recorder) -> Evidence {
+    Evidence {
+        asked_rate_hz: Some(rate as f64),
+        sent_rate_hz: sent.rate_hz,
+        sent: sent.updates,
+        // Those that are still on their way are not lost: that is what an overflow is.
+        received: sent.updates,
+        lost: 0,
+        sender: sent.lateness,
+        system: received.trend,
+        held_back_share: sent.held_back_share,
+        result: Some(latency.percentiles()),
+        floor_p99_ns: None,
+    }
+}
+
+/// Counts the rows that had not arrived, and notes them in the run's verdict.
+fn note_missing(run: &mut Run, all: u64, received: &Received) -> u64 {
+    let missing = all.saturating_sub(received.rows);
+    if missing > 0 {
+        // Lost, or still on their way: to whoever waits for them it is the same. A publisher that was late is not why a
+        // subscriber was cut off.
+        if received.is_cut_off || run.verdict != Verdict::GeneratorLimited {
+            run.verdict = Verdict::Overload;
+        }
+        let cut = if received.is_cut_off { ": the subscriber was cut off" } else { "" };
+        run.why = format!("{missing} of {all} rows had not arrived when all should have{cut}; {}", run.why);
+    }
+    missing
 }

@@ -103,19 +103,13 @@ impl Sink {
         }
         let mut is_told = self.bare;
         let clock = Clock::calibrate();
-        let measured_from = self.part.measured_from();
         let last = self.part.end() + DRAIN_NS;
-        let (mut latency, mut service) = (Recorder::new(), Recorder::new());
-        let mut lateness = Lateness::new(measured_from);
-        let mut series = Series::new(measured_from, WINDOW_NS, Series::ROWS);
         let room = if self.times.is_some() { usize::try_from(self.expect)? } else { 0 };
-        // All of it at once: growing would be a stall that is measured.
-        let mut times: Vec<Times> = Vec::with_capacity(room);
-        let mut received = Received::default();
+        let mut arrivals = Arrivals::new(&self.part, room);
         if is_told {
             output::print_json_line(&Subscribed { subscribed: true })?;
         }
-        while received.rows < self.expect && !stop.requested() {
+        while arrivals.received.rows < self.expect && !stop.requested() {
             let came = link.receive()?;
             let now = clock.now();
             if now >= last {
@@ -125,7 +119,7 @@ impl Sink {
                 Came::Something => {}
                 Came::Nothing => continue,
                 Came::End if is_told => {
-                    received.is_cut_off = true;
+                    arrivals.received.is_cut_off = true;
                     break;
                 }
                 Came::End => anyhow::bail!("the tickerplant has closed the connection"),
@@ -141,40 +135,90 @@ impl Sink {
                     continue;
                 }
                 let Ok(update) = Update::of(&view) else { continue };
-                received.bytes += message.body.len() as u64;
-                for (late, due) in stamps(&update) {
-                    let due = Nanos(due as u64);
-                    // A tickerplant that others use has their rows as well.
-                    if !(Nanos(self.part.start)..=self.part.end()).contains(&due) {
-                        continue;
-                    }
-                    received.rows += 1;
-                    if due < measured_from {
-                        continue;
-                    }
-                    let since_due = now.since(due);
-                    let since_sent = since_due - late as i64;
-                    latency.record(since_due);
-                    service.record(since_sent);
-                    lateness.record(now, since_sent);
-                    series.record(now, since_due);
-                    // Rows that nobody said to expect are counted, and have no room.
-                    if times.len() < room {
-                        let sent = Nanos((now.0 as i64 - since_sent) as u64);
-                        times.push(Times { due, sent, received: now });
-                    }
-                }
+                arrivals.received.bytes += message.body.len() as u64;
+                arrivals.take(&update, now);
             }
         }
-        received.latency = BASE64.encode(&latency.encode());
-        received.service = BASE64.encode(&service.encode());
-        received.trend = lateness.trend();
-        received.windows = series.finish();
+        let (received, times) = arrivals.finish();
         if let Some(path) = &self.times {
             write_times(path, &times).with_context(|| format!("cannot write {}", path.display()))?;
         }
         output::print_json_line(&received)?;
         Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// What has arrived so far, and what is measured of it.
+struct Arrivals {
+    /// Rows of other times are somebody else's.
+    first_due: Nanos,
+    last_due: Nanos,
+    measured_from: Nanos,
+    received: Received,
+    latency: Recorder,
+    service: Recorder,
+    lateness: Lateness,
+    series: Series,
+    times: Vec<Times>,
+    /// The most of `times`.
+    room: usize,
+}
+
+impl Arrivals {
+    /// Nothing yet, with room for the times of so many rows.
+    fn new(part: &PartArgs, room: usize) -> Self {
+        let measured_from = part.measured_from();
+        Self {
+            first_due: Nanos(part.start),
+            last_due: part.end(),
+            measured_from,
+            received: Received::default(),
+            latency: Recorder::new(),
+            service: Recorder::new(),
+            lateness: Lateness::new(measured_from),
+            series: Series::new(measured_from, WINDOW_NS, Series::ROWS),
+            // All of it at once: growing would be a stall that is measured.
+            times: Vec::with_capacity(room),
+            room,
+        }
+    }
+
+    /// Measures the rows of an update that arrived at this time.
+    fn take(&mut self, update: &Update<'_>, now: Nanos) {
+        for (late, due) in stamps(update) {
+            let due = Nanos(due as u64);
+            // A tickerplant that others use has their rows as well.
+            if !(self.first_due..=self.last_due).contains(&due) {
+                continue;
+            }
+            self.received.rows += 1;
+            if due < self.measured_from {
+                continue;
+            }
+            let since_due = now.since(due);
+            let since_sent = since_due - late as i64;
+            self.latency.record(since_due);
+            self.service.record(since_sent);
+            self.lateness.record(now, since_sent);
+            self.series.record(now, since_due);
+            // Rows that nobody said to expect are counted, and have no room.
+            if self.times.len() < self.room {
+                let sent = Nanos((now.0 as i64 - since_sent) as u64);
+                self.times.push(Times { due, sent, received: now });
+            }
+        }
+    }
+
+    /// The figures, and the times of the rows.
+    fn finish(self) -> (Received, Vec<Times>) {
+        let received = Received {
+            latency: BASE64.encode(&self.latency.encode()),
+            service: BASE64.encode(&self.service.encode()),
+            trend: self.lateness.trend(),
+            windows: self.series.finish(),
+            ..self.received
+        };
+        (received, self.times)
     }
 }
 
