@@ -180,7 +180,7 @@ mod tests {
                 while let Some((id, event, mut sender)) = reactor.next(Nanos(now)) {
                     match event {
                         Event::Connected(_) if id == dialed => {
-                            assert_eq!(sender.send(&[7; 100]), Sent::Queued)
+                            assert_eq!(sender.send(&[7; 100]), Sent::Queued);
                         }
                         Event::Message(message) => heard = message.to_vec(),
                         Event::Closed(reason) => over = Some(reason.to_string()),
