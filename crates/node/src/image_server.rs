@@ -19,7 +19,7 @@ use std::time::Duration;
 use tapeline_measure::{Clock, Nanos};
 use tapeline_omm::Dictionary;
 use tapeline_omm::domain::{Directory, directory};
-use tapeline_omm::rwf::{Domain, Header, MapAction, MessageView};
+use tapeline_omm::rwf::{DataState, Domain, Header, MapAction, MessageView};
 use tapeline_plant::ItemId;
 use tapeline_plant::cache::Limits;
 use tapeline_plant::tick::{self, Flags, Kind, Tick};
@@ -289,6 +289,10 @@ impl Kept<'_> {
             return;
         }
         if message.domain() != Domain::SOURCE {
+            // Only what says a state: a reader that knows nothing else of the feed takes it from there.
+            if state_of(&message).is_none_or(|state| state == DataState::NO_CHANGE) {
+                return;
+            }
             let channel = usize::from(tick.header.channel);
             if self.feeds.len() <= channel {
                 self.feeds.resize(channel + 1, None);
@@ -307,6 +311,12 @@ impl Kept<'_> {
             None => self.services.push(tick.header),
         }
     }
+}
+
+/// The state of data that a status says.
+fn state_of(message: &MessageView<'_>) -> Option<DataState> {
+    let Ok(Header::Status(header)) = message.header() else { return None };
+    header.state.map(|state| state.data)
 }
 
 /// Puts a tick behind the others, with its length in front.
@@ -425,5 +435,94 @@ impl ImageReader {
             }
             Err(error) => Err(error).context("cannot read the plant's images"),
         }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+mod tests {
+    use std::collections::VecDeque;
+
+    use tapeline_omm::State;
+    use tapeline_omm::rwf::StatusHeader;
+    use tapeline_plant::Seq;
+
+    use super::*;
+    use crate::ticks;
+
+    /// Ticks that come one by one.
+    struct Row(VecDeque<Vec<u8>>, Vec<u8>);
+
+    impl Ticks for Row {
+        fn next(&mut self) -> crate::Result<Next<'_>> {
+            let Some(frame) = self.0.pop_front() else { return Ok(Next::Nothing) };
+            self.1 = frame;
+            Ok(Next::Tick(Tick::parse(&self.1)?))
+        }
+
+        fn ahead<T>(&mut self, _view: impl FnMut(&[u8]) -> T) -> impl Iterator<Item = T> {
+            std::iter::empty()
+        }
+
+        fn has_next(&self) -> bool {
+            !self.0.is_empty()
+        }
+
+        fn epoch(&self) -> u32 {
+            1
+        }
+
+        fn seat(&self) -> Option<SubscriberId> {
+            None
+        }
+
+        fn ring(&self) -> String {
+            "test".to_owned()
+        }
+
+        fn rejoin(&mut self, _reader: &str) -> crate::Result<bool> {
+            Ok(true)
+        }
+
+        fn images(&self) -> crate::Result<Option<ImageReader>> {
+            Ok(None)
+        }
+    }
+
+    fn status(seq: u64, data: DataState) -> Vec<u8> {
+        let mut body = [0; 64];
+        let state = Some(State { data, ..State::OPEN_OK });
+        let len = StatusHeader { state, ..StatusHeader::new(Domain::MARKET_PRICE, 0) }.encode(&mut body);
+        let mut frame = ticks::frame(seq);
+        let tick = Tick::parse(&frame).unwrap();
+        let header = tick::Header { kind: Kind::Status, item: ItemId(0), ..tick.header };
+        let mut written = Vec::new();
+        Tick { header, name: "", body: &body[..len.unwrap()], source: &[] }.write(&mut written);
+        std::mem::swap(&mut frame, &mut written);
+        frame
+    }
+
+    /// A late hub knows of a feed what this says and nothing else: one that is suspect must not look good to it.
+    #[test]
+    fn what_is_given_of_a_feed_is_the_last_that_says_its_state() {
+        let row = [status(1, DataState::OK), status(2, DataState::SUSPECT), status(3, DataState::NO_CHANGE)];
+        let config = ImageServerConfig {
+            bytes: 1 << 20,
+            max_items: 10,
+            services: vec![1],
+            dictionary: Arc::new(Dictionary::builtin().clone()),
+        };
+        let mut server = ImageServer::new(&config, Row(row.into(), Vec::new()));
+        let mut images = server.ask().unwrap();
+        let mut given = Vec::new();
+        loop {
+            server.turn(Nanos(1)).unwrap();
+            match images.next().unwrap() {
+                Came::Tick(tick) => given.push(tick.header.seq),
+                Came::Nothing => {}
+                Came::End => break,
+            }
+        }
+        assert_eq!(given, [Seq(2)]);
     }
 }
