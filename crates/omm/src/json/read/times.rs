@@ -72,7 +72,7 @@ pub(super) fn time(text: &str) -> Option<Time> {
 pub(super) fn date_time(text: &str) -> Option<DateTime> {
     let text = text.strip_suffix('Z').unwrap_or(text);
     // Neither the blanks of "29 OCT 2024" nor its T precede a time.
-    let is_time = |split: &(&str, &str)| split.1.contains(':');
+    let is_time = |split: &(&str, &str)| split.1.contains(':') && !split.1.contains('T');
     let split = text.rsplit_once(' ').filter(is_time).or_else(|| text.rsplit_once('T').filter(is_time));
     match split {
         Some((date_text, time_text)) => Some(DateTime { date: date(date_text)?, time: time(time_text)? }),
