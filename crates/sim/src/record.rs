@@ -68,6 +68,8 @@ pub(crate) struct Record {
     /// By channel: the hub has missed ticks that are in images, and does not have these yet: all that it gives out is suspect. Not of
     /// a channel that it did not know before: for that one it comes late.
     in_doubt: [bool; FEEDS],
+    /// The last tick before that was so last.
+    doubted: Option<u64>,
     /// The first tick behind those that were lost last, if any were.
     missed: Option<u64>,
     /// The last tick.
@@ -163,6 +165,7 @@ impl Record {
 
     /// From the next tick on the hub knows what comes next from images only.
     pub(crate) fn begin_doubt(&mut self) {
+        self.doubted = Some(self.seq);
         for (said, in_doubt) in self.suspect.iter_mut().zip(&mut self.in_doubt) {
             if !said.is_empty() && !std::mem::replace(in_doubt, true) {
                 said.push((self.seq, true));
@@ -182,6 +185,11 @@ impl Record {
     /// The first tick behind those that were lost last, if any were.
     pub(crate) const fn missed(&self) -> Option<u64> {
         self.missed
+    }
+
+    /// Whether the hub has missed ticks that are in images behind that tick.
+    pub(crate) fn has_doubted_since(&self, seq: u64) -> bool {
+        self.doubted.is_some_and(|doubted| doubted >= seq)
     }
 
     /// Whether a channel's session has been read from its beginning: nothing was lost, or a session has begun since.

@@ -150,6 +150,10 @@ impl Watch {
     /// An image is what the item was after a tick that the hub has read.
     fn whole(&mut self, message: &MessageView<'_>, record: &mut Record, jumps: bool) -> Result<(), Wrong> {
         let name = self.name.clone();
+        let stands_at =
+            self.places.first().zip(record.item(&name)).map(|(place, item)| item.said[place.at].seq);
+        // Who speaks JSON hears of states item by item, and never of one that has passed by then.
+        let is_untold = self.is_text && stands_at.is_some_and(|seq| record.has_doubted_since(seq));
         let Some(item) = record.item_mut(&name) else {
             return Err((Invariant::Image, format!("an image of {name}, which the plant never named")));
         };
@@ -159,7 +163,7 @@ impl Watch {
         // Asked for by the application, or by the consumer for who comes to a stream that is open.
         let is_answer = message.flags().has(flags::refresh::SOLICITED);
         // A hub that has missed ticks has this image in their place, and says with it that it is suspect.
-        let says_so = self.data == DataState::SUSPECT;
+        let says_so = self.data == DataState::SUSPECT || is_untold;
         if !self.may_jump && !jumps && !is_answer && !says_so {
             // As the plant said it, in its place.
             for place in &self.places {
