@@ -8,13 +8,13 @@ use tapeline_ring::{Name, Subscriber};
 use crate::Error;
 use crate::events::Events;
 use crate::journal::Gate;
-use crate::ticks::{Lost, Next, OnRing, Ticks};
+use crate::ticks::{Lost, Next, OnRing, Position};
 
 /// Where a reader stands among a plant's ticks.
 #[derive(Debug)]
 pub(crate) struct RingCursor<T = OnRing> {
     pub(crate) ticks: T,
-    /// Which plant's they are: see [`Ticks::epoch`].
+    /// Which plant's they are: see [`Position::epoch`].
     epoch: u32,
     /// The reader's name, in the ring's registry and in warnings.
     pub(crate) reader: &'static str,
@@ -55,7 +55,7 @@ impl RingCursor {
     }
 }
 
-impl<T: Ticks> RingCursor<T> {
+impl<T: Position> RingCursor<T> {
     pub(crate) fn new(reader: &'static str, ticks: T, gate: Option<Gate>, events: &Events) -> Self {
         let epoch = ticks.epoch();
         let cursor = Self { ticks, epoch, reader, gate, is_held: false, rejoined: 0, events: events.clone() };

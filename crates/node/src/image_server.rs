@@ -459,34 +459,6 @@ mod tests {
             self.1 = frame;
             Ok(Next::Tick(Tick::parse(&self.1)?))
         }
-
-        fn ahead<T>(&mut self, _view: impl FnMut(&[u8]) -> T) -> impl Iterator<Item = T> {
-            std::iter::empty()
-        }
-
-        fn has_next(&self) -> bool {
-            !self.0.is_empty()
-        }
-
-        fn epoch(&self) -> u32 {
-            1
-        }
-
-        fn seat(&self) -> Option<SubscriberId> {
-            None
-        }
-
-        fn ring(&self) -> String {
-            "test".to_owned()
-        }
-
-        fn rejoin(&mut self, _reader: &str) -> crate::Result<bool> {
-            Ok(true)
-        }
-
-        fn images(&self) -> crate::Result<Option<ImageReader>> {
-            Ok(None)
-        }
     }
 
     fn status(seq: u64, data: DataState) -> Vec<u8> {

@@ -16,7 +16,7 @@ use crate::Error;
 use crate::error::Context;
 use crate::events::Events;
 use crate::reader::Reader;
-use crate::ticks::{Next, Ticks};
+use crate::ticks::{Next, Position};
 
 /// Ticks that are taken before they are written, where the ring always has more.
 const BATCH: usize = 4_096;
@@ -180,8 +180,8 @@ impl Gate {
     /// Takes the next tick of a ring, once it may go out; `None` while it is held. Where it will never be on disk, that is the end.
     ///
     /// # Errors
-    /// As [`Ticks::next`].
-    pub(crate) fn next<'a>(&self, ticks: &'a mut impl Ticks) -> crate::Result<Option<Next<'a>>> {
+    /// As [`Ticks::next`](crate::ticks::Ticks::next).
+    pub(crate) fn next<'a>(&self, ticks: &'a mut impl Position) -> crate::Result<Option<Next<'a>>> {
         match self.holds(ticks) {
             Held::No => {}
             Held::Yes => return Ok(None),
@@ -195,7 +195,7 @@ impl Gate {
     }
 
     /// Whether the next tick of a ring may go out.
-    fn holds(&self, ticks: &mut impl Ticks) -> Held {
+    fn holds(&self, ticks: &mut impl Position) -> Held {
         let next = ticks.ahead(|frame| Tick::parse(frame).ok().map(|tick| tick.header.seq)).next();
         let Some(seq) = next.flatten() else {
             return Held::No;

@@ -30,14 +30,17 @@ pub struct Lost {
     stall_limit: Duration,
 }
 
-/// The ticks of a plant as one reader sees them: a [position on its ring](OnRing), or a simulated ring's.
+/// The ticks of a plant as one reader takes them: from [its ring](OnRing), or a simulated ring's.
 pub trait Ticks {
     /// Takes the next tick.
     ///
     /// # Errors
     /// The ring holds something that is not a tick.
     fn next(&mut self) -> crate::Result<Next<'_>>;
+}
 
+/// A position among them that can be lost and taken again.
+pub trait Position: Ticks {
     /// Applies `view` to each tick already published, starting with the next one, without taking it.
     fn ahead<T>(&mut self, view: impl FnMut(&[u8]) -> T) -> impl Iterator<Item = T>;
 
@@ -79,7 +82,9 @@ impl Ticks for OnRing {
     fn next(&mut self) -> crate::Result<Next<'_>> {
         next(&mut self.subscriber)
     }
+}
 
+impl Position for OnRing {
     fn ahead<T>(&mut self, view: impl FnMut(&[u8]) -> T) -> impl Iterator<Item = T> {
         self.subscriber.ahead(view)
     }

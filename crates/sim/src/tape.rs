@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tapeline_measure::Nanos;
 use tapeline_node::image_server::{ImageReader, ImageServer};
-use tapeline_node::ticks::{Lost, Next, Ticks};
+use tapeline_node::ticks::{Lost, Next, Position, Ticks};
 use tapeline_plant::tick::Tick;
 use tapeline_plant::{Publish, Refused, Time};
 use tapeline_ring::SubscriberId;
@@ -200,35 +200,6 @@ impl Ticks for Imager {
         reel.imaged = Some(at + 1);
         Ok(Next::Tick(Tick::parse(&self.taken).expect("the plant publishes ticks")))
     }
-
-    fn ahead<T>(&mut self, _view: impl FnMut(&[u8]) -> T) -> impl Iterator<Item = T> {
-        std::iter::empty()
-    }
-
-    fn has_next(&self) -> bool {
-        let reel = self.tape.0.borrow();
-        reel.imaged.is_some_and(|at| at < reel.frames.len())
-    }
-
-    fn epoch(&self) -> u32 {
-        1
-    }
-
-    fn seat(&self) -> Option<SubscriberId> {
-        None
-    }
-
-    fn ring(&self) -> String {
-        "simulated".to_owned()
-    }
-
-    fn rejoin(&mut self, _reader: &str) -> tapeline_node::Result<bool> {
-        Ok(true)
-    }
-
-    fn images(&self) -> tapeline_node::Result<Option<ImageReader>> {
-        Ok(None)
-    }
 }
 
 impl Ticks for Reader {
@@ -245,7 +216,9 @@ impl Ticks for Reader {
         reel.log.push((at, lost));
         Ok(Next::Tick(Tick::parse(&self.taken).expect("the plant publishes ticks")))
     }
+}
 
+impl Position for Reader {
     fn ahead<T>(&mut self, mut view: impl FnMut(&[u8]) -> T) -> impl Iterator<Item = T> {
         let reel = self.tape.0.borrow();
         let ahead: Vec<T> = match reel.is_evicted {

@@ -11,7 +11,7 @@ use tapeline_plant::{ItemId, Seq};
 use crate::Error;
 use crate::cursor::{RingCursor, another_plant};
 use crate::image_server::{Came, ImageReader, put};
-use crate::ticks::{Lost, Next, Ticks};
+use crate::ticks::{Lost, Next, Position};
 
 /// Bytes of ticks that wait while images are read, at most: seconds of a busy day's.
 const MOST_HELD: usize = 512 << 20;
@@ -69,7 +69,7 @@ enum Taken {
 
 impl CatchingUp {
     /// Looks at what the ring still holds, and asks for the rest.
-    pub(super) fn begin(place: &mut RingCursor<impl Ticks>) -> crate::Result<Self> {
+    pub(super) fn begin(place: &mut RingCursor<impl Position>) -> crate::Result<Self> {
         let mut held = Held::default();
         if let Taken::Lost(lost) = held.take(place, false)? {
             return Err(lost.of("this hub"));
@@ -94,7 +94,7 @@ impl CatchingUp {
     }
 
     /// Asks for images: whether anybody keeps them.
-    pub(super) fn ask(&mut self, ticks: &impl Ticks) -> crate::Result<bool> {
+    pub(super) fn ask(&mut self, ticks: &impl Position) -> crate::Result<bool> {
         self.asked = ticks.images()?;
         Ok(self.asked.is_some())
     }
@@ -126,7 +126,7 @@ impl CatchingUp {
     pub(super) fn turn(
         &mut self,
         now: Nanos,
-        place: &mut RingCursor<impl Ticks>,
+        place: &mut RingCursor<impl Position>,
         hub: &mut Hub,
         connections: &mut impl Connections,
     ) -> crate::Result<Turn> {
@@ -192,7 +192,7 @@ impl CatchingUp {
 
 impl Held {
     /// Takes all that the ring has; where that is too much, and those in front are given on, it may stay there.
-    fn take(&mut self, place: &mut RingCursor<impl Ticks>, may_stay: bool) -> crate::Result<Taken> {
+    fn take(&mut self, place: &mut RingCursor<impl Position>, may_stay: bool) -> crate::Result<Taken> {
         loop {
             if may_stay && self.frames.len() - self.at > MOST_HELD {
                 return Ok(Taken::All);

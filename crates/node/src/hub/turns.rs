@@ -20,7 +20,7 @@ use crate::hub::connections::ClientConnections;
 use crate::hub::counting::{HubFigures, Telling};
 use crate::journal::Gate;
 use crate::sources::Demanding;
-use crate::ticks::Ticks;
+use crate::ticks::Position;
 
 /// Ticks that are taken before the sockets are looked at again, and what waits there is sent: few, so that a client has the first of
 /// a burst while the hub is at the next ones.
@@ -68,7 +68,7 @@ pub struct HubTurn {
     pub is_over: bool,
 }
 
-impl<T: Ticks, C: Time> HubTurns<T, C> {
+impl<T: Position, C: Time> HubTurns<T, C> {
     /// Creates a hub behind these ticks. `gate`: keeps ticks back until they are on disk; `sources`: the way to the plant's
     /// providers and publishers.
     #[must_use]
