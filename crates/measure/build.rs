@@ -1,10 +1,11 @@
-//! Tells the environment record how it was built: compiler, profile, flags, and the commit where the build names one.
+//! Provides the build data for the environment record: compiler, profile, flags, and the commit if the build
+//! names one.
 
 use std::env;
 use std::process::Command;
 
 fn main() {
-    // The commit is given from outside: a build that asked git by itself would start over at every commit.
+    // The commit is given by the environment: a build that queried git itself would be redone at every commit.
     println!("cargo::rerun-if-env-changed=TAPELINE_COMMIT");
     println!("cargo::rerun-if-changed=build.rs");
 

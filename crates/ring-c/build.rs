@@ -1,5 +1,5 @@
-//! The shared library's own name, by which programs that are linked to it ask for it at their start. Its number changes
-//! when old programs no longer work with a new library.
+//! The shared library's soname, which linked programs request at their start. Its number changes when old
+//! programs no longer work with a new library.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -1,6 +1,6 @@
 //! Prints the bid of items as it changes: `cargo run --example consumer -- localhost:14002 DIRECT_FEED IBM.N`
 //!
-//! With `json` behind the server, such as `localhost:14002/json`, the same over a WebSocket in simplified JSON.
+//! With `/json` after the server, such as `localhost:14002/json`: the same over a WebSocket in simplified JSON.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program")]
 

@@ -1,4 +1,4 @@
-//! Serves any item that is asked for, with a bid that changes: `cargo run --example provider -- 127.0.0.1:14002`
+//! Serves any item that is requested, with a bid that changes: `cargo run --example provider -- 127.0.0.1:14002`
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program")]
 

@@ -1,4 +1,4 @@
-//! Publishes an item to a hub, unasked: `cargo run --example publisher -- localhost:14003 NI_PUB IBM.N`
+//! Publishes an item to a hub without a request: `cargo run --example publisher -- localhost:14003 NI_PUB IBM.N`
 
 use std::time::Duration;
 

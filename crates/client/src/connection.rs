@@ -18,15 +18,15 @@ use self::json::Json;
 pub use self::json::Settings as JsonSettings;
 pub use self::texts::SharedTexts;
 
-/// The longest message that is sent, in bytes: what a connection takes by default.
+/// The longest message that is sent, in bytes: the default limit of a connection.
 const LONGEST: usize = 16 << 20;
-/// Bytes that stay allocated for the next message; more is given back.
+/// Bytes that stay allocated for the next message; larger buffers are freed.
 const KEPT_CAPACITY: usize = 64 << 10;
 /// The limit of unreadable messages: after this number in one text the rest of the text is skipped, and after this number on one connection
 /// a server should cut the connection. A correct peer sends none.
 pub const MOST_MALFORMED: u64 = 100;
 
-/// The end of a connection on which the program is.
+/// The program's end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// The end that connected. It sends each message as a separate text.
@@ -62,12 +62,12 @@ impl fmt::Display for Note {
 #[derive(Debug, Default)]
 pub struct RoleConnection {
     bytes: Vec<u8>,
-    /// The length of the message that the connection had no capacity for, where there is one. In JSON its text waits, in the converter.
+    /// The length of the message that waits for capacity. On a JSON connection its text waits in the converter.
     waiting: Option<usize>,
     json: Option<Box<Json>>,
     /// The place in the last text at which [`RoleConnection::receive_some`] stopped.
     place: Option<PackedPlace>,
-    /// The most messages in a frame, and those in the frame that is being filled.
+    /// The most messages in a frame, and the number in the current frame.
     pack: u32,
     packed: u32,
     /// Messages in JSON that could not be read; roles count those in RWF.
@@ -76,7 +76,7 @@ pub struct RoleConnection {
     complaints: u64,
     /// Messages that could not be sent as JSON.
     unsendable: u64,
-    /// At most one of each kind.
+    /// Notes for the user, at most one of each kind.
     notes: Vec<Note>,
 }
 
@@ -221,7 +221,7 @@ impl RoleConnection {
                 Ok(())
             }
             json::Step::Answer(text) => {
-                // At most one for each message of the peer's; a peer that does not read goes without.
+                // At most one answer per message of the peer; dropped if the peer does not read.
                 let _ = sender.send(text);
                 Ok(())
             }
@@ -236,7 +236,7 @@ impl RoleConnection {
 pub struct RoleOutbox<'r, 's> {
     connection: &'r mut RoleConnection,
     sender: &'r mut Sender<'s>,
-    /// The last claim is the connection's own memory, and sent from there.
+    /// The last claim is the connection's own buffer; the message is sent from there.
     in_place: bool,
 }
 
@@ -251,12 +251,12 @@ impl RoleOutbox<'_, '_> {
         let is_packed = self.connection.pack > 1;
         match if is_packed { self.sender.pack(bytes) } else { self.sender.send(bytes) } {
             rssl::Sent::Full => return false,
-            // As RWF it was short enough.
+            // The RWF message was short enough; its JSON text is too long.
             rssl::Sent::Unfit => {
                 let why = format!("its text has {} bytes", bytes.len());
                 self.connection.cannot_send(&why);
             }
-            // Sent; or the connection is over, and nobody will ever read it.
+            // The message is sent, or the connection is closed.
             _ => {}
         }
         self.connection.waiting = None;

@@ -139,7 +139,7 @@ pub struct Consumer {
     dictionary: Arc<Dictionary>,
 }
 
-/// What has come and was not taken yet. A turn adds to it only when it is empty.
+/// Events that were received and not taken yet. A turn runs only when no event is left.
 #[derive(Debug, Default)]
 struct Inbox {
     events: VecDeque<Waiting>,
@@ -166,7 +166,7 @@ impl Consumer {
     /// Creates a consumer of one server, such as `localhost:14002`, with default settings. [`Self::next`] opens the connection.
     ///
     /// # Errors
-    /// A login that no message can hold, or the system refuses what waits for sockets.
+    /// The login does not fit in a message, or the system refuses to create the poller for sockets.
     pub fn connect(server: &str, login: &Login) -> Result<Self, Error> {
         Self::new(vec![Endpoint::plain(server)], login, consumer::Settings::default())
     }
@@ -174,7 +174,7 @@ impl Consumer {
     /// Creates a consumer that connects to the first of several servers that accepts the connection.
     ///
     /// # Errors
-    /// A login that no message can hold, or the system refuses what waits for sockets.
+    /// The login does not fit in a message, or the system refuses to create the poller for sockets.
     pub fn new(endpoints: Vec<Endpoint>, login: &Login, settings: consumer::Settings) -> Result<Self, Error> {
         let role = role::Consumer::new(settings, &login.request())?;
         let dictionary = Arc::new(Dictionary::builtin().clone());
@@ -185,7 +185,7 @@ impl Consumer {
     /// Requests MarketPrice items of a service by name. Items that are lost are requested again.
     ///
     /// # Errors
-    /// A name that no message can hold.
+    /// A name does not fit in a message.
     pub fn subscribe(&mut self, service: &str, items: &[&str]) -> Result<(), Error> {
         for name in items {
             let closure = self.inbox.items.len() as u64;
@@ -222,7 +222,7 @@ impl Consumer {
         dialer.close();
     }
 
-    /// Waits until there is an event, for `timeout` at most: whether there is one.
+    /// Waits for an event for at most `timeout`. Returns `true` if there is one.
     fn is_filled(&mut self, timeout: Duration) -> Result<bool, Error> {
         let timeout = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
         let deadline = Nanos(monotonic_ns().saturating_add(timeout));
@@ -258,7 +258,7 @@ impl Consumer {
             Waiting::Disconnected { server, reason } => Event::Disconnected { server, reason },
             Waiting::Ready => Event::Ready,
             Waiting::Message { item, bytes: range } => {
-                // It was parsed when it came.
+                // The message was parsed when it was received.
                 let message = MessageView::parse(bytes.get(range.clone())?).ok()?;
                 Event::Message(ItemMessage { item: name(*item), message, dictionary: &self.dictionary })
             }
@@ -268,7 +268,7 @@ impl Consumer {
     }
 }
 
-/// The longest wait between two looks at what is due.
+/// The longest wait between two turns.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 impl Dialing<role::Consumer> for Inbox {

@@ -91,12 +91,12 @@ macro_rules! role {
 role!(consumer::Consumer, consumer::Application);
 role!(ni_provider::NiProvider, ni_provider::Application);
 
-/// What the role wants of its connection, until that is done.
+/// The role's requests to its connection that are not done yet.
 #[derive(Debug, Default)]
 struct Wants {
     connection: bool,
     disconnection: bool,
-    /// Connections that failed since the last one that was logged in.
+    /// Connections that failed since the last successful login.
     attempt: u32,
     /// The directory is new.
     has_directory: bool,
@@ -148,14 +148,14 @@ impl<A: ni_provider::Application> ni_provider::Application for Driven<'_, A> {
 pub struct Dialer<R> {
     role: R,
     endpoints: Vec<Endpoint>,
-    /// The server that is connected to, or was last.
+    /// The index of the server that is connected or was tried last.
     endpoint: usize,
     reactor: Reactor,
     open: Open,
     wants: Wants,
     dictionary: Arc<Dictionary>,
     json: JsonSettings,
-    /// Messages in JSON that could not be read, on connections that are over.
+    /// Unreadable JSON messages of closed connections.
     unreadable: u64,
 }
 
@@ -171,7 +171,7 @@ impl<R> Dialer<R> {
     /// by `dictionary` until the role has downloaded another.
     ///
     /// # Errors
-    /// The system refuses what waits for sockets.
+    /// The system refuses to create the poller for sockets.
     pub fn new(
         role: R,
         endpoints: Vec<Endpoint>,
@@ -335,7 +335,7 @@ impl<R> Dialer<R> {
         self.role.disconnected(now, &mut Driven { application, wants: &mut self.wants });
     }
 
-    /// Connects, if the role wants it. A server whose name leads nowhere is one that is not there yet.
+    /// Connects, if the role requested it. A name that cannot be resolved counts as a failed connection.
     fn connect<A>(&mut self, now: Nanos, application: &mut A)
     where
         A: Dialing<R>,
@@ -355,7 +355,7 @@ impl<R> Dialer<R> {
         }
     }
 
-    /// Closes the connection, if the role wants it.
+    /// Closes the connection, if the role requested it.
     fn disconnect(&mut self) {
         if std::mem::take(&mut self.wants.disconnection) {
             self.close();
@@ -367,7 +367,7 @@ impl<R> Dialer<R> {
     }
 }
 
-/// An error with its causes, in one line.
+/// Returns an error with its causes, in one line.
 fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -25,7 +25,7 @@ pub use chosen::{Chosen, Host, StandbyMode, StandbyServer, WarmStandby};
 pub use schema::Group;
 use tree::{Fault, Node};
 
-/// Bytes of a file at most: a hundred times the largest that LSEG's examples have.
+/// The largest file, in bytes: a hundred times the largest of LSEG's examples.
 const MOST_BYTES: u64 = 4 << 20;
 
 /// A configuration file that has passed all checks.
@@ -39,7 +39,7 @@ impl Config {
     /// Reads and checks a file: XML if it begins with `<`, TOML otherwise.
     ///
     /// # Errors
-    /// The file cannot be read, or what is wrong first, with its line, and a hint.
+    /// The file cannot be read, or has a fault: the first one, with its line and a hint.
     pub fn load(path: &Path) -> Result<Self, Error> {
         let text = crate::xml::text(path, MOST_BYTES, "a configuration")?;
         Self::parse(path.display().to_string(), &text)
@@ -48,7 +48,7 @@ impl Config {
     /// Parses and checks the text of a file of this name.
     ///
     /// # Errors
-    /// What is wrong first, with its line, and a hint.
+    /// The first fault, with its line and a hint.
     pub fn parse(file: String, text: &str) -> Result<Self, Error> {
         match parse(text) {
             Ok(root) => Ok(Self { file, root }),
@@ -64,13 +64,13 @@ impl Config {
     /// Returns the settings of one consumer, provider or NI provider: the entry of this name, or the file's default.
     ///
     /// # Errors
-    /// There is none, or it wants what Tapeline does not have.
+    /// There is no such entry, or it uses a function that Tapeline does not have.
     pub fn choose(&self, group: Group, name: Option<&str>) -> Result<Chosen, Error> {
         chosen::choose(&self.root, group, name).map_err(|fault| fault.in_file(&self.file))
     }
 }
 
-/// Any text, to a tree of settings that are known and agree with each other.
+/// Parses a text to a tree of settings, and checks that they are known and do not contradict each other.
 fn parse(text: &str) -> Result<Node, Fault> {
     let root = if text.trim_start_matches('\u{feff}').trim_start().starts_with('<') {
         xml::parse(text)?
@@ -171,7 +171,7 @@ Port = 14002
         assert_eq!(json.default_service, Some(9));
     }
 
-    /// `SMALL` with groups of servers: `W` of two, and `V`.
+    /// Returns `SMALL` with two groups of servers: `W` with two servers, and `V`.
     fn with_standby(consumer: &str, mode: &str) -> String {
         let groups = format!(
             r#"</ConsumerGroup><WarmStandbyGroup><WarmStandbyList>
@@ -211,7 +211,7 @@ Port = 14002
             let named = ["ONE".to_owned(), "TWO".to_owned()];
             assert_eq!(servers.collect::<Vec<_>>(), [("h2:14002", &[][..]), ("h3:14002", &named[..])]);
         }
-        // Beside a channel, and in a program with one connection.
+        // With a channel in addition, and in a program with one connection.
         let mut both = chosen(&with_standby(&format!("{set}<Channel value=\"Channel_1\"/>"), "")).unwrap();
         assert_eq!((both.hosts.len(), both.standby.is_some()), (1, true));
         both.one_after_the_other();
@@ -246,7 +246,7 @@ Port = 14002
         assert!(refusal(&deep).1.contains("deeper"));
     }
 
-    /// Every text is taken or refused; none is a panic.
+    /// Every text is accepted or refused; none causes a panic.
     #[test]
     fn any_text() {
         let mut state = 7_u64;

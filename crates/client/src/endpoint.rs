@@ -42,7 +42,7 @@ impl Endpoint {
     /// Looks up the addresses of the server, which can change when a server comes back. This can take seconds.
     ///
     /// # Errors
-    /// The name leads to no address.
+    /// The name resolves to no address.
     pub fn resolve(&self) -> Result<Vec<SocketAddr>, Error> {
         resolve(&self.server)
     }
@@ -51,7 +51,7 @@ impl Endpoint {
 /// Looks up the addresses of a host and port.
 ///
 /// # Errors
-/// The name leads to no address.
+/// The name resolves to no address.
 pub fn resolve(server: &str) -> Result<Vec<SocketAddr>, Error> {
     let addresses = server.to_socket_addrs();
     Ok(addresses.map_err(|cause| Error::Resolve { server: server.to_owned(), cause })?.collect())
@@ -75,7 +75,7 @@ pub fn own_address(interface: &str) -> Result<IpAddr, Error> {
     }
 }
 
-/// As [`own_address`]; files of EMA's may name this host instead of an interface.
+/// As [`own_address`]; EMA's files may name this host instead of an interface.
 fn own_address_or_host(interface: &str) -> Result<IpAddr, Error> {
     own_address(interface).or_else(|unknown| {
         let mut named = (interface, 0).to_socket_addrs().ok().into_iter().flatten();

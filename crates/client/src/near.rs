@@ -1,4 +1,4 @@
-//! What a user may have meant.
+//! Suggestions for misspelled words.
 
 /// Returns the known word at most two typing errors away from `unknown`, or the first known word that continues `unknown` after a dot.
 #[must_use]
@@ -10,7 +10,7 @@ pub fn nearest<'a>(unknown: &str, known: &[&'a str]) -> Option<&'a str> {
     near.map(|(_, key)| key).or_else(|| longer().copied())
 }
 
-/// Levenshtein's distance, over bytes; words are short.
+/// The Levenshtein distance, over bytes; words are short.
 fn distance(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.bytes().enumerate() {

@@ -24,7 +24,7 @@ use crate::values::{self, LastValues};
 
 /// The number of the service.
 const SERVICE_ID: u16 = 1;
-/// The longest wait between two looks at what is due.
+/// The longest wait between two turns.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
 
 /// An action of a consumer of a [`Provider`].
@@ -69,7 +69,7 @@ pub struct Provider {
     address: SocketAddr,
 }
 
-/// What all consumers share.
+/// The state that all consumers share.
 #[derive(Debug)]
 struct Market {
     services: Directory,
@@ -94,7 +94,7 @@ impl Provider {
     /// Listens on an address, and serves prices as items of the named service.
     ///
     /// # Errors
-    /// The port cannot be had.
+    /// The port is not available.
     pub fn listen(address: SocketAddr, service: &str) -> Result<Self, Error> {
         let settings =
             Settings { guaranteed_output_buffers: 200, connection_ping_timeout: 60, ..Settings::default() };
@@ -104,7 +104,7 @@ impl Provider {
     /// Does the same as [`Self::listen`], with other connection settings: TLS, compression, buffers.
     ///
     /// # Errors
-    /// The port cannot be had.
+    /// The port is not available.
     pub fn listen_with(address: SocketAddr, service: &str, settings: Settings) -> Result<Self, Error> {
         let mut reactor = Reactor::new(1_000)?;
         let address = reactor.listen(address, &Arc::new(settings))?;
@@ -136,7 +136,7 @@ impl Provider {
     /// Publishes fields of an item: an image to consumers that wait for one, an update to consumers that have one.
     ///
     /// # Errors
-    /// Values that no message can hold.
+    /// The values do not fit in a message.
     pub fn publish(&mut self, item: &str, fields: &[(Fid, Value<'_>)]) -> Result<(), Error> {
         let fields = values::encode(fields)?;
         self.market.items.entry(item.to_owned()).or_default().merge(&fields)?;
@@ -279,7 +279,7 @@ impl Client {
                 return;
             }
             owed.pop_front();
-            // A snapshot's stream is done.
+            // A snapshot's stream is closed after its image.
             if role.stream_id(stream).is_none() {
                 streams.remove(&stream);
             }
@@ -287,7 +287,7 @@ impl Client {
     }
 }
 
-/// A consumer's connection, while one of its messages is looked at.
+/// A consumer's connection, while one of its messages is handled.
 struct Answers<'a> {
     market: &'a mut Market,
     user: &'a mut String,
@@ -299,7 +299,7 @@ struct Answers<'a> {
 impl Application for Answers<'_> {
     fn event(&mut self, provider: &mut role::Provider, out: &mut dyn Outbox, event: role::Event<'_>) {
         use role::Event;
-        // What cannot be written, or finds no capacity even in the role's own queue, leaves the stream unanswered.
+        // A stream stays unanswered if the answer cannot be encoded, or if the role's own queue has no capacity.
         match event {
             Event::Login { request, is_reissue } => {
                 let features = LoginFeatures {

@@ -22,7 +22,7 @@ use crate::values::{self, LastValues};
 
 /// The longest image that is sent, in bytes of fields.
 const LONGEST_IMAGE: usize = 64 << 10;
-/// The longest wait between two looks at what is due.
+/// The longest wait between two turns.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// A publisher of the items of one service to a hub. It keeps the last value of each field, so that each connection begins with images.
@@ -49,7 +49,7 @@ struct Board {
     by_name: HashMap<String, usize>,
     /// Items whose newest values have not been sent.
     changed: Vec<usize>,
-    /// Room for the fields of the message that is being sent.
+    /// The buffer for the fields of the message that is being sent.
     fields: Vec<u8>,
     ended: Option<String>,
     reason: Option<String>,
@@ -59,7 +59,7 @@ struct Board {
 struct Item {
     handle: Handle,
     values: LastValues,
-    /// Fields that are to be sent as an update; empty where none are.
+    /// Fields to send as an update; may be empty.
     change: LastValues,
     is_changed: bool,
 }
@@ -69,7 +69,7 @@ impl Publisher {
     /// the connection.
     ///
     /// # Errors
-    /// A login or service that no message can hold, or the system refuses what waits for sockets.
+    /// The login or the service does not fit in a message, or the system refuses to create the poller for sockets.
     pub fn connect(hub: &str, login: &Login, service_id: u16, service: &str) -> Result<Self, Error> {
         let info = Info {
             name: Some(service.to_owned()),
@@ -89,7 +89,7 @@ impl Publisher {
     /// capacity, the newest value of each field is buffered.
     ///
     /// # Errors
-    /// Values that no message can hold; [`Error::Ended`] once the session is over for good.
+    /// The values do not fit in a message; [`Error::Ended`] once the session is over for good.
     pub fn publish(&mut self, item: &str, fields: &[(Fid, Value<'_>)]) -> Result<(), Error> {
         let fields = values::encode(fields)?;
         let place = match self.board.by_name.get(item) {
@@ -213,7 +213,7 @@ impl Dialing<NiProvider> for Board {
         let changed = std::mem::take(&mut self.changed);
         for (at, place) in changed.iter().copied().enumerate() {
             let Some(item) = self.items.get(place).filter(|item| item.is_changed) else { continue };
-            // Its image, which has the change, is sent when the role asks for it.
+            // An item that is not published gets an image, with this change, when the role asks for it.
             let is_published = provider.is_published(item.handle);
             match if is_published { self.send_item(provider, out, place, false) } else { Sent::NotOpen } {
                 Sent::Full => {

@@ -16,7 +16,7 @@ pub trait Serve {
     /// Handles a message of a client, or does what is due. An error closes the connection with that reason.
     ///
     /// # Errors
-    /// Why the connection is to end.
+    /// The reason why the connection ends.
     fn step(
         &mut self,
         client: &mut Self::Client,
@@ -68,7 +68,7 @@ impl<S: Serve> Connections<S> {
             };
             let Some(client) = self.open.get_mut(&id) else { continue };
             if let Err(reason) = server.step(client, id, &mut sender, message, now) {
-                // At once: nothing else of what the client sent is looked at.
+                // Closed at once: the rest of the client's input is dropped.
                 reactor.close(id);
                 self.close(server, id, &reason);
             }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tapeline_omm::rwf::FieldListEncoder as Encoder;
 use tapeline_omm::{Fid, FieldList, Malformed, Refused, Value};
 
-/// More than any one value takes, in bytes, beside the value itself.
+/// Upper bound for the bytes that one value needs in addition to its data.
 const AROUND: usize = 64;
 
 /// The last value of each field that an item has had, as bytes of RWF.
@@ -13,7 +13,7 @@ const AROUND: usize = 64;
 pub(crate) struct LastValues(BTreeMap<i16, Box<[u8]>>);
 
 impl LastValues {
-    /// Takes the fields of a list over.
+    /// Stores the fields of a list.
     pub(crate) fn merge(&mut self, list: &[u8]) -> Result<(), Malformed> {
         for field in FieldList::parse(list)?.iter() {
             let field = field?;
@@ -22,7 +22,7 @@ impl LastValues {
         Ok(())
     }
 
-    /// Writes all fields as a list: its length.
+    /// Writes all fields as a list. Returns its length.
     pub(crate) fn encode(&self, out: &mut [u8]) -> Result<usize, Refused> {
         let mut list = Encoder::new(out)?;
         for (fid, data) in &self.0 {
@@ -32,10 +32,10 @@ impl LastValues {
     }
 }
 
-/// Fields as a list, in bytes of RWF.
+/// Encodes fields as a list in RWF.
 ///
 /// # Errors
-/// A value that no field list can hold.
+/// A value does not fit in a field list.
 pub(crate) fn encode(fields: &[(Fid, Value<'_>)]) -> Result<Vec<u8>, Refused> {
     let mut bytes = vec![0; AROUND * (fields.len() + 1)];
     loop {

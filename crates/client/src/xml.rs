@@ -64,7 +64,7 @@ pub enum Tag<'a> {
 pub struct Tags<'a> {
     reader: Reader<&'a [u8]>,
     text: &'a [u8],
-    /// How far lines were counted, and to which.
+    /// The offset up to which lines were counted, and the line there.
     at: usize,
     line: usize,
 }
@@ -79,7 +79,7 @@ impl<'a> Tags<'a> {
     /// Returns the next tag; `None` at the end. Skips comments and declarations.
     ///
     /// # Errors
-    /// What is no XML, or a document type: it could say what no reader of such files expects.
+    /// The text is not XML, or has a document type, which readers of such files do not expect.
     pub fn next_tag(&mut self) -> Result<Option<Tag<'a>>, Fault> {
         loop {
             self.count_to(self.reader.buffer_position());
@@ -120,7 +120,7 @@ pub fn attributes<'e>(
     element: &'e BytesStart<'_>,
     line: usize,
 ) -> impl Iterator<Item = Result<(Cow<'e, str>, Cow<'e, str>), Fault>> {
-    // One that is given twice is the caller's to notice: looking for all of them would take a square of their number.
+    // The caller checks for duplicates: a check here would take time quadratic in the number of attributes.
     let mut attributes = element.attributes();
     attributes.with_checks(false);
     attributes.map(move |attribute| {
@@ -131,7 +131,8 @@ pub fn attributes<'e>(
     })
 }
 
-/// Elements within elements at most, and in all: a file of messages has a dozen, and hundreds.
+/// The deepest nesting of elements, and the most elements in a file: a file of messages has a dozen levels and
+/// hundreds of elements.
 const MOST_DEEP: usize = 16;
 const MOST_ELEMENTS: usize = 100_000;
 
@@ -151,7 +152,7 @@ impl Element {
     /// Parses the root element of a text. Skips text between elements.
     ///
     /// # Errors
-    /// What is no XML, or too much of it.
+    /// The text is not XML, is nested too deeply, or has too many elements.
     pub fn parse(text: &str) -> Result<Self, Fault> {
         let mut tags = Tags::new(text);
         let (mut open, mut root): (Vec<Self>, Option<Self>) = (Vec::new(), None);
@@ -205,7 +206,7 @@ impl Element {
     /// Returns the attribute of this name, which is required.
     ///
     /// # Errors
-    /// It is not.
+    /// The attribute is missing.
     pub fn required(&self, name: &str) -> Result<&str, Fault> {
         self.attribute(name).ok_or_else(|| self.fault(format!("{} has no {name}", self.name), ""))
     }
@@ -213,7 +214,7 @@ impl Element {
     /// Returns the only child, which must have this name.
     ///
     /// # Errors
-    /// There is none, several, or another.
+    /// There is no child, more than one, or one of another name.
     pub fn only_child(&self, name: &str) -> Result<&Self, Fault> {
         match self.children.as_slice() {
             [child] if child.name == name => Ok(child),

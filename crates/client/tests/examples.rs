@@ -1,4 +1,4 @@
-//! `examples/`, as a reader would start them.
+//! Runs the programs of `examples/` as a user would start them.
 
 use std::io::{BufRead, BufReader, Lines};
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ struct Example {
 
 impl Example {
     fn start(name: &str, arguments: &[&str]) -> Self {
-        // Beside the folder of this test, where cargo builds them before any test runs.
+        // Cargo builds the examples before any test runs, into a folder next to the folder of this test.
         let mut path: PathBuf = std::env::current_exe().unwrap();
         path.pop();
         path.pop();

@@ -1,4 +1,4 @@
-//! What publishers publish to: an acceptor on a thread of its own.
+//! A hub for publishers: an acceptor on its own thread.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use tapeline_omm::rwf::{Container, MessageView};
 use tapeline_omm::{Dictionary, Real, fid};
 use tapeline_wire::rssl::{ConnectionId, Negotiated, Reactor, Sender, Settings};
 
-/// A hub, and what it was told.
+/// A hub, and the messages that it received.
 pub(crate) struct Hub {
     pub(crate) address: SocketAddr,
     seen: Receiver<String>,
@@ -26,7 +26,7 @@ pub(crate) struct Hub {
 struct Taking {
     dictionary: Arc<Dictionary>,
     seen: Channel<String>,
-    /// It ends once nobody listens.
+    /// The receiver is dropped; the thread ends.
     is_over: bool,
 }
 
@@ -51,7 +51,7 @@ impl Hub {
         Self { address, seen }
     }
 
-    /// The next messages, in words.
+    /// Returns the next `count` messages, as text.
     pub(crate) fn take(&self, count: usize) -> Vec<String> {
         self.seen.iter().take(count).collect()
     }
@@ -99,7 +99,7 @@ impl Serve for Taking {
     fn closed(&mut self, _id: ConnectionId, _client: Self::Client, _reason: &str) {}
 }
 
-/// What was published before there was a connection comes as one image, and again on the next connection.
+/// Values that are published before the connection is open arrive as one image; later values arrive as updates.
 #[test]
 fn each_connection_begins_with_the_last_values() {
     let login = Login::user("me");

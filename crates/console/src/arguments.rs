@@ -1,9 +1,9 @@
-//! Values as people write them on a command line: durations, rates, sizes, lists of cores. Each is a value parser for
-//! clap (`#[arg(value_parser = arguments::duration)]`); the text of an error says what was expected.
+//! Parsers for values on a command line: durations, rates, sizes, lists of cores. Each is a value parser for clap
+//! (`#[arg(value_parser = arguments::duration)]`); the error text names the expected form.
 
 use std::time::Duration;
 
-/// The longest duration that is understood: a year. Longer ones are slips of the keyboard.
+/// The longest accepted duration: a year. Longer ones are taken for typing errors.
 const LONGEST_S: f64 = 366.0 * 86_400.0;
 
 /// A duration: `15s`, `500ms`, `20us`, `2m`, `1h`, or seconds as a plain number (`15`, `0.5`).
@@ -34,7 +34,7 @@ pub fn some_duration(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// A number of things, a second as a rule: `250000`, `250k`, `1M`, `1.5M`, `2G`.
+/// A count, usually per second: `250000`, `250k`, `1M`, `1.5M`, `2G`.
 pub fn rate(text: &str) -> Result<u64, String> {
     const UNITS: [(&str, f64); 5] = [("", 1.0), ("k", 1e3), ("K", 1e3), ("M", 1e6), ("G", 1e9)];
     if let Ok(exact) = text.parse() {
@@ -88,7 +88,7 @@ pub fn soup_user(text: &str) -> Result<String, String> {
     name(text, "a user of SoupBinTCP", 6)
 }
 
-/// A name that goes whole into a field of so many bytes: cut, it would be another one.
+/// A name that must fit into a field of `longest` bytes: a truncated name would be a different name.
 fn name(text: &str, of: &str, longest: usize) -> Result<String, String> {
     if text.len() > longest {
         let length = text.len();
@@ -102,14 +102,14 @@ fn name(text: &str, of: &str, longest: usize) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// Cores by number: `0`, `0,2`, `0-3`, `0-1,6`. Each once, in the order given.
+/// Core numbers: `0`, `0,2`, `0-3`, `0-1,6`. Each once, in the given order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cores(pub Vec<usize>);
 
-/// The highest core number that is understood; the kernel's own limit is 8,192 cores.
+/// The highest accepted core number; the kernel's own limit is 8,192 cores.
 const HIGHEST_CORE: usize = 8_191;
 
-/// A list of cores. Whether they exist is found out when a thread is bound to them.
+/// Parses a list of cores. Their existence is checked when a thread is bound to them.
 pub fn cores(text: &str) -> Result<Cores, String> {
     let expected = || format!("'{text}' is not a list of cores; write 0, 0,2 or 0-3");
     let mut cores = Vec::new();
@@ -132,11 +132,11 @@ pub fn cores(text: &str) -> Result<Cores, String> {
     Ok(Cores(cores))
 }
 
-/// A core to bind to; none for `-1`, as other tools say it.
+/// A core to bind to; `None` for `-1`, as in other tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Core(pub Option<usize>);
 
-/// A core's number, or `-1`. Whether it exists is found out when a thread is bound to it.
+/// Parses a core number, or `-1`. Its existence is checked when a thread is bound to it.
 pub fn core(text: &str) -> Result<Core, String> {
     match text.trim() {
         "-1" => Ok(Core(None)),
@@ -147,7 +147,7 @@ pub fn core(text: &str) -> Result<Core, String> {
     }
 }
 
-/// A number with one of these units; `None` if it is anything else, negative or without end.
+/// Parses a number with one of these units; `None` for anything else, a negative or an infinite number.
 fn scaled(text: &str, units: &[(&str, f64)]) -> Option<f64> {
     let text = text.trim();
     let split = text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_').unwrap_or(text.len());
@@ -158,10 +158,10 @@ fn scaled(text: &str, units: &[(&str, f64)]) -> Option<f64> {
     value.is_finite().then_some(value)
 }
 
-/// A whole number that is exact in a `f64`.
+/// The value as a whole number, if a `f64` represents it exactly.
 fn whole(value: f64) -> Option<u64> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
-    // 1.1M is 1,100,000.0000000002 in binary: a whole number to the last digit that a person would write.
+    // 1.1M is 1,100,000.0000000002 in binary: accept a value that is whole in all digits that a user writes.
     let nearest = value.round();
     let near_enough = (value - nearest).abs() <= value * 1e-12;
     (near_enough && (0.0..=EXACT).contains(&nearest)).then_some(nearest as u64)

@@ -1,40 +1,41 @@
-//! How a failure reaches the user: what happened, where, what was expected, and a hint.
+//! Error messages for the user: what happened, where, what was expected, and a hint.
 
 use std::error::Error;
 use std::fmt;
 use std::process::ExitCode;
 use std::sync::OnceLock;
 
-/// Exit status for a command line that cannot be understood, as clap has it.
+/// Exit status for an invalid command line, the same as clap's.
 pub const UNKNOWN_ARGUMENTS: u8 = 2;
 
-/// An error with advice. The advice is printed on a line of its own, after the chain of causes.
+/// An error with a hint. The hint is printed on its own line, after the chain of causes.
 #[derive(Debug)]
 pub struct Hinted {
     what: String,
     hint: String,
-    /// Whether the options are at fault.
+    /// Whether the command line is invalid.
     is_misuse: bool,
 }
 
 impl Hinted {
-    /// `what` happened and where; `hint` says what the user can do about it.
+    /// `what` is the failure and its place; `hint` is the remedy.
     pub fn new(what: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { what: what.into(), hint: hint.into(), is_misuse: false }
     }
 
-    /// As [`Self::new`], of options that contradict each other: no more than a misspelt one can they be understood.
+    /// As [`Self::new`], for options that contradict each other. Counts as an invalid command line.
     pub fn of_options(what: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { is_misuse: true, ..Self::new(what, hint) }
     }
 
-    /// The advice.
+    /// The hint.
     pub fn hint(&self) -> &str {
         &self.hint
     }
 }
 
-/// A port that cannot be had, so that `what` cannot be; `table` is where the configuration names it.
+/// An error for a port that cannot be opened, so that `what` fails; `table` is the configuration table that names
+/// the port.
 pub fn of_port(what: String, table: &str, error: tapeline_wire::Error) -> anyhow::Error {
     let hint = match error.hint() {
         Some(hint) => format!("{hint}; port in {table} names it"),
@@ -51,17 +52,18 @@ impl fmt::Display for Hinted {
 
 impl Error for Hinted {}
 
-/// Finds the advice in an error of another crate.
+/// Returns the hint for an error of another crate.
 type Adviser = fn(&(dyn Error + 'static)) -> Option<String>;
 static ADVISER: OnceLock<Adviser> = OnceLock::new();
 
-/// Errors of a crate above this one have advice too: `adviser` finds it. Called once, when the program begins.
+/// Sets the function that finds hints in errors of a crate above this one. Call once, at program start.
 pub fn set_adviser(adviser: Adviser) {
     let _ = ADVISER.set(adviser);
 }
 
-/// Prints the chain of causes on standard error, then every hint in it, and gives exit status 1; or 2, as clap does, for a
-/// command line that could not be understood. `spelled` gives a text with its options as the user spells them.
+/// Prints the chain of causes on standard error, then every hint in the chain. Returns exit status 1, or 2 (as
+/// clap does) for an invalid command line. `spelled` rewrites a text so that it names options as the user spells
+/// them.
 pub fn report(error: &anyhow::Error, spelled: &dyn Fn(&str) -> String) -> ExitCode {
     if is_closed_pipe(error) {
         return ExitCode::SUCCESS;
@@ -73,7 +75,7 @@ pub fn report(error: &anyhow::Error, spelled: &dyn Fn(&str) -> String) -> ExitCo
     }
 }
 
-/// What a user is shown of a failure, without a line's end.
+/// The error text for the user, without a final line end.
 pub fn text(error: &anyhow::Error) -> String {
     let mut text = format!("error: {error}");
     for cause in error.chain().skip(1) {
@@ -85,14 +87,14 @@ pub fn text(error: &anyhow::Error) -> String {
     text
 }
 
-/// The advice in an error: of the context that was put around it, or else of its causes.
+/// The hints of an error: that of its context, then those of its causes.
 pub fn hints(error: &anyhow::Error) -> Vec<String> {
     let of_cause = |cause: &(dyn Error + 'static)| {
         let hinted = cause.downcast_ref::<Hinted>().map(|hinted| hinted.hint().to_owned());
         let of_client = || cause.downcast_ref::<tapeline_client::Error>()?.hint();
         hinted.or_else(of_client).or_else(|| ADVISER.get().and_then(|adviser| adviser(cause)))
     };
-    // A context is found through `anyhow` only, a cause through the chain only.
+    // A context can be found only through `anyhow`, a cause only through the chain.
     let context = error.downcast_ref::<Hinted>().map(|hinted| hinted.hint().to_owned());
     let causes = error.chain().filter_map(of_cause);
     let mut hints: Vec<String> = context.into_iter().chain(causes).filter(|hint| !hint.is_empty()).collect();
@@ -100,7 +102,7 @@ pub fn hints(error: &anyhow::Error) -> Vec<String> {
     hints
 }
 
-/// `tapeline … | head` ends by closing our standard output: that is the reader's wish, not a failure.
+/// `tapeline … | head` ends by closing the standard output: the reader's choice, not a failure.
 fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
         cause.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)

@@ -1,10 +1,11 @@
-//! Shared parts of Tapeline's command line: every command parses arguments, reports errors, prints tables and stops on signals in one way.
+//! Shared parts of Tapeline's command line: every command parses arguments, reports errors, prints tables and
+//! stops on signals in the same way.
 //!
 //! This crate and the crates of commands above it are the only users of clap and anyhow. The libraries below return typed errors and print
 //! nothing.
 
 #![forbid(unsafe_code)]
-// Commands print: data on standard output through `output`, talk on standard error.
+// Commands print data on standard output through `output`, and messages on standard error.
 
 pub mod arguments;
 pub mod failure;

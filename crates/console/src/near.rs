@@ -1,15 +1,15 @@
-//! What a user may have meant.
+//! Suggestions for misspelt names.
 
 pub use tapeline_client::nearest;
 
-/// Says on standard error which of the symbols that were asked for are not there, with one that is written nearly so.
+/// Prints the requested symbols that do not exist on standard error, each with a similar existing one.
 pub fn note_unknown(asked: &[String], known: &[&str]) {
     for said in unknown(asked, known) {
         anstream::eprintln!("note: {said}");
     }
 }
 
-/// For each of the symbols that were asked for and are not there, a word that it is not, with one that is written nearly so.
+/// A message for each requested symbol that does not exist, with a similar existing one.
 pub fn unknown(asked: &[String], known: &[&str]) -> impl Iterator<Item = String> {
     let unknown = asked.iter().filter(|symbol| !symbol.is_empty() && !known.contains(&symbol.as_str()));
     unknown.map(|symbol| match nearest(symbol, known) {

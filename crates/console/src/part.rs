@@ -1,4 +1,5 @@
-//! A measurement's process tree: each part is this same program, started as a child that cannot outlive its parent.
+//! The process tree of a measurement: each part is this program, started as a child that cannot outlive its
+//! parent.
 
 use std::io::BufReader;
 use std::os::unix::process::CommandExt;
@@ -16,16 +17,16 @@ use crate::stop::Stop;
 /// Names the parent for [`end_with_parent`].
 const PARENT: &str = "TAPELINE_PARENT";
 
-/// How often a part is looked at while it is waited for.
+/// How often a part is checked during a wait for it.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long a part may take to end when it is asked to.
+/// How long a part may take to end after it was asked to.
 const END_LIMIT_NS: u64 = 3_000_000_000;
 
-/// A part that has been told how to behave: it ends when its parent does, however that ends.
+/// Makes this process end when its parent ends, however that ends, if the parent started it as a part.
 pub fn end_with_parent() {
     let Some(parent) = std::env::var(PARENT).ok().and_then(|pid| pid.parse::<i32>().ok()) else { return };
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::TERM));
-    // The parent may have died before the line above: then nobody will send the signal.
+    // The parent may have died before the line above: then no signal will be sent.
     if rustix::process::getppid().is_none_or(|pid| pid.as_raw_nonzero().get() != parent) {
         std::process::exit(1);
     }
@@ -42,7 +43,8 @@ pub struct Part {
 }
 
 impl Part {
-    /// Starts `tapeline` with `arguments`. What it prints on standard output is read as JSON; its standard error is ours.
+    /// Starts `tapeline` with `arguments`. Its standard output is read as JSON; its standard error is this
+    /// process's.
     pub fn start(role: &str, arguments: &[String]) -> anyhow::Result<Self> {
         let program = std::env::current_exe().context("cannot find this program's own file")?;
         let mut child = Command::new(program)
@@ -50,13 +52,13 @@ impl Part {
             .env(PARENT, std::process::id().to_string())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            // A group of its own: Ctrl-C reaches the parent alone, which asks its parts to end in order. A second one
-            // that comes in between cannot cut a part short.
+            // Its own process group: Ctrl-C reaches only the parent, which asks its parts to end in order. A
+            // second Ctrl-C in between cannot end a part prematurely.
             .process_group(0)
             .spawn()
             .with_context(|| format!("cannot start the {role}"))?;
         let output = child.stdout.take().context("the child has no standard output")?;
-        // Bounded: a part says a handful of things.
+        // Bounded: a part sends few values.
         let (sender, said) = sync_channel(16);
         std::thread::spawn(move || {
             let values = serde_json::Deserializer::from_reader(BufReader::new(output)).into_iter();
@@ -70,18 +72,19 @@ impl Part {
         Ok(Self { role: role.to_owned(), child, said, first: None, last: None })
     }
 
-    /// Reads what the process has used so far; the difference of the first and the last reading is what it spent.
+    /// Reads the resource usage of the process so far; the difference of the last and the first reading is its
+    /// usage.
     pub fn look(&mut self) {
         if let Ok(usage) = Usage::of(self.child.id()) {
             self.first.get_or_insert(usage);
-            // A process that has ended shows no memory any more.
+            // A process that has ended reports no memory.
             if usage.resident_bytes > 0 {
                 self.last = Some(usage);
             }
         }
     }
 
-    /// What the process used between the first and the last look, under its name.
+    /// The name of the part, and its resource usage between the first and the last reading.
     pub fn spent(&self) -> (String, Spent) {
         let spent = match (&self.first, &self.last) {
             (Some(first), Some(last)) => last.since(first),
@@ -90,8 +93,8 @@ impl Part {
         (self.role.clone(), spent)
     }
 
-    /// The next thing that the part says. `meanwhile` is called about 20 times a second. Ends early if the user
-    /// stops it all or the part ends.
+    /// The next value that the part sends. `meanwhile` is called about 20 times a second. Ends early if the user
+    /// stops the run or the part ends.
     pub fn says<T: DeserializeOwned>(
         &mut self,
         limit: Duration,
@@ -121,7 +124,7 @@ impl Part {
     }
 
     /// # Errors
-    /// It has ended.
+    /// The part has ended.
     pub fn still_runs(&mut self) -> anyhow::Result<()> {
         match self.child.try_wait().context("cannot check a child process")? {
             Some(status) => Err(self.ended_early(status)),
@@ -142,7 +145,7 @@ impl Part {
 }
 
 impl Drop for Part {
-    /// Leaves no process behind: asks, waits a little, then insists.
+    /// Leaves no process behind: asks the part to end, waits up to the limit, then kills it.
     fn drop(&mut self) {
         if matches!(self.child.try_wait(), Ok(Some(_))) {
             return;

@@ -1,5 +1,5 @@
-//! One way to end: SIGINT and SIGTERM set a flag that every loop reads. SIGHUP sets another: look at the files again. A file at its limit
-//! is no end.
+//! Signals: SIGINT and SIGTERM set a stop flag that every loop reads. SIGHUP sets another flag: reload the files.
+//! A file at its size limit does not end the process.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,16 +10,17 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 
 use tapeline_measure::instant;
 
-/// The longest sleep, so that a signal is heeded soon.
+/// The longest single sleep, so that a signal takes effect soon.
 const NAP: Duration = Duration::from_millis(20);
 
-/// Set once the user, or a parent process, has asked this process to end.
+/// The stop flag: set when the user or a parent process asks this process to end.
 #[derive(Clone, Debug)]
 pub struct Stop(Arc<AtomicBool>);
 
 impl Stop {
-    /// Listens for SIGINT and SIGTERM from here on. A second SIGINT, from a user who has lost patience, ends the process at
-    /// once. A second SIGTERM does not: the kernel sends one for each thread of a parent that dies, all within microseconds.
+    /// Listens for SIGINT and SIGTERM from now on. A second SIGINT, from an impatient user, ends the process at
+    /// once. A second SIGTERM does not: the kernel sends one for each thread of a parent that dies, all within
+    /// microseconds.
     pub fn on_signals() -> std::io::Result<Self> {
         let flag = Arc::new(AtomicBool::new(false));
         let interrupted = Arc::new(AtomicBool::new(false));
@@ -36,13 +37,13 @@ impl Stop {
         Arc::clone(&self.0)
     }
 
-    /// Whether it is time to end.
+    /// Whether the process was asked to end.
     pub fn requested(&self) -> bool {
-        // Relaxed: nothing is published by this flag but itself.
+        // Relaxed: this flag publishes no other data.
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Sleeps, but not beyond the moment at which it is time to end: `false` then.
+    /// Sleeps for `time`. Ends early and returns `false` when the process is asked to end.
     pub fn sleep(&self, time: Duration) -> bool {
         let begun = instant();
         while !self.requested() {
@@ -56,28 +57,29 @@ impl Stop {
     }
 }
 
-/// From here on a limit on the size of files is an error of what writes one, and not the end of the process without a word.
+/// From now on, a write beyond the file size limit fails with an error instead of ending the process silently.
 pub fn outlive_file_limits() -> anyhow::Result<()> {
-    // What is set by it nobody reads: the write that meets the limit fails.
+    // Nothing reads this flag: the write that meets the limit fails.
     signal_hook::flag::register(SIGXFSZ, Arc::default()).context("cannot heed SIGXFSZ")?;
     Ok(())
 }
 
-/// Raised each time somebody asks this process, with SIGHUP, to look at its files again.
+/// The reload flag: set each time SIGHUP asks this process to read its files again.
 #[derive(Debug)]
 pub struct Again(Arc<AtomicBool>);
 
 impl Again {
-    /// Listens for SIGHUP from here on, which ends the process otherwise.
+    /// Listens for SIGHUP from now on. Without this call, SIGHUP ends the process.
     pub fn on_signal() -> std::io::Result<Self> {
         let flag = Arc::new(AtomicBool::new(false));
         signal_hook::flag::register(SIGHUP, Arc::clone(&flag))?;
         Ok(Self(flag))
     }
 
-    /// Whether it was raised since this was asked last.
+    /// Whether the flag was set since the last call.
     pub fn is_requested(&self) -> bool {
-        // Relaxed, as above; read first, so that a line of memory is not written for nothing by a loop that asks often.
+        // Relaxed, as above. Read first, so that a loop that calls this often does not write the cache line
+        // needlessly.
         self.0.load(Ordering::Relaxed) && self.0.swap(false, Ordering::Relaxed)
     }
 }

@@ -10,9 +10,9 @@ pub const MOST_ROWS: usize = 122_880;
 /// Bytes of text and binary values of a full batch.
 pub const MOST_TEXT: usize = 16 << 20;
 
-/// Digits of a price behind the point: what Databento's prices have, and more than any exchange's.
+/// Digits of a price after the point: as in Databento's prices, and more than any exchange uses.
 pub(crate) const PRICE_PLACES: u32 = 9;
-/// The first number that a price of 18 digits does not hold.
+/// The first number that does not fit in a price of 18 digits.
 const PRICE_END: i64 = 1_000_000_000_000_000_000;
 
 /// The representation of prices and sizes.
@@ -42,7 +42,7 @@ pub(crate) struct Cells {
     pub(crate) kind: Kind,
     /// For each row 1 if it has a cell, 0 if not: Parquet's definition levels.
     pub(crate) levels: Vec<i16>,
-    /// Of those that have one.
+    /// The values of the rows that have a cell.
     pub(crate) values: Values,
 }
 
@@ -51,7 +51,7 @@ pub(crate) enum Values {
     Whole(Vec<i64>),
     Double(Vec<f64>),
     Flag(Vec<bool>),
-    /// All of them one behind the other, and where each ends.
+    /// The concatenated texts, and the end of each.
     Text {
         bytes: Vec<u8>,
         ends: Vec<usize>,
@@ -72,7 +72,7 @@ impl Values {
         }
     }
 
-    /// The text at a place among those that there are.
+    /// Returns the text at an index among the values.
     pub(crate) fn text(&self, place: usize) -> &[u8] {
         let Self::Text { bytes, ends } = self else { return &[] };
         let begin = place.checked_sub(1).map_or(0, |before| ends[before]);
@@ -92,7 +92,7 @@ impl Values {
     }
 }
 
-/// The texts of a column: where they end, and their bytes.
+/// Returns the texts of a column, from their bytes and ends.
 pub(crate) fn texts<'a>(bytes: &'a [u8], ends: &'a [usize]) -> impl Iterator<Item = &'a [u8]> {
     let begins = std::iter::once(0).chain(ends.iter().copied());
     begins.zip(ends).map(|(from, to)| bytes.get(from..*to).unwrap_or_default())
@@ -164,7 +164,7 @@ impl Batch {
         &self.columns
     }
 
-    /// Another row, which has a cell of each column: that of a row of another batch of this table, by the value's place.
+    /// Adds a copy of a row of another batch of this table; `place` returns the index of each column's value.
     pub(crate) fn copy_row(&mut self, of: &Self, place: impl Fn(usize) -> Option<usize>) {
         self.rows += 1;
         for (at, (to, from)) in self.columns.iter_mut().zip(&of.columns).enumerate() {
@@ -179,21 +179,21 @@ impl Batch {
                     bytes.extend_from_slice(from.text(place));
                     ends.push(bytes.len());
                 }
-                // Both are of one table, with numbers held in one way.
+                // Both batches have the same table and the same representation of numbers.
                 _ => {}
             }
         }
     }
 
-    /// Another row, whose cells are to be given from the first column to the last. After an error a row is not whole, and the
-    /// batch good for nothing.
+    /// Adds a row; write its cells from the first column to the last. After an error the row is incomplete, and the
+    /// batch must not be used.
     pub(crate) fn row(&mut self) -> Row<'_> {
         self.rows += 1;
         Row { table: self.table, numbers: self.numbers, at: 0, columns: &mut self.columns }
     }
 }
 
-/// A number that its column does not hold.
+/// A number that its column cannot represent.
 #[derive(Debug)]
 pub(crate) struct Unfit {
     pub(crate) column: &'static str,
@@ -210,7 +210,7 @@ pub(crate) struct Row<'a> {
 }
 
 impl Row<'_> {
-    /// The next column, with room for one more cell.
+    /// Moves to the next column and returns its values.
     fn next(&mut self, is_there: bool) -> &mut Values {
         let cells = &mut self.columns[self.at];
         self.at += 1;
@@ -226,12 +226,12 @@ impl Row<'_> {
         self
     }
 
-    /// A number that has no sign; those beyond 2^63 wrap to negative ones.
+    /// Writes an unsigned number; numbers from 2^63 on wrap to negative ones.
     pub(crate) fn count(&mut self, value: u64) -> &mut Self {
         self.whole(value.cast_signed())
     }
 
-    /// A time; 0 is none.
+    /// Writes a time; 0 means no time.
     pub(crate) fn time(&mut self, time: Nanos) -> &mut Self {
         self.whole((time.0 != 0).then_some(time.0.cast_signed()))
     }
@@ -258,7 +258,7 @@ impl Row<'_> {
         self
     }
 
-    /// A price or a size.
+    /// Writes a price or a size.
     pub(crate) fn real(&mut self, value: Option<Real>) -> Result<&mut Self, Unfit> {
         let column = self.table.columns()[self.at];
         let is_price = column.kind == Kind::Price;

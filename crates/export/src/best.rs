@@ -1,4 +1,4 @@
-//! Best bid and ask of each item, carried on from tick to tick: a tick has what changed, a row of quotes has all.
+//! Best bid and ask of each item, carried on from tick to tick: a tick has the changed fields, a row of quotes has all.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use crate::message::{ns_of_day, real};
 /// Maximum number of items whose quotes are carried on: a few hundred megabytes.
 pub const MOST_ITEMS: usize = 1_000_000;
 
-/// What is known of an item. `None`: there is none, or nothing was said.
+/// The quote of an item. `None` means that there is no value, or that it is unknown.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Best {
     pub(crate) bid: Option<Real>,
@@ -25,7 +25,7 @@ pub(crate) struct Best {
 }
 
 impl Best {
-    /// Takes a field, if it is one of a quote's.
+    /// Stores a field, if it belongs to a quote.
     pub(crate) fn take(&mut self, field: &NamedValue<'_, '_>) -> bool {
         let number = match field.fid {
             fid::BID => &mut self.bid,
@@ -55,16 +55,16 @@ fn venue(venue: &mut Option<Box<str>>, field: &NamedValue<'_, '_>) -> bool {
     true
 }
 
-/// Of all items.
+/// The quotes of all items.
 #[derive(Debug, Default)]
 pub(crate) struct Bests {
-    /// By service and name: numbers of items begin anew with each start of a plant.
+    /// By service and name: item numbers are assigned again with each start of a plant.
     services: HashMap<u16, HashMap<Box<str>, Best, RandomState>, RandomState>,
     items: usize,
 }
 
 impl Bests {
-    /// That of an item.
+    /// Returns the quote of an item.
     pub(crate) fn of(&mut self, service: u16, name: &str) -> Result<&mut Best, Error> {
         let items = self.services.entry(service).or_default();
         if !items.contains_key(name) {
@@ -76,13 +76,13 @@ impl Bests {
         Ok(items.entry(name.into()).or_default())
     }
 
-    /// An item is over.
+    /// Removes an item that is closed.
     pub(crate) fn forget(&mut self, service: u16, name: &str) {
         let was_there = self.services.get_mut(&service).and_then(|items| items.remove(name));
         self.items -= usize::from(was_there.is_some());
     }
 
-    /// Ticks are missing: nothing is known any more.
+    /// Removes all items, because ticks are missing.
     pub(crate) fn forget_all(&mut self) {
         self.services.clear();
         self.items = 0;

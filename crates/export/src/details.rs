@@ -1,4 +1,4 @@
-//! A trade that was broken, and the state of an auction: what a tick tells of them.
+//! The fields of a broken trade, and of the state of an auction.
 
 use tapeline_omm::rwf::{NamedValue, Value};
 use tapeline_omm::{Real, fid};
@@ -12,8 +12,8 @@ pub const IMBALANCES: [&str; 5] = ["", "none", "buy", "sell", "insufficient"];
 /// Distance of the near price from the current reference price, by the values of IMB_VA_IND: the letters of ITCH.
 pub const VARIATIONS: [&str; 14] = ["", "1", "2", "3", "4", "5", "6", "7", "8", "9", "L", "A", "B", "C"];
 
-/// What a number of an enumeration is called: `Some(None)` where nothing is said, and `None` for a number that has no word, or
-/// something else than a number.
+/// Returns the word for a number of an enumeration: `Some(None)` for a blank or an empty word; `None` for a number
+/// without a word, or a value that is not an enumeration.
 pub(crate) fn word(words: &'static [&'static str], value: &Value<'_>) -> Option<Option<&'static str>> {
     match value {
         Value::Blank => Some(None),
@@ -24,12 +24,12 @@ pub(crate) fn word(words: &'static [&'static str], value: &Value<'_>) -> Option<
     }
 }
 
-/// A value as it reads; nothing where it is blank.
+/// Returns a value as text; `None` if it is blank.
 pub(crate) fn shown(field: &NamedValue<'_, '_>) -> Option<String> {
     (field.value != Value::Blank).then(|| field.to_string())
 }
 
-/// Puts a value where it belongs, if it is one that does.
+/// Stores a value, if it is valid. Returns `true` if it is.
 fn put<T>(place: &mut Option<T>, value: Option<Option<T>>) -> bool {
     let Some(value) = value else { return false };
     *place = value;
@@ -42,14 +42,14 @@ pub(crate) struct Broken {
     pub(crate) id: Option<String>,
     pub(crate) price: Option<Real>,
     pub(crate) size: Option<Real>,
-    /// Of the day, without it.
+    /// The day's volume, without the broken trade.
     pub(crate) volume: Option<Real>,
     pub(crate) trades: Option<Real>,
     pub(crate) time_ns: Option<i64>,
 }
 
 impl Broken {
-    /// Takes a field, if it is one of a broken trade's.
+    /// Stores a field, if it belongs to a broken trade.
     pub(crate) fn take(&mut self, field: &NamedValue<'_, '_>) -> bool {
         match field.fid {
             fid::CAN_TRD_ID => put(&mut self.id, Some(shown(field))),
@@ -80,7 +80,7 @@ pub(crate) struct Auction {
 }
 
 impl Auction {
-    /// Takes a field, if it is one of an auction's.
+    /// Stores a field, if it belongs to an auction.
     pub(crate) fn take(&mut self, field: &NamedValue<'_, '_>) -> bool {
         let value = &field.value;
         match field.fid {

@@ -46,7 +46,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns advice for the user, where there is any.
+    /// Returns advice for the user, if there is any.
     #[must_use]
     pub fn hint(&self) -> Option<&'static str> {
         match self {

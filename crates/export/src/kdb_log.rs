@@ -9,7 +9,7 @@ use crate::Error;
 use crate::batch::{Batch, Cells, Numbers, Values, texts};
 use crate::table::{Kind, Table};
 
-/// Where the room for a message begins; a longer one doubles it.
+/// The initial buffer for a message, in bytes; doubled for longer messages.
 const ROOM: usize = 1 << 16;
 
 /// A kdb+ log being written: the file that `-11!` replays.
@@ -35,14 +35,13 @@ impl<W: Write> KdbLog<W> {
     /// Writes a batch's rows as `` (`upd;`trade;columns) ``, as a tickerplant logs them, and removes them from the
     /// batch. A missing value is the type's null, times are timestamps; symbols, strings, longs, floats and booleans
     /// have their q types.
-    /// type's null, times are timestamps; symbols, strings, longs, floats and booleans what they are in q.
     ///
     /// # Errors
-    /// It cannot be written, or a symbol has a zero byte; the log is good up to the message before.
+    /// It cannot be written, or a symbol has a zero byte; the log is valid up to the message before.
     pub fn write(&mut self, batch: &mut Batch) -> Result<(), Error> {
         let length = loop {
             match self.writer.append(&mut self.room, |message| update(message, batch)) {
-                // A batch has a bound, so the room has one.
+                // The batch is bounded, and so is the buffer.
                 Err(Refused::Full) => self.room.resize(self.room.len() * 2, 0),
                 done => break done?,
             }
@@ -92,7 +91,7 @@ fn column(message: &mut Encoder<'_>, cells: &Cells) -> Result<(), Refused> {
     }
 }
 
-/// A value for each row: those that have none have the null.
+/// Returns a value for each row: the null for rows without a value.
 fn spread<T: Copy>(levels: &[i16], mut values: impl Iterator<Item = T>, null: T) -> Vec<T> {
     levels.iter().map(|level| if *level == 1 { values.next().unwrap_or(null) } else { null }).collect()
 }
@@ -122,7 +121,7 @@ pub fn schema(tables: &[Table], numbers: Numbers) -> String {
             kind => format!("{}:`{}$()", column.kdb_name(), kind.name()),
         });
         let columns: Vec<_> = columns.collect();
-        // A string takes whatever it is given.
+        // Writing to a string does not fail.
         let _ = writeln!(text, "{}:([]{})", table.kdb_name(), columns.join(";"));
     }
     text

@@ -1,4 +1,4 @@
-//! Values of fields, as columns take them.
+//! Conversion of field values to the types of columns.
 
 use tapeline_omm::rwf::Value;
 use tapeline_omm::{Malformed, Real};
@@ -6,7 +6,7 @@ use tapeline_omm::{Malformed, Real};
 use crate::Error;
 use crate::batch::Unfit;
 
-/// A value as a number of any form: `Some(None)` is blank, and `None` something else than a number.
+/// Returns a value of an exact numeric type: `Some(None)` if it is blank, `None` if it is anything else.
 pub(crate) fn real(value: &Value<'_>) -> Option<Option<Real>> {
     Some(match *value {
         Value::Blank => None,
@@ -17,17 +17,17 @@ pub(crate) fn real(value: &Value<'_>) -> Option<Option<Real>> {
     })
 }
 
-/// A value as a time of day in ns; as [`real`]. A time of which a part is unknown is something else.
+/// Returns a value as a time of day in ns; the result is as in [`real`]. A partly unknown time is not a time.
 pub(crate) fn ns_of_day(value: &Value<'_>) -> Option<Option<i64>> {
     Some(match value {
         Value::Blank => None,
-        // A day has 47 bits of ns.
+        // The ns of a day have 47 bits.
         Value::Time(time) => Some(time.ns_of_day()?.cast_signed()),
         _ => return None,
     })
 }
 
-/// A value as a double, if it is a number.
+/// Returns a value as a double, if it is a number.
 pub(crate) fn double(value: &Value<'_>) -> Option<f64> {
     Some(match *value {
         Value::Int(number) => number as f64,
@@ -40,7 +40,7 @@ pub(crate) fn double(value: &Value<'_>) -> Option<f64> {
     })
 }
 
-/// Why a tick did not become rows, before it is known which tick.
+/// An error of a tick, before its sequence is added.
 pub(crate) enum Fault {
     Malformed(Malformed),
     Unfit(Unfit),

@@ -16,7 +16,7 @@ use crate::batch::{Batch, Numbers, PRICE_PLACES, Values};
 use crate::sorted::SortBy;
 use crate::table::{Column, Kind, Table};
 
-/// Digits of a price: as many as 64 bits hold.
+/// Digits of a price: the most that fit in 64 bits.
 const PRICE_DIGITS: i32 = 18;
 
 /// A Parquet file of one table, being written.
@@ -59,7 +59,7 @@ impl<W: Write + Send> ParquetFile<W> {
         let mut fields = Vec::new();
         for column in table.columns() {
             fields.push(Arc::new(field(column, numbers)?));
-            // Times and sequences grow by little: differences take a few bits of them, where a dictionary of them is one more copy.
+            // Times and sequences grow in small steps: differences need few bits; a dictionary would only add a copy.
             if column.kind == Kind::Time || column.name == "sequence" {
                 let path = ColumnPath::from(column.name);
                 properties = properties
@@ -75,7 +75,7 @@ impl<W: Write + Send> ParquetFile<W> {
     /// Writes a batch's rows as a row group, and removes them from the batch.
     ///
     /// # Errors
-    /// They cannot be written; the file is good for nothing then.
+    /// The rows cannot be written; the file is then unusable.
     pub fn write(&mut self, batch: &mut Batch) -> Result<(), Error> {
         let mut group = self.writer.next_row_group()?;
         for cells in batch.columns() {
@@ -115,11 +115,11 @@ impl<W: Write + Send> ParquetFile<W> {
     }
 }
 
-/// A column as the schema has it.
+/// Returns the schema type of a column.
 fn field(column: &Column, numbers: Numbers) -> Result<Type, Error> {
     let (physical, logical) = match (column.kind, Values::of(column.kind, numbers)) {
         (Kind::Price, Values::Whole(_)) => {
-            // Nine places: a cast that cannot wrap.
+            // Nine places: the cast cannot wrap.
             let decimal = LogicalType::decimal(PRICE_PLACES as i32, PRICE_DIGITS);
             (Physical::INT64, Some(decimal))
         }

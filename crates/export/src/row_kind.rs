@@ -1,4 +1,4 @@
-//! What a tick tells anew.
+//! The kinds of new market data in a tick.
 
 use tapeline_omm::{Field, FieldList, Malformed, Time, fid};
 use tapeline_plant::tick::{Flags, Header, Kind};
@@ -37,7 +37,7 @@ impl RowKind {
         }
         let is_image = header.kind == Kind::Refresh;
         let (mut trade_ns, mut broken_ns, mut auction_ns) = (None, None, None);
-        // Who reads the values says what is no time.
+        // Invalid times are ignored here; the reader of the values reports them.
         let ns_of_day = |field: &Field<'_>| field.time().ok().flatten().and_then(Time::ns_of_day);
         for field in fields.iter() {
             let field = field?;
@@ -68,8 +68,8 @@ impl RowKind {
     }
 }
 
-/// Whether a tick is a [row](tapeline_plant::rows) of a publisher's, which has a source without a type. So has one record of feeds
-/// besides, DBN's of type 0, and that is a trade.
+/// Returns `true` if a tick is a publisher's [row](tapeline_plant::rows): it has a source without a type. One feed
+/// record also has none, DBN's type 0, which is a trade.
 fn is_row(header: &Header) -> bool {
     header.flags.contains(Flags::SOURCE) && header.source_type == 0
 }

@@ -1,4 +1,4 @@
-//! From ticks to rows.
+//! Converts ticks to rows.
 
 use std::fmt::{Display, Write};
 
@@ -32,7 +32,7 @@ pub trait Sink {
 #[derive(Debug, Default)]
 pub struct Rows {
     bests: Bests,
-    /// What a value reads as.
+    /// The buffer for a value as text.
     text: String,
 }
 
@@ -40,7 +40,8 @@ impl Rows {
     /// Adds the rows of a tick to the sink, in the order of [`Table::ALL`].
     ///
     /// # Errors
-    /// Its message is malformed, a column does not hold a number, or the sink fails. What was given of this tick's rows stays given.
+    /// The tick's message is malformed, a column cannot represent a number, or the sink fails. Rows of this tick that
+    /// were already added are not removed.
     pub fn add(&mut self, tick: &Tick<'_>, to: &mut impl Sink) -> Result<(), Error> {
         self.take_apart(tick, to).map_err(|fault| fault.at(tick.header.seq.0))
     }
@@ -72,7 +73,7 @@ impl Rows {
         Ok(())
     }
 
-    /// The fields of an item: a trade, a quote, and the others.
+    /// Adds the rows of an item's fields: trades, quotes, auctions, and other fields.
     fn fields(
         &mut self,
         tick: &Tick<'_>,
@@ -81,7 +82,7 @@ impl Rows {
         to: &mut impl Sink,
     ) -> Result<(), Fault> {
         let Self { bests, text } = self;
-        // Without the table nothing need be carried on.
+        // Without the table of quotes nothing is carried on.
         let mut alone = Best::default();
         let best = match to.wants(Table::Quotes) {
             true => bests.of(tick.header.service, tick.name)?,
@@ -96,7 +97,7 @@ impl Rows {
         let mut auction = news.auction.then(Auction::default);
         for field in list.render(Dictionary::builtin()) {
             let field = field?;
-            // What a quote has beside bid and ask is carried on also where it comes alone.
+            // The other fields of a quote are carried on even if they arrive without bid and ask.
             let has_column = trade.as_mut().is_some_and(|trade| trade.take(&field))
                 || broken.as_mut().is_some_and(|broken| broken.take(&field))
                 || auction.as_mut().is_some_and(|auction| auction.take(&field))
@@ -143,7 +144,7 @@ impl Rows {
         Ok(())
     }
 
-    /// The entries of a map, orders among them, and its summary.
+    /// Adds the rows of a map: its summary and its entries, including orders.
     fn map(
         &mut self,
         tick: &Tick<'_>,
@@ -175,7 +176,7 @@ impl Rows {
                 MapAction::DELETE => "delete",
                 _ => "other",
             };
-            // A deleted entry has no data, and an empty list no fields.
+            // A deleted entry has no data: use an empty list of fields.
             let data = if entry.action == MapAction::DELETE { &[][..] } else { entry.data };
             let Container::FieldList(list) = map.open(data, &sets)? else { continue };
             let entry = Entry { action, key: Some(&key) };
@@ -197,7 +198,7 @@ impl Rows {
         Ok(())
     }
 
-    /// What became of an order.
+    /// Adds the row of an order.
     fn order(
         &mut self,
         tick: &Tick<'_>,
@@ -222,7 +223,7 @@ impl Rows {
         Ok(())
     }
 
-    /// A container without columns, as its outline reads.
+    /// Adds a container without columns as a row with its outline.
     fn whole(
         &mut self,
         tick: &Tick<'_>,
@@ -241,7 +242,7 @@ impl Rows {
     }
 }
 
-/// A row that says which tick it is of.
+/// Begins a row with the columns that identify the tick.
 fn begin<'b>(batch: &'b mut Batch, tick: &Tick<'_>) -> Row<'b> {
     let mut row = batch.row();
     row.time(tick.header.sequenced).text((!tick.name.is_empty()).then_some(tick.name));
@@ -269,7 +270,7 @@ fn tick_row(batch: &mut Batch, tick: &Tick<'_>, message: &MessageView<'_>, heade
     row.text((!tick.source.is_empty()).then_some(tick.source));
 }
 
-/// Which entry of a map.
+/// The action and the key of a map's entry.
 struct Entry<'a> {
     action: &'a str,
     key: Option<&'a str>,
@@ -299,7 +300,7 @@ fn field_row(
     Ok(())
 }
 
-/// What something reads as.
+/// Formats a value in `text`.
 fn read<'t>(text: &'t mut String, shown: &impl Display) -> &'t str {
     text.clear();
     write_to(text, shown);
@@ -307,11 +308,11 @@ fn read<'t>(text: &'t mut String, shown: &impl Display) -> &'t str {
 }
 
 fn write_to(text: &mut String, shown: &impl Display) {
-    // A string takes whatever it is given.
+    // Writing to a string does not fail.
     let _ = write!(text, "{shown}");
 }
 
-/// The last trade, where a tick tells of one.
+/// The last trade of a tick.
 struct Trade {
     price: Real,
     size: Option<Real>,
@@ -324,7 +325,7 @@ struct Trade {
 }
 
 impl Trade {
-    /// The one that has this price, the first that is one.
+    /// Creates the trade with the first valid price of the list; `None` if there is none.
     fn of(list: &FieldList<'_>) -> Result<Option<Self>, Fault> {
         for field in list.render(Dictionary::builtin()) {
             let field = field?;
@@ -344,7 +345,7 @@ impl Trade {
         Ok(None)
     }
 
-    /// Takes a field, if it is one of a trade's.
+    /// Stores a field, if it belongs to a trade.
     fn take(&mut self, field: &NamedValue<'_, '_>) -> bool {
         let number = match field.fid {
             fid::TRDPRC_1 => return real(&field.value) == Some(Some(self.price)),
@@ -377,7 +378,7 @@ impl Trade {
     }
 }
 
-/// What an entry says of an order.
+/// The fields of an order.
 #[derive(Default)]
 struct Order {
     side: Option<String>,
@@ -389,7 +390,7 @@ struct Order {
 }
 
 impl Order {
-    /// Takes a field, if it is one of an order's.
+    /// Stores a field, if it belongs to an order.
     fn take(&mut self, field: &NamedValue<'_, '_>) -> bool {
         match field.fid {
             fid::ORDER_SIDE => self.side = shown(field).map(|side| side.to_lowercase()),

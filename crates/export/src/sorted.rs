@@ -1,4 +1,4 @@
-//! Rows in the order of their items and times.
+//! Sorts rows by item and time.
 
 use crate::Error;
 use crate::batch::{Batch, Values};
@@ -14,7 +14,7 @@ pub enum SortBy {
 }
 
 impl SortBy {
-    /// The places of the columns by which a table's rows are sorted.
+    /// Returns the indexes of the columns by which a table's rows are sorted.
     pub(crate) fn columns(self, table: Table) -> [usize; 2] {
         let place = |name| table.columns().iter().position(|column| column.name == name);
         let time = match self {
@@ -26,7 +26,7 @@ impl SortBy {
     }
 }
 
-/// Where the cells of a column are among its values.
+/// The index of each row's cell among a column's values; `None` if every row has a cell.
 struct Places(Option<Vec<usize>>);
 
 impl Places {

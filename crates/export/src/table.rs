@@ -66,7 +66,7 @@ const fn column(name: &'static str, kind: Kind) -> Column {
     Column { name, kind }
 }
 
-/// What every row begins with: which tick.
+/// Prepends the columns that identify the tick.
 macro_rules! columns {
     ($($name:literal $kind:ident),* $(,)?) => {
         const {

@@ -1,5 +1,5 @@
-//! Any bytes as ticks: the inputs of `fuzz/corpus`, and thousands of changed ones. The same, led by coverage, is tried at length by
-//! `make fuzz TARGET=rows`.
+//! Arbitrary bytes as ticks: the inputs of `fuzz/corpus`, and thousands of mutations. `make fuzz TARGET=rows` does the
+//! same for longer, guided by coverage.
 use crate::invariants;
 use crate::mutations;
 

@@ -1,4 +1,4 @@
-//! Rows of ticks, as they are read back from the files.
+//! Rows of ticks, read back from the files.
 
 use bytes::Bytes;
 use parquet::basic::LogicalType;
@@ -17,7 +17,7 @@ use tapeline_plant::{ItemId, Seq, State};
 
 const NOON: u64 = 1_763_726_400_000_000_000;
 
-/// Everything, in memory.
+/// A sink that stores all rows in memory.
 struct All(Vec<Batch>);
 
 impl All {
@@ -29,7 +29,7 @@ impl All {
         [0, 1, 2, 3, 4, 5].map(|at| self.0[at].rows())
     }
 
-    /// A table's rows, each as the text of its cells, with how it was written to Parquet and read again.
+    /// Writes a table's rows to Parquet and reads them back. Returns the cells of each row as text.
     fn read(&mut self, table: Table) -> Vec<Vec<String>> {
         let batch = self.0.iter_mut().find(|batch| batch.table() == table).unwrap();
         let mut file = ParquetFile::begin(Vec::new(), table, batch.numbers()).unwrap();
@@ -41,7 +41,7 @@ impl All {
         rows.map(|row| row.unwrap().get_column_iter().map(|(_, field)| shown(field)).collect()).collect()
     }
 
-    /// Cells of a table by the names of their columns.
+    /// Returns the cells of the named columns of a table.
     fn cells(&mut self, table: Table, names: &[&str]) -> Vec<Vec<String>> {
         let at = |name: &&str| table.columns().iter().position(|column| column.name == *name).unwrap();
         let at: Vec<_> = names.iter().map(at).collect();
@@ -67,7 +67,7 @@ impl Sink for All {
     }
 }
 
-/// A tick of AAPL.
+/// Returns a tick of AAPL.
 fn tick<'a>(seq: u64, kind: Kind, flags: Flags, body: &'a [u8]) -> Tick<'a> {
     let header = Header {
         seq: Seq(seq),
@@ -134,7 +134,7 @@ fn a_tick_is_a_trade_a_quote_and_fields() {
     });
     rows.add(&tick(1, Kind::Refresh, Flags::default(), &quote), &mut all).unwrap();
     rows.add(&tick(2, Kind::Update, Flags::SUSPECT, &update(trade)), &mut all).unwrap();
-    // The trade of an image is no trade, as it was before: it is a field.
+    // The trade of an image is an earlier one, so it becomes a field, not a trade.
     assert_eq!(all.rows(), [2, 1, 2, 0, 0, 2]);
     let trades = all.read(Table::Trades);
     let time = |ns: u64| (NOON + ns).to_string();
@@ -197,12 +197,12 @@ fn imbalance(fields: &mut FieldListEncoder<'_>) {
     fields.time(fid::IMB_TIM_NS, Time::from_ns_of_day(NOON + 1)).unwrap();
 }
 
-/// A break is a row of trades with the number that the trade had, and no trade; of an image only if it is its news.
+/// A break is a row in the table of trades with the number of the trade; in an image only if the break is new.
 #[test]
 fn a_broken_trade_is_a_row_that_names_it() {
     let (mut rows, mut all) = (Rows::default(), All::new(Numbers::Exact));
     rows.add(&tick(1, Kind::Update, Flags::default(), &update(broken)), &mut all).unwrap();
-    // One of which nothing more is known.
+    // A break with nothing but the number.
     let alone = update(|fields| {
         fields.blank(fid::CAN_PRC).unwrap();
         fields.blank(fid::CAN_VOL).unwrap();
@@ -233,7 +233,7 @@ fn the_state_of_an_auction_is_a_row() {
     rows.add(&tick(1, Kind::Update, Flags::default(), &update(imbalance)), &mut all).unwrap();
     let old = image(flags::refresh::CLEAR_CACHE, imbalance);
     rows.add(&tick(2, Kind::Refresh, Flags::default(), &old), &mut all).unwrap();
-    // What an image has from before are fields.
+    // The earlier values in an image become fields.
     assert_eq!(all.rows(), [2, 0, 0, 0, 1, 11]);
     let auctions = all.read(Table::Auctions);
     let cells = [
@@ -253,7 +253,7 @@ fn the_state_of_an_auction_is_a_row() {
     assert_eq!(auctions[0][6..], cells);
 }
 
-/// Rows of a file in the order of items and times, whichever columns have a cell, and however many there are.
+/// Rows of a file are in the order of items and times, also in columns that do not have a cell in every row.
 #[test]
 fn rows_are_sorted_by_item_and_time() {
     let fill = || {
@@ -262,7 +262,7 @@ fn rows_are_sorted_by_item_and_time() {
             let body = if seq % 2 == 0 { update(broken) } else { update(trade) };
             let mut tick = tick(seq, Kind::Update, Flags::default(), &body);
             tick.name = name;
-            // The event of each was before that of the tick before it.
+            // Each event is earlier than the event of the tick before.
             tick.header.event = Nanos(NOON - seq);
             rows.add(&tick, &mut all).unwrap();
         }
@@ -295,7 +295,7 @@ fn rows_are_sorted_by_item_and_time() {
     }
 }
 
-/// Nothing is carried over an image that clears, an item's end, or a hole.
+/// Nothing is carried on past an image that clears the cache, an item's end, or a hole.
 #[test]
 fn quotes_are_carried_on_as_long_as_they_are_known() {
     let (mut rows, mut all) = (Rows::default(), All::new(Numbers::Exact));
@@ -318,7 +318,7 @@ fn quotes_are_carried_on_as_long_as_they_are_known() {
         [
             ["1", one, "-"],
             ["2", one, two],
-            // The third brings neither.
+            // The third tick has neither.
             ["4", one, "-"],
             ["5", "-", two],
             ["6", one, "-"]
@@ -360,7 +360,7 @@ fn orders_and_entries_of_other_maps_are_rows() {
     assert_eq!(
         fields,
         [
-            // Not in the dictionary: its bytes.
+            // A field that is not in the dictionary: its bytes.
             ["1", "add", "17", "-", "0e01"],
             ["2", "add", "17", "ORDER_PRC", "0.5"],
             ["2", "add", "17", "ORDER_SIDE", "ASK"],
@@ -371,7 +371,7 @@ fn orders_and_entries_of_other_maps_are_rows() {
     );
 }
 
-/// The first news of an item comes as an image: if that is a trade, it is one.
+/// The first tick of an item is an image; if it has the tick's own trade, it is a trade.
 #[test]
 fn an_image_with_the_ticks_own_trade_is_a_trade() {
     for (behind_ns, trades) in [(1, 1), (2, 0)] {
@@ -385,8 +385,8 @@ fn an_image_with_the_ticks_own_trade_is_a_trade() {
     }
 }
 
-/// A kdb+ client's first row of an item comes as an image too, and is a trade like the ones behind it. A feed's message that an
-/// image was made for says with the trade's time whether that is its trade.
+/// A kdb+ client's first row of an item is an image too, and a trade like the later rows. In an image made for a feed's
+/// message, the time of the trade says if the trade is new.
 #[test]
 fn an_image_that_is_a_publishers_row_is_a_trade() {
     let body = image(flags::refresh::REFRESH_COMPLETE, |fields| {
@@ -417,7 +417,7 @@ fn an_image_that_is_a_publishers_row_is_a_trade() {
     }
 }
 
-/// An image has all fields: those of which nothing is known are no quote, nor is what stands beside a quote.
+/// An image has all fields: blank fields are no quote, and neither are a quote's other fields alone.
 #[test]
 fn an_image_without_bid_and_ask_is_no_quote() {
     let (mut rows, mut all) = (Rows::default(), All::new(Numbers::Exact));
@@ -433,7 +433,7 @@ fn an_image_without_bid_and_ask_is_no_quote() {
     }
     let quotes = all.cells(Table::Quotes, &["sequence", "bid", "bid_source"]);
     assert_eq!(quotes, [["3", "1.000000000", "N"], ["4", "-", "N"]]);
-    // Nothing is left out.
+    // No field is left out.
     let fields = all.cells(Table::Fields, &["sequence", "field", "text"]);
     assert_eq!(
         fields,
@@ -459,7 +459,7 @@ fn a_status_says_its_text() {
     assert_eq!(all.cells(Table::Ticks, &["kind", "text", "gap"]), [["status", "gone", "true"]]);
 }
 
-/// What is not exact is refused, with its place, unless doubles are asked for.
+/// A number that is not exact is refused, with its place, unless doubles are requested.
 #[test]
 fn numbers_are_exact_or_refused() {
     let body = |fid, real| update(move |fields| fields.real(fid, real).unwrap());
@@ -550,7 +550,7 @@ fn a_kdb_log_has_them_as_q_does() {
     );
     let found: String = updates[1].rows.columns().map(|column| column.kind().letter()).collect();
     assert_eq!(found, "psjjpps ssfjjjjs");
-    // What is said of types holds of every table.
+    // `types` is right for every table.
     for update in &updates {
         let table = Table::ALL.into_iter().find(|table| table.kdb_name().as_bytes() == update.table).unwrap();
         let found: Vec<_> = update.rows.columns().map(|column| column.kind()).collect();

@@ -1,13 +1,14 @@
-//! How fast a journal is written and read, beside the bare files.
+//! The throughput of journal writes and reads, compared with bare files.
 //!
 //! ```text
 //! cargo bench -p tapeline-journal --bench journal -- [--mib N] [--turns N] [--body BYTES] [--seconds N] [--folder FOLDER] [--to PAGE]
 //! ```
 //!
-//! In turns, into the page cache: `append` writes records in `written`, as they come where the ring always has more; `bare writes` writes
-//! the same bytes in 1 MiB pieces to a file that is made as long beforehand; `replay` reads the records again, and `bare reads` the file in
-//! 1 MiB pieces with CRC-32C over them. Then the disk, three times: `--seconds` of appending, and the sync that follows, beside as many bare bytes; and
-//! groups of records that are synced one after the other. A record holds a tick: its header of 64 bytes, a name of 4, and the body.
+//! First the page cache, in turns. `append` writes records with durability `written`, without waiting for input.
+//! `bare writes` writes the same bytes in 1 MiB pieces to a preallocated file. `replay` reads the records. `bare reads`
+//! reads the bare file in 1 MiB pieces, with CRC-32C over each. Then the disk, three times: `--seconds` of appends and
+//! the sync that follows, compared with the same number of bare bytes; and groups of records, each group synced before
+//! the next. A record contains a tick: a header of 64 bytes, a name of 4, and the body.
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr, reason = "a program of its own")]
 
 #[path = "../../tapeline/benches/hub/turns.rs"]
@@ -27,24 +28,24 @@ use tapeline_measure::{Clock, Environment, Nanos};
 use self::turns::{ratios, spread};
 
 const PIECE: usize = 1 << 20;
-/// Records that are synced together: one, and what is there where a ring always has more, up to a write's worth.
+/// Records per sync: from one up to about one write of a busy ring.
 const GROUPS: [usize; 4] = [1, 10, 100, 1_000];
-/// How long each of them is looked at, and the records at most that are written meanwhile.
+/// The measuring time for each group size.
 const SYNCING: Duration = Duration::from_secs(2);
-/// How often the disk has its part.
+/// The number of disk runs.
 const ON_DISK: usize = 3;
-/// Each ends with so many bytes, whatever its time.
+/// A disk run also ends after this number of bytes.
 const MOST_ON_DISK: usize = 16 << 30;
 
 fn option(name: &str) -> Option<String> {
     std::env::args().skip_while(|argument| argument != name).nth(1)
 }
 
-/// Where it runs, and what a record is.
+/// The folder and the record of a run.
 struct Bench {
     folder: PathBuf,
     tick: Vec<u8>,
-    /// Of a record in the file.
+    /// Bytes of a record in the file.
     size: usize,
 }
 
@@ -138,7 +139,7 @@ fn main() {
     }
 }
 
-/// A percentile of sorted times, ns.
+/// Returns a percentile of sorted times, in ns.
 fn at(sorted: &[Duration], percent: usize) -> u64 {
     sorted[(sorted.len() - 1) * percent / 100].as_nanos() as u64
 }
@@ -159,7 +160,7 @@ impl Bench {
         begun.elapsed().as_secs_f64()
     }
 
-    /// Appends for so long, and has all of it synced; how many records, and the seconds of both.
+    /// Appends for `time`, then syncs everything. Returns the number of records and the total seconds.
     fn append_to_disk(&self, time: Duration) -> (usize, f64) {
         let mut writer = self.writer(Durability::Written);
         let (begun, mut records) = (Instant::now(), 0);
@@ -216,7 +217,7 @@ impl Bench {
         }
     }
 
-    /// How long each group took to be on the disk, sorted.
+    /// Returns the sorted times from append to sync, one per group.
     fn synced(&self, group: usize) -> Vec<Duration> {
         let mut writer = self.writer(Durability::Synced);
         let mut seq = 0;
@@ -229,7 +230,7 @@ impl Bench {
         })
     }
 
-    /// The same of a bare file.
+    /// Returns the same times for a bare file.
     fn bare_syncs(&self, group: usize) -> Vec<Duration> {
         let piece = vec![0x5A; group * self.size];
         let file = bare(&self.folder, 256 << 20);
@@ -246,7 +247,7 @@ impl Bench {
     }
 }
 
-/// A file that is as long as it becomes.
+/// Creates a file that is preallocated to its final size.
 fn bare(folder: &Path, bytes: usize) -> File {
     let path = folder.join("bare");
     let file = File::options().read(true).write(true).create_new(true).open(path).unwrap();
@@ -254,7 +255,7 @@ fn bare(folder: &Path, bytes: usize) -> File {
     file
 }
 
-/// Does it over and over; how long each took, sorted.
+/// Repeats `what` for [`SYNCING`]. Returns the sorted times.
 fn timed(mut what: impl FnMut()) -> Vec<Duration> {
     let (begun, mut times) = (Instant::now(), Vec::new());
     while begun.elapsed() < SYNCING {

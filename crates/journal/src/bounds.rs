@@ -1,19 +1,19 @@
-//! The journal's two ends, in a small file beside the segments: which segment is the oldest that retention has kept, which was begun last,
-//! and with which sequence the journal was closed.
+//! The journal's two ends, in a small file next to the segments: the oldest segment that retention has not deleted, the
+//! segment that was begun last, and the last sequence of a closed journal.
 //!
 //! ```text
-//!  slot (64 bytes), little-endian; two of them, at 0 and 512: written in turns, so that a torn write leaves the other
+//!  slot (64 bytes), little-endian; two slots, at 0 and 512, written in turns: a torn write leaves the other intact
 //!   0  TAPEBND1
-//!   8  generation: the slot with the later one counts
-//!  16  first sequence of the oldest segment that retention has kept; 0 where none was begun
-//!  24  first sequence of the segment that was begun last; 0 where none was begun
-//!  32  1 where the journal was closed, otherwise 0
-//!  40  the last sequence, where it was closed
+//!   8  generation: the slot with the later one is valid
+//!  16  first sequence of the oldest segment that retention has not deleted; 0 if no segment was begun
+//!  24  first sequence of the segment that was begun last; 0 if no segment was begun
+//!  32  1 if the journal was closed, otherwise 0
+//!  40  the last sequence, if the journal was closed
 //!  48  zeros
-//!  60  CRC-32C of all before it
+//!  60  CRC-32C of the bytes before it
 //! ```
-//! A journal without the file is of an earlier version, or somebody removed it: its ends are not known. A file that cannot be written
-//! keeps no tick out of the journal; it is written again with the next segment.
+//! A journal without the file is from an earlier version, or the file was removed: its ends are unknown. If the file
+//! cannot be written, records are still journaled; the next segment retries it.
 
 use std::io;
 
@@ -24,17 +24,17 @@ use crate::format::u64_at;
 const NAME: &str = "bounds";
 const MAGIC: &[u8; 8] = b"TAPEBND1";
 const SLOT_BYTES: usize = 64;
-/// The slots are this far from each other: a disk's smallest sector.
+/// The distance between the slots: the smallest sector of a disk.
 const SLOT_STEP: usize = 512;
 
-/// What the file says.
+/// The contents of the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Bounds {
-    /// First sequence of the oldest segment that retention has kept; 0 where none was begun.
+    /// First sequence of the oldest segment that retention has not deleted; 0 if no segment was begun.
     pub(crate) oldest: u64,
-    /// First sequence of the segment that was begun last; 0 where none was begun.
+    /// First sequence of the segment that was begun last; 0 if no segment was begun.
     pub(crate) newest: u64,
-    /// The last sequence, where the journal was closed.
+    /// The last sequence, if the journal was closed.
     pub(crate) closed: Option<u64>,
 }
 
@@ -52,7 +52,7 @@ impl Bounds {
         out
     }
 
-    /// With its generation; `None` where the slot is torn, or was never written.
+    /// Parses a slot and its generation; `None` if the slot is torn or was never written.
     fn parse(slot: &[u8]) -> Option<(u64, Self)> {
         let slot = slot.first_chunk::<SLOT_BYTES>()?;
         let is_whole = slot[..8] == *MAGIC && slot[60..] == crc32c::crc32c(&slot[..60]).to_le_bytes();
@@ -63,10 +63,10 @@ impl Bounds {
     }
 }
 
-/// What the file says; `None` where there is none, or neither slot is whole.
+/// Reads the file; `None` if there is no file, or if neither slot is intact.
 ///
 /// # Errors
-/// The system's, but for a file that is not there.
+/// The system's, except for a missing file.
 pub(crate) fn read(folder: &impl Folder) -> io::Result<Option<Bounds>> {
     match folder.open(NAME, false) {
         Ok(file) => Ok(newest_slot(&file)?.map(|(_, bounds)| bounds)),
@@ -87,22 +87,22 @@ fn newest_slot(file: &impl File) -> io::Result<Option<(u64, Bounds)>> {
 pub(crate) struct Writing<File> {
     file: Option<File>,
     generation: u64,
-    /// What is to be in it.
+    /// The contents to write.
     pub(crate) bounds: Bounds,
 }
 
 impl<F: File> Writing<F> {
-    /// For what is in the folder already; nothing is written yet.
+    /// Opens an existing file, if there is one. Writes nothing yet.
     pub(crate) fn open(folder: &impl Folder<File = F>, bounds: Bounds) -> Self {
         let file = folder.open(NAME, true).ok();
         let slot = file.as_ref().and_then(|file| newest_slot(file).ok()?);
         Self { file, generation: slot.map_or(0, |(generation, _)| generation), bounds }
     }
 
-    /// Writes it, and syncs it where that is asked for; whether that was done.
+    /// Writes the file, and syncs it if `is_synced`. Returns `true` on success.
     pub(crate) fn write(&mut self, folder: &impl Folder<File = F>, is_synced: bool) -> bool {
         if self.file.is_none() {
-            // Where there is no room for one, the next segment tries again.
+            // If the file cannot be created, the next segment retries.
             self.file = folder.create(NAME).ok();
         }
         let Some(file) = &self.file else { return false };
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
     use crate::Directory;
 
-    /// Journals outlive the program that wrote them: a change of any of this is another format.
+    /// Journals outlive the program that wrote them: any change here is a new format.
     #[test]
     fn the_layout_is_pinned() {
         let slot = Bounds { oldest: 0x0102, newest: 0x0304, closed: Some(0x0506) }.bytes(7);
@@ -143,7 +143,7 @@ mod tests {
         for newest in 1..=4 {
             writing.bounds = Bounds { oldest: 1, newest, closed: None };
             assert!(writing.write(&directory, true));
-            // The next writer goes on in the other slot.
+            // The next writer continues in the other slot.
             writing = Writing::open(&directory, writing.bounds);
         }
         assert_eq!(read(&directory).unwrap().unwrap().newest, 4);

@@ -1,27 +1,29 @@
-//! CRC-32C of a record: three lanes at once, as a record is too short for the crate's own three.
+//! CRC-32C of a record in three parallel lanes; a record is too short for the three lanes of the crate `crc32c`.
 //!
-//! The instruction takes eight bytes in three cycles and can begin another in each; of one lane two cycles of three are idle. The crate
-//! `crc32c` has three lanes from 768 bytes on, and a record has two hundred. So here a third of the record is a lane, and the
-//! lanes are joined by a multiplication without carries (Gopal et al., "Fast CRC Computation for iSCSI Polynomial Using CRC32
-//! Instruction", Intel 2011). Everywhere else, and where a processor has no such instructions, it is the crate's.
+//! The CRC instruction processes eight bytes in three cycles and can start in every cycle, so a single lane leaves two
+//! of three cycles idle. The crate `crc32c` uses three lanes from 768 bytes on; a record has about two hundred. Here
+//! each third of the record is a lane, and a carry-less multiplication joins the lanes (Gopal et al., "Fast CRC
+//! Computation for iSCSI Polynomial Using CRC32 Instruction", Intel 2011). Other checksums, and processors without
+//! these instructions, use the crate.
 //!
-//! `unsafe` is here for one call: that of a function for processors that have the instructions, behind the question whether this one has.
+//! `unsafe` covers one call: a function that needs the instructions, after a check that the processor has them.
 
 #![allow(unsafe_code, reason = "a function for some processors is called where the processor is one of them")]
 
-/// CRC-32C (RFC 3720, B.4) of what a record has behind it: the three words of its head, as they stand in the file, and its body.
+/// Returns the CRC-32C (RFC 3720, B.4) of a record after its checksum: the three numbers of its header, as in the file,
+/// and its body.
 #[inline]
 pub(crate) fn of_record(length: u32, seq: u64, time: u64, body: &[u8]) -> u32 {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("sse4.2") && std::arch::is_x86_feature_detected!("pclmulqdq") {
-        // SAFETY: the processor has both features, which is all that the function asks for; it works on the slice by its safe methods.
-        // `lanes_give_what_the_crate_gives` calls it with every length.
+        // SAFETY: the processor has both features, which are the function's only requirement; the function accesses the
+        // slice through safe methods only. `lanes_give_what_the_crate_gives` calls it with every length.
         return unsafe { lanes::of_record(length, seq, time, body) };
     }
     by_the_crate(length, seq, time, body)
 }
 
-/// The same where a processor has no such instructions.
+/// The same, for processors without these instructions.
 fn by_the_crate(length: u32, seq: u64, time: u64, body: &[u8]) -> u32 {
     let head = [&length.to_le_bytes()[..], &seq.to_le_bytes(), &time.to_le_bytes()];
     let crc = head.into_iter().fold(0, crc32c::crc32c_append);
@@ -37,17 +39,17 @@ mod lanes {
 
     type Word = [u8; 8];
 
-    /// Words of a lane at most: 1,536 bytes are three of them.
+    /// The most words in a lane: three lanes have 1,536 bytes.
     const MOST: usize = 64;
-    /// The polynomial, its lowest power in the highest bit.
+    /// The polynomial, with its lowest power in the highest bit.
     const POLYNOMIAL: u32 = 0x82F6_3B78;
-    /// For so many words of zeros behind a checksum: x^(64 n - 33) modulo the polynomial, which is what it is multiplied by before eight bytes of
-    /// the instruction's own.
+    /// For n words of zeros after a checksum: x^(64 n - 33) modulo the polynomial. The checksum is multiplied by it;
+    /// the CRC instruction then adds its own eight bytes.
     const BEHIND: [u32; 2 * MOST + 1] = behind();
 
     const fn behind() -> [u32; 2 * MOST + 1] {
         let mut table = [0; 2 * MOST + 1];
-        // x^31, of one word.
+        // x^31, for one word.
         let mut power = 1_u32;
         let mut words = 1;
         while words < table.len() {
@@ -88,7 +90,7 @@ mod lanes {
         !crc
     }
 
-    /// Goes on over three lanes of so many words.
+    /// Continues a checksum over three lanes of `lane` words each.
     #[target_feature(enable = "sse4.2,pclmulqdq")]
     fn three(crc: u64, words: &[Word], lane: usize) -> u64 {
         let (first, others) = words.split_at(lane);
@@ -99,7 +101,7 @@ mod lanes {
             b = _mm_crc32_u64(b, u64::from_le_bytes(*two));
             c = _mm_crc32_u64(c, u64::from_le_bytes(*three));
         }
-        // Both products are one power short of eight bytes' place, and eight bytes are what the instruction adds.
+        // Both products are one power short of the place after eight bytes, and the instruction adds eight bytes.
         c ^ _mm_crc32_u64(0, times(a, BEHIND[2 * lane]) ^ times(b, BEHIND[lane]))
     }
 

@@ -1,4 +1,4 @@
-//! Errors of a journal, and who causes them.
+//! Errors of a journal, and their causes: machine, caller or file.
 
 use std::io;
 use std::path::PathBuf;
@@ -33,7 +33,7 @@ pub enum Error {
         /// The valid values.
         expected: &'static str,
     },
-    /// File: damage with records behind it, or where more records are known to exist. Records before the damage can be
+    /// File: damage with records after it, or where more records are known to exist. Records before the damage can be
     /// read.
     #[error("{segment}, byte {offset}, where record {seq} is expected: {fault}")]
     Corrupt {
@@ -64,7 +64,7 @@ pub enum Error {
     },
 }
 
-/// What is wrong with the bytes of a segment.
+/// The fault in the bytes of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
@@ -114,7 +114,7 @@ pub enum Fault {
 }
 
 impl Error {
-    /// Returns advice for the user, where there is any.
+    /// Returns advice for the user, if there is any.
     #[must_use]
     pub fn hint(&self) -> Option<&'static str> {
         Some(match self {

@@ -1,4 +1,4 @@
-//! Where segments lie: a folder of files, as an argument, so that a test can give one that fails.
+//! The folder of the segments, behind a trait so that a test can pass one that fails.
 
 use std::fs;
 use std::io;
@@ -48,7 +48,7 @@ pub trait Folder {
 
 /// A file of a [`Folder`].
 pub trait File {
-    /// Reads at an offset and returns the number of bytes read: less than `into` holds near the end, 0 at the end.
+    /// Reads at an offset and returns the number of bytes read: fewer than `into` has near the end, 0 at the end.
     ///
     /// # Errors
     /// The system's.
@@ -81,22 +81,22 @@ pub trait File {
     /// The system's.
     fn set_length(&self, bytes: u64) -> io::Result<()>;
 
-    /// Extends the file to `bytes` and allocates disk space for all of it; does nothing where the file system cannot.
+    /// Extends the file to `bytes` and allocates disk space for all of it; does nothing if the file system cannot.
     ///
     /// # Errors
-    /// The system's: no room.
+    /// The system's: no space.
     fn allocate(&self, bytes: u64) -> io::Result<()>;
 
     /// Syncs the written bytes to disk.
     ///
     /// # Errors
-    /// The system's. What was written since the last time may be lost then, whatever a later call says.
+    /// The system's. Bytes written since the last sync may then be lost, even if a later call succeeds.
     fn sync(&self) -> io::Result<()>;
 }
 
-/// Of whom the lock file keeps others out.
+/// The name of the writer's lock file.
 const LOCK: &str = "lock";
-/// As long as somebody who looks whether the journal is written may be off its core.
+/// Lock attempts: together they outlast a process that checks the lock and loses its core meanwhile.
 const LOCK_TRIES: usize = 20;
 const BETWEEN_TRIES: Duration = Duration::from_millis(2);
 
@@ -104,7 +104,7 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(2);
 #[derive(Debug)]
 pub struct Directory {
     path: PathBuf,
-    /// The kernel lets go of it with the process, whatever ends that.
+    /// The kernel releases the lock when the process ends, in any way.
     lock: Option<fs::File>,
 }
 
@@ -112,7 +112,7 @@ impl Directory {
     /// Opens a folder for reading; other processes may write meanwhile.
     ///
     /// # Errors
-    /// It is not there, or no folder.
+    /// It does not exist, or is not a folder.
     pub fn open(path: &Path) -> Result<Self, Error> {
         fs::read_dir(path).map_err(Error::io("read the folder", &path.display().to_string()))?;
         Ok(Self { path: path.to_owned(), lock: None })
@@ -122,13 +122,13 @@ impl Directory {
     /// exist.
     ///
     /// # Errors
-    /// It cannot be made, or another process writes it.
+    /// The folder cannot be created, or another process writes it.
     pub fn create(path: &Path) -> Result<Self, Error> {
         use std::os::unix::fs::DirBuilderExt;
 
         let shown = path.display().to_string();
         match fs::DirBuilder::new().mode(0o700).create(path) {
-            // Its name is to outlive the machine too.
+            // The folder's name must survive a failure of the machine too.
             Ok(()) => {
                 let parent =
                     path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
@@ -151,7 +151,7 @@ impl Directory {
     /// Returns `true` if a process is writing the journal in this folder; `false` if there is no lock file.
     ///
     /// # Errors
-    /// The lock file cannot be looked at.
+    /// The lock file cannot be opened or locked.
     pub fn is_being_written(&self) -> Result<bool, Error> {
         let lock = match fs::File::open(self.path.join(LOCK)) {
             Ok(lock) => lock,
@@ -168,7 +168,8 @@ impl Directory {
         }
     }
 
-    /// Takes the lock. Who only [looks](Self::is_being_written) has it for some microseconds, which is no reason to refuse a writer.
+    /// Takes the lock. A process that only [checks](Self::is_being_written) has the lock for some microseconds; a
+    /// writer retries instead of failing.
     fn lock(lock: &fs::File) -> Result<(), fs::TryLockError> {
         for _ in 0..LOCK_TRIES {
             match lock.try_lock() {
@@ -181,11 +182,11 @@ impl Directory {
 }
 
 impl Drop for Directory {
-    /// Gives the folder back now. To close the lock file is not enough: a process that another thread has just forked has it open
-    /// until it becomes another program.
+    /// Unlocks the folder now. Closing the lock file is not enough: a process that another thread has just forked keeps
+    /// it open until its exec.
     fn drop(&mut self) {
         if let Some(lock) = &self.lock {
-            // What cannot be given back goes with the process.
+            // If this fails, the lock is released when the process ends.
             let _ = lock.unlock();
         }
     }
@@ -196,7 +197,7 @@ impl Folder for Directory {
 
     fn names(&self) -> io::Result<Vec<String>> {
         fs::read_dir(&self.path)?
-            // A name that is no text is none of ours.
+            // A name that is not UTF-8 does not belong to the journal.
             .filter_map(|entry| entry.map(|entry| entry.file_name().into_string().ok()).transpose())
             .collect()
     }
@@ -228,11 +229,11 @@ impl File for fs::File {
     }
 
     fn next_data(&self, offset: u64) -> io::Result<Option<u64>> {
-        // Where a segment has not been written, its room was only promised: the file system knows.
+        // The unwritten part of a segment is only allocated; the file system knows where data is.
         match rustix::fs::seek(self, rustix::fs::SeekFrom::Data(offset)) {
             Ok(data) => Ok(Some(data)),
             Err(rustix::io::Errno::NXIO) => Ok(None),
-            // Not every file system can say, and each refuses in its own way; then all is looked at.
+            // Not every file system supports this, and the errors differ; then everything is read.
             Err(_) => Ok(Some(offset)),
         }
     }
@@ -262,7 +263,7 @@ impl File for fs::File {
     }
 }
 
-/// Reads until `into` is full or the file ends; how many bytes there were.
+/// Reads until `into` is full or the file ends. Returns the number of bytes read.
 pub(crate) fn read_full(file: &impl File, into: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut done = 0;
     while done < into.len() {
@@ -276,7 +277,7 @@ pub(crate) fn read_full(file: &impl File, into: &mut [u8], offset: u64) -> io::R
     Ok(done)
 }
 
-/// Writes all of it.
+/// Writes all bytes.
 pub(crate) fn write_full(file: &impl File, bytes: &[u8], offset: u64) -> io::Result<()> {
     let mut done = 0;
     while done < bytes.len() {
@@ -300,7 +301,7 @@ mod tests {
     fn a_folder_that_is_given_back_is_free_whoever_was_forked_meanwhile() {
         let folder = tempfile::tempdir().unwrap();
         let held = Directory::create(folder.path()).unwrap();
-        // What a child has between fork and exec: the same open file.
+        // A child between fork and exec has the same open file.
         let forked = held.lock.as_ref().unwrap().try_clone().unwrap();
         assert!(matches!(Directory::create(folder.path()), Err(Error::InUse { .. })));
         drop(held);

@@ -2,14 +2,14 @@
 //!
 //! ```text
 //!  header (64)                                        record, aligned to 8
-//!   0  TAPEJRN1                                        0  CRC-32C of all behind it, up to the body's end
+//!   0  TAPEJRN1                                        0  CRC-32C of the bytes after it, up to the body's end
 //!   8  sequence of the first record                    4  length of the body; bit 31: begins a write
 //!  16  sequence of the last record before it, or 0     8  sequence
 //!  24  the latest time of any record before it        16  time, ns since 1970 UTC
 //!  32  zeros                                          24  the body, then zeros up to a multiple of 8
-//!  60  CRC-32C of all before it
+//!  60  CRC-32C of the bytes before it
 //! ```
-//! Behind the last record the file ends, or holds zeros: it is made as long as it may become.
+//! After the last record the file ends, or has zeros: it is preallocated to its maximum size.
 
 use tapeline_nanos::Nanos;
 
@@ -21,21 +21,21 @@ pub const MOST_BODY: usize = 32 << 20;
 
 /// Bytes of a segment's header.
 pub(crate) const SEGMENT_BYTES: usize = 64;
-/// Bytes in front of a record's body.
+/// Bytes before a record's body.
 pub(crate) const RECORD_BYTES: usize = 24;
 
 const MAGIC: &[u8; 8] = b"TAPEJRN1";
-/// In a record's length: what was written together begins here.
+/// The bit in a record's length that marks the first record of a write.
 const BEGINS: u32 = 1 << 31;
 const SUFFIX: &str = ".journal";
 const INDEX_SUFFIX: &str = ".index";
 
-/// What a segment says of itself.
+/// The header of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SegmentHeader {
     /// The sequence of its first record.
     pub(crate) first: u64,
-    /// The sequence of the last record before it; what is between is missing in the journal.
+    /// The sequence of the last record before it; sequences in between are missing in the journal.
     pub(crate) after: u64,
     /// The latest time of any record before it.
     pub(crate) latest: Nanos,
@@ -72,19 +72,19 @@ impl SegmentHeader {
     }
 }
 
-/// What is in front of a record's body, taken apart and not yet believed.
+/// The parsed header of a record, not checked yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RecordHeader {
     pub(crate) crc: u32,
     pub(crate) body: usize,
-    /// Whether what was written together begins here.
+    /// The record is the first of a write.
     pub(crate) begins: bool,
     pub(crate) seq: u64,
     pub(crate) time: Nanos,
 }
 
 impl RecordHeader {
-    /// `None` where there are zeros: no record.
+    /// Parses a header; `None` if there are zeros instead of a record.
     pub(crate) fn parse(bytes: &[u8; RECORD_BYTES]) -> Result<Option<Self>, Fault> {
         if u64_at(bytes, 0) | u64_at(bytes, 8) | u64_at(bytes, 16) == 0 {
             return Ok(None);
@@ -108,7 +108,7 @@ impl RecordHeader {
         record_size(self.body)
     }
 
-    /// Holds all of a record's bytes against its checksum.
+    /// Checks all bytes of a record against its checksum.
     #[inline]
     pub(crate) fn check(&self, record: &[u8]) -> Result<(), Fault> {
         let body = &record[RECORD_BYTES..RECORD_BYTES + self.body];
@@ -117,19 +117,19 @@ impl RecordHeader {
     }
 }
 
-/// The word of a record that has its body's length.
+/// Returns the word of a record with its body's length.
 #[inline]
 const fn length(body: usize, begins: bool) -> u32 {
     body as u32 | if begins { BEGINS } else { 0 }
 }
 
-/// Bytes that a record with such a body takes.
+/// Returns the bytes of a record with a body of this length.
 #[inline]
 pub(crate) const fn record_size(body: usize) -> usize {
     (RECORD_BYTES + body).next_multiple_of(8)
 }
 
-/// Puts a record behind what is in `out`. A body is at most [`MOST_BODY`] bytes long.
+/// Appends a record to `out`. A body has at most [`MOST_BODY`] bytes.
 #[inline]
 pub(crate) fn put_record(out: &mut Vec<u8>, begins: bool, seq: u64, time: Nanos, body: &[u8]) {
     let length = length(body.len(), begins);
@@ -146,17 +146,17 @@ pub(crate) fn put_record(out: &mut Vec<u8>, begins: bool, seq: u64, time: Nanos,
     }
 }
 
-/// The file of the segment whose first record has this sequence.
+/// Returns the file name of the segment whose first record has this sequence.
 pub(crate) fn segment_name(first: u64) -> String {
     format!("{first:020}{SUFFIX}")
 }
 
-/// The file of its index.
+/// Returns the file name of its index.
 pub(crate) fn index_name(first: u64) -> String {
     format!("{first:020}{INDEX_SUFFIX}")
 }
 
-/// The first sequence of the segment that a file is; `None` if it is none.
+/// Returns the first sequence of the segment with this file name; `None` for another file.
 pub(crate) fn first_of(name: &str) -> Option<u64> {
     let digits = name.strip_suffix(SUFFIX)?;
     (digits.len() == 20 && digits.bytes().all(|byte| byte.is_ascii_digit())).then(|| digits.parse().ok())?
@@ -180,7 +180,7 @@ mod tests {
 
     use super::*;
 
-    /// Journals outlive the program that wrote them: a change of any of this is another format.
+    /// Journals outlive the program that wrote them: any change here is a new format.
     #[test]
     fn the_layout_is_pinned() {
         let header = SegmentHeader { first: 0x0102, after: 0x0101, latest: Nanos(7) }.bytes();
@@ -195,7 +195,7 @@ mod tests {
         assert_eq!(record.len(), 32);
         assert_eq!(record[4..], *b"\x05\0\0\x80\x09\0\0\0\0\0\0\0\x0A\0\0\0\0\0\0\0body!\0\0\0");
         assert_eq!(u32_at(record, 0), crc32c::crc32c(&record[4..29]));
-        // The check value of CRC-32C (RFC 3720, B.4 and every catalogue): others can write a reader.
+        // The published check value of CRC-32C (RFC 3720, B.4): other readers can be written.
         assert_eq!(crc32c::crc32c(b"123456789"), 0xE306_9283);
         assert_eq!(segment_name(12), "00000000000000000012.journal");
         assert_eq!(index_name(12), "00000000000000000012.index");

@@ -1,21 +1,21 @@
-//! Places of records in a segment, one in [`EVERY_BYTES`]: a file beside it.
+//! The index of a segment: a file with the place of one record per [`EVERY_BYTES`].
 //!
-//! It is a hint. A mark is believed when its checksum holds and the record that it points to has its sequence; it is never synced, and
-//! may be lost or deleted at any time: then the segment is read from its beginning.
+//! It is a hint. A mark is used if its checksum is correct and the record at its offset has its sequence. The index is
+//! never synced, and may be lost or deleted at any time: then the segment is read from its beginning.
 
 use tapeline_nanos::Nanos;
 
 use crate::folder::{File, Folder, read_full, write_full};
 use crate::format::{index_name, u64_at};
 
-/// A mark for so many bytes: what is read in vain at most.
+/// Bytes per mark: the most that is read before the wanted record.
 pub(crate) const EVERY_BYTES: u64 = 256 << 10;
-/// Three numbers, their CRC-32C, and four zeros.
+/// Bytes of a mark: three numbers, their CRC-32C, and four zeros.
 const MARK_BYTES: usize = 32;
-/// Of the largest segment, and no more memory than that.
+/// The number of marks of the largest segment; limits the memory for an index.
 const MOST_MARKS: usize = (crate::Settings::MOST_SEGMENT_BYTES / EVERY_BYTES) as usize + 1;
 
-/// Where a record is.
+/// The place of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mark {
     pub(crate) seq: u64,
@@ -34,10 +34,10 @@ pub(crate) struct Index<File> {
 }
 
 impl<F: File> Index<F> {
-    /// `None` where there can be none.
+    /// Creates an index; `None` if the file cannot be created.
     pub(crate) fn create(folder: &impl Folder<File = F>, first: u64) -> Option<Self> {
         let name = index_name(first);
-        // Of a segment that never was.
+        // Removes the index of a segment that was never completed.
         let _ = folder.remove(&name);
         Some(Self { file: folder.create(&name).ok()?, bytes: 0, ready: Vec::new() })
     }
@@ -51,7 +51,7 @@ impl<F: File> Index<F> {
         self.ready.extend_from_slice(&crc.to_le_bytes());
     }
 
-    /// Whether it could be written.
+    /// Writes the pending marks. Returns `true` on success.
     pub(crate) fn write(&mut self) -> bool {
         let is_written = write_full(&self.file, &self.ready, self.bytes).is_ok();
         self.bytes += self.ready.len() as u64;
@@ -60,7 +60,7 @@ impl<F: File> Index<F> {
     }
 }
 
-/// The marks of a segment, as far as they can be right.
+/// Returns the marks of a segment, up to the first invalid one.
 pub(crate) fn read(folder: &impl Folder, first: u64) -> Vec<Mark> {
     let Ok(file) = folder.open(&index_name(first), false) else { return Vec::new() };
     let length = file.length().unwrap_or(0).min((MOST_MARKS * MARK_BYTES) as u64);

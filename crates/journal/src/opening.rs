@@ -1,4 +1,4 @@
-//! What is done before a journal is written again: the torn tail goes.
+//! Opens a journal for writing, and truncates its torn tail.
 
 use tapeline_nanos::Nanos;
 
@@ -20,22 +20,22 @@ pub struct Opened {
     pub latest: Nanos,
     /// Number of segments.
     pub segments: usize,
-    /// The torn tail that was truncated behind the last record.
+    /// The torn tail that was truncated after the last record.
     pub tail: Option<Tail>,
 }
 
-/// How a journal is found.
+/// The result of opening a journal.
 pub(crate) struct Found<F: Folder> {
     pub(crate) folder: F,
     pub(crate) segments: Vec<Segment>,
-    /// The last sequence that is in it.
+    /// The last sequence in the journal.
     pub(crate) kept: u64,
-    /// What is said of its ends from now on; the journal is not closed any more.
+    /// The bounds from now on; the journal no longer counts as closed.
     pub(crate) bounds: Writing<F::File>,
     pub(crate) opened: Opened,
 }
 
-/// Cuts what is torn. Only the last segment is read: those before it were whole when it was begun.
+/// Truncates the torn tail. Reads only the last segment: earlier segments were complete when it was begun.
 pub(crate) fn open<F: Folder>(folder: F) -> Result<Found<F>, Error> {
     let listing = list(&folder)?;
     let said = bounds::read(&folder).map_err(Error::io("read", "the journal's bounds"))?;
@@ -65,7 +65,8 @@ pub(crate) fn open<F: Folder>(folder: F) -> Result<Found<F>, Error> {
     let (bounds, last_given, lost);
     let first = last.header.first;
     if kept < first {
-        // The next one may begin with the same sequence. That it is not missed is said before it is removed.
+        // The next segment may begin with the same sequence. The bounds are written before the removal, so that this
+        // segment does not count as lost.
         let without = said.map(|said| Bounds { newest: said.newest.min(kept), ..said });
         (bounds, last_given, lost) = bounds_of(&folder, without, &segments[..segments.len() - 1], kept);
         folder.remove(&name).map_err(Error::io("remove", &name))?;
@@ -80,7 +81,7 @@ pub(crate) fn open<F: Folder>(folder: F) -> Result<Found<F>, Error> {
         (bounds, last_given, lost) = bounds_of(&folder, said, &segments, kept);
     }
     (opened.last, opened.lost) = (last_given, lost);
-    // What a process that was killed had written may be in memory alone, and it counts as synced from here on.
+    // Writes of a killed process may still be only in the page cache, and count as synced from here on.
     for segment in &segments {
         let name = segment.name();
         let file = folder.open(&name, true).map_err(Error::io("open", &name))?;
@@ -91,8 +92,9 @@ pub(crate) fn open<F: Folder>(folder: F) -> Result<Found<F>, Error> {
     Ok(Found { folder, segments, kept, bounds, opened })
 }
 
-/// What is said of the journal's ends while it is written, the last sequence that it was given, and what is lost at that end. What retention has kept stays as it was said,
-/// so that a first file that is lost is missed after another start too.
+/// Writes the bounds of a journal that is being written. Returns them, the last sequence given to the journal, and the
+/// records lost after its last record. The oldest segment stays as recorded, so that a lost first file is still
+/// reported after another start.
 fn bounds_of<F: Folder>(
     folder: &F,
     said: Option<Bounds>,
@@ -105,10 +107,10 @@ fn bounds_of<F: Folder>(
     let last = was.closed.unwrap_or(was.newest).max(kept);
     let lost = (last > kept).then_some(Lost { from: kept + 1, to: was.closed });
     let oldest = if was.oldest == 0 { oldest } else { was.oldest };
-    // Until a segment follows whose header names what is lost, the file does.
+    // The bounds record the loss until a segment follows whose header records it.
     let newest = if lost.is_some() { last } else { newest };
     let mut bounds = Writing::open(folder, Bounds { oldest, newest, closed: None });
-    // On disk before an empty segment goes: a machine that stops then would seem to have lost it.
+    // Synced before an empty segment is removed: otherwise it would appear lost after a failure of the machine.
     bounds.write(folder, true);
     (bounds, last, lost)
 }

@@ -1,4 +1,4 @@
-//! How far a journal is, for others to see.
+//! The progress of a journal, for other threads.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
@@ -40,18 +40,18 @@ impl Progress {
     /// Returns the last sequence given to the kernel; a [`Reader`](crate::Reader) can read it.
     #[must_use]
     pub fn written_up_to(&self) -> u64 {
-        // Acquire pairs with the release behind the write: who knows of a sequence can read it.
+        // Acquire pairs with the release after the write: a thread that sees a sequence can read its record.
         self.written.load(Ordering::Acquire)
     }
 
     /// Returns the last sequence synced to disk. It does not advance unless durability is [`Durability::Synced`].
     #[must_use]
     pub fn synced_up_to(&self) -> u64 {
-        // Acquire pairs with the release behind the sync.
+        // Acquire pairs with the release after the sync.
         self.synced.load(Ordering::Acquire)
     }
 
-    /// Returns `true` if this sequence may leave the plant: it has the durability asked for, or publishing continues
+    /// Returns `true` if this sequence may leave the plant: it has the required durability, or publishing continues
     /// without a journal.
     #[must_use]
     pub fn lets_go(&self, seq: u64) -> bool {
@@ -71,7 +71,7 @@ impl Progress {
     /// Returns the state of the journal.
     #[must_use]
     pub fn state(&self) -> State {
-        // Acquire pairs with the release of the failing thread: who sees it stopped sees up to where it came.
+        // Acquire pairs with the release of the failing thread: a thread that sees the stop sees the last progress.
         match self.state.load(Ordering::Acquire) {
             0 => State::Keeping,
             1 => State::Stopped,

@@ -1,4 +1,4 @@
-//! Reading a journal, also while it is written.
+//! The reader of a journal, also while it is being written.
 
 use std::io;
 
@@ -12,9 +12,9 @@ use crate::segments::{Segment, list, list_behind};
 use crate::tail::{self, Tail};
 use crate::{Error, Fault};
 
-/// Bytes that are read at a time, as many as stay in a core's cache until they are looked at; a longer record is read whole.
+/// Bytes per read: as many as stay in a core's cache until they are parsed. A longer record is read whole.
 const BUFFER: usize = 256 << 10;
-/// The same where all has been read, and more may come.
+/// Bytes per read at the end of the journal, where more may be written.
 const GLANCE: usize = 4 << 10;
 
 /// The position at which to start reading.
@@ -92,7 +92,7 @@ pub struct Ends {
     pub closed: Option<u64>,
     /// Records lost before the first segment. Records deleted by retention do not count.
     pub lost_before: Option<Lost>,
-    /// Records lost behind the last record.
+    /// Records lost after the last record.
     pub lost_behind: Option<Lost>,
 }
 
@@ -102,34 +102,34 @@ pub struct Ends {
 pub struct Reader<F: Folder> {
     folder: F,
     segments: Vec<Segment>,
-    /// Which of them is read.
+    /// The index of the current segment.
     at: usize,
     file: Option<F::File>,
-    /// Where the next record is, in the file.
+    /// The offset of the next record in the file.
     offset: u64,
-    /// From `begin` to `end`, what is at the offset.
+    /// The bytes from `begin` to `end` are those at the offset.
     buffer: Vec<u8>,
     begin: usize,
     end: usize,
     /// The last sequence in the journal before the offset.
     passed: u64,
-    /// The last sequence that the caller knows of; `None` if whatever comes is the first.
+    /// The last sequence reported to the caller; `None` before the first record.
     known: Option<u64>,
-    /// Earlier records are passed by.
+    /// Records before this time are skipped.
     earliest: Nanos,
     at_end: bool,
     tail: Option<Tail>,
-    /// Before this sequence nothing but the next record is expected: no other segment, and nothing that the caller passes by.
+    /// Up to this sequence only the next record can follow: no other segment, and no record to skip.
     plain_until: u64,
 }
 
-/// What is at the offset.
+/// The contents at the offset.
 enum There {
     Record(RecordHeader),
     Not(Fault),
 }
 
-/// What is to be said next; the record ends where the buffer begins.
+/// The next result for the caller. A record ends at `begin` in the buffer.
 enum Found {
     Record(RecordHeader),
     Missing { from: u64, to: u64 },
@@ -195,16 +195,16 @@ impl<F: Folder> Reader<F> {
         self.offset = mark.offset;
         match self.look()? {
             There::Record(header) if header.seq == mark.seq => self.passed = mark.seq - 1,
-            // The index is wrong, or of something else.
+            // The index is wrong, or belongs to another segment.
             _ => self.enter(self.at)?,
         }
         Ok(())
     }
 
-    /// Returns the next record, or why there is none.
+    /// Returns the next record, or the reason why there is none.
     ///
     /// # Errors
-    /// Damage in the middle, with its place; the same again if it is called again.
+    /// Damage in the middle, with its place; another call returns the same error.
     #[expect(
         clippy::should_implement_trait,
         reason = "a record borrows the reader, which an iterator cannot say"
@@ -221,11 +221,11 @@ impl<F: Folder> Reader<F> {
         })
     }
 
-    /// At [`Next::End`]: scans everything behind the last record, which [`next`](Self::next) does not do while there
+    /// At [`Next::End`]: scans everything after the last record, which [`next`](Self::next) does not do while there
     /// are zeros. Returns the torn tail or, while the journal is being written, a write under way.
     ///
     /// # Errors
-    /// Damage: there is a later write behind it.
+    /// Damage: there is a later write after it.
     pub fn ending(&mut self) -> Result<Option<Tail>, Error> {
         self.is_torn()?;
         Ok(self.tail.clone())
@@ -238,7 +238,8 @@ impl<F: Folder> Reader<F> {
     /// The system's.
     pub fn ends(&self) -> Result<Ends, Error> {
         let read = || bounds::read(&self.folder).map_err(Error::io("read", "the journal's bounds"));
-        // A segment is there before it is named, and is named as let go of before it goes: one look before the names and one behind.
+        // A segment is created before the bounds name it, and the bounds exclude it before it is deleted. So the bounds
+        // are read once before the list of segments and once after.
         let Some(before) = read()? else { return Ok(Ends::default()) };
         let segments = list(&self.folder)?.segments;
         let behind = read()?.unwrap_or(before);
@@ -255,7 +256,7 @@ impl<F: Folder> Reader<F> {
             let from = self.passed.saturating_add(1).max(if segments.is_empty() { before.oldest } else { 0 });
             ends.lost_behind = Some(Lost { from, to: before.closed });
         } else if self.tail.is_none() && last == self.passed {
-            // More than it says is of a writer since then.
+            // If there are more records, a later writer wrote them.
             ends.closed = before.closed;
         }
         Ok(ends)
@@ -292,7 +293,7 @@ impl<F: Folder> Reader<F> {
         self.folder
     }
 
-    /// Goes to the beginning of a segment.
+    /// Moves to the beginning of a segment.
     fn enter(&mut self, at: usize) -> Result<(), Error> {
         (self.at, self.file, self.at_end, self.tail) = (at, None, false, None);
         self.offset = SEGMENT_BYTES as u64;
@@ -307,7 +308,7 @@ impl<F: Folder> Reader<F> {
                     }
                     break;
                 }
-                // It was let go of meanwhile: the oldest that is there is next.
+                // Retention deleted the segment meanwhile: continue with the oldest later one.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     self.segments = list(&self.folder)?.segments;
                     self.at =
@@ -323,7 +324,7 @@ impl<F: Folder> Reader<F> {
         (self.begin, self.end, self.plain_until) = (0, 0, 0);
     }
 
-    /// The next record where nothing else can be: it is in the buffer, whole, and follows the last one in its segment.
+    /// Returns the next record in the common case: it is whole in the buffer and follows the last one in its segment.
     #[inline]
     fn find_plain(&mut self) -> Option<RecordHeader> {
         let there = self.buffer.get(self.begin..self.end)?;
@@ -373,7 +374,7 @@ impl<F: Folder> Reader<F> {
                 && is_wanted
                 && header.seq - known > 1
             {
-                // The record is found again by the next call.
+                // The next call finds the record again.
                 self.known = Some(header.seq - 1);
                 return Ok(Found::Missing { from: known + 1, to: header.seq - 1 });
             }
@@ -383,14 +384,14 @@ impl<F: Folder> Reader<F> {
             self.at_end = false;
             if is_wanted {
                 (self.known, self.earliest) = (Some(header.seq), Nanos(0));
-                // As far as it is known where this segment ends; a reading that finds something else forgets it.
+                // Up to the known end of this segment; `forget` resets it.
                 self.plain_until = next.map_or(u64::MAX, |next| next.after);
                 return Ok(Found::Record(header));
             }
         }
     }
 
-    /// Refuses the segment that is read if its header is damaged.
+    /// Returns an error if the header of the current segment is damaged.
     fn check_segment(&self) -> Result<(), Error> {
         match self.segments.get(self.at) {
             Some(segment @ Segment { fault: Some(fault), .. }) => Err(Error::Corrupt {
@@ -403,15 +404,15 @@ impl<F: Folder> Reader<F> {
         }
     }
 
-    /// Enters the next segment if the one that is read is over; whether it is.
+    /// Enters the next segment if the current one is finished. Returns `true` if it did.
     fn moves_on(&mut self, next: Option<Segment>) -> Result<bool, Error> {
         let Some(next) = next else { return Ok(false) };
         let is_over = if next.fault.is_some() {
-            // How far this one goes is not known: to its end.
+            // The last sequence of this segment is unknown: read to its end.
             !matches!(self.look()?, There::Record(_))
         } else {
             let after = next.header.after;
-            // What was passed behind its end is a write that failed, of which this reader saw a part before it was taken back.
+            // Records read past that sequence belong to a failed write, which this reader saw before it was truncated.
             if after < self.passed && !self.is_given_up()? {
                 return Err(self.corrupt(Fault::After { expected: self.passed, found: after }));
             }
@@ -423,13 +424,13 @@ impl<F: Folder> Reader<F> {
         Ok(is_over)
     }
 
-    /// Whether a place without a record is the end for now; if it is not, there is more to look at.
+    /// Returns `true` if a place without a record is the end for now; `false` if reading must continue.
     fn is_end(&mut self, fault: Fault, has_next: bool) -> Result<bool, Error> {
         if has_next {
             if !self.is_gone()? {
                 return Err(self.corrupt(fault));
             }
-            // Those between this one and the next were let go of together with it.
+            // The segment was deleted, and any segments between it and the next with it.
             self.enter(self.at + 1)?;
             return Ok(false);
         }
@@ -437,7 +438,7 @@ impl<F: Folder> Reader<F> {
             self.forget();
             return Ok(false);
         }
-        // Zeros are what a journal that is written ends with; others are looked at.
+        // A journal that is being written ends with zeros; anything else is checked for a torn tail.
         self.at_end = fault == Fault::Empty || self.is_torn()?;
         if self.at_end {
             self.forget();
@@ -445,7 +446,7 @@ impl<F: Folder> Reader<F> {
         Ok(self.at_end)
     }
 
-    /// The sequence of the next record.
+    /// Returns the expected sequence of the next record.
     fn expected(&self) -> u64 {
         match self.segments.get(self.at) {
             Some(segment) if segment.header.after == self.passed => segment.header.first,
@@ -453,7 +454,7 @@ impl<F: Folder> Reader<F> {
         }
     }
 
-    /// Whether segments have come since the last look.
+    /// Adds segments that were created since the last call. Returns `true` if there are any.
     fn has_more_segments(&mut self) -> Result<bool, Error> {
         let current = self.segments.get(self.at).map(|segment| segment.header.first);
         let segments = list_behind(&self.folder, current)?.segments;
@@ -468,27 +469,28 @@ impl<F: Folder> Reader<F> {
         if segments.is_empty() {
             return Ok(false);
         }
-        // The one that is read may have been let go of; it stays open.
+        // The current segment may have been deleted; its file stays open.
         self.segments.retain(|segment| segment.header.first <= current);
         self.segments.extend(segments);
         Ok(true)
     }
 
-    /// Whether the segment that is read was let go of.
+    /// Returns `true` if the current segment was deleted.
     fn is_gone(&self) -> Result<bool, Error> {
         let name = self.segments[self.at].name();
         let names = self.folder.names().map_err(Error::io("read", "the journal's folder"))?;
         Ok(!names.contains(&name))
     }
 
-    /// Whether the segment that is read ends before the place where it is read, as a write that failed was taken back.
+    /// Returns `true` if the current segment ends before the offset, because a failed write was truncated.
     fn is_given_up(&self) -> Result<bool, Error> {
         let Some(file) = &self.file else { return Ok(false) };
         let length = file.length().map_err(Error::io("look at", &self.segments[self.at].name()))?;
         Ok(length < self.offset)
     }
 
-    /// Whether what is there is a torn tail. `false` where it was a write under way, that is done now.
+    /// Returns `true` if the bytes at the offset are a torn tail or the end; `false` if they were a write under way
+    /// that is now complete.
     fn is_torn(&mut self) -> Result<bool, Error> {
         self.forget();
         if self.tail.as_ref().is_some_and(|tail| tail.offset == self.offset) {
@@ -513,12 +515,12 @@ impl<F: Folder> Reader<F> {
         Ok(true)
     }
 
-    /// What is at the offset, with its bytes in the buffer if it is a record.
+    /// Returns the contents at the offset, with the bytes of a record in the buffer.
     fn look(&mut self) -> Result<There, Error> {
         let is_fresh = self.begin == self.end;
         match self.parse()? {
             There::Not(_) if !is_fresh => {
-                // It may have been written since it was read.
+                // The record may have been written since the last read.
                 self.forget();
                 self.parse()
             }
@@ -550,12 +552,12 @@ impl<F: Folder> Reader<F> {
         Ok(header.check(record).map_or_else(There::Not, |()| There::Record(header)))
     }
 
-    /// Reads on until there are so many bytes from the offset on; how many there are.
+    /// Reads until the buffer has `wanted` bytes from the offset on. Returns the number of bytes it has.
     fn fill(&mut self, wanted: usize) -> Result<usize, Error> {
         let have = self.end - self.begin;
         let Some(file) = self.file.as_ref().filter(|_| have < wanted) else { return Ok(have) };
         let name = || self.segments[self.at].name();
-        // A length is believed as far as the file goes.
+        // The length of a record may be wrong; limited by the file's length.
         let left = file.length().map_err(Error::io("look at", &name()))?.saturating_sub(self.offset);
         let most = wanted.max(if self.at_end { GLANCE } else { BUFFER });
         let most = usize::try_from(left).unwrap_or(usize::MAX).min(most);

@@ -10,11 +10,11 @@ use tapeline_nanos::Nanos;
 /// A segment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Segment {
-    /// As its header has it; where that is damaged, its name's sequence, behind the one before.
+    /// The segment's header. If it is damaged: the sequence of the file name, after the previous segment.
     pub(crate) header: SegmentHeader,
-    /// What is wrong with its header: an error for who gets there.
+    /// The fault of a damaged header: an error when a reader reaches the segment.
     pub(crate) fault: Option<Fault>,
-    /// Bytes of its file.
+    /// Bytes of the file.
     pub(crate) bytes: u64,
 }
 
@@ -24,20 +24,20 @@ impl Segment {
     }
 }
 
-/// All of them.
+/// All segments of a folder.
 #[derive(Debug, Default)]
 pub(crate) struct Listing {
     pub(crate) segments: Vec<Segment>,
-    /// Files of segments that have no header yet, and no record.
+    /// Files of segments without a header and without records.
     pub(crate) begun: Vec<String>,
 }
 
-/// Looks at every segment's header.
+/// Reads the header of every segment.
 pub(crate) fn list(folder: &impl Folder) -> Result<Listing, Error> {
     list_behind(folder, None)
 }
 
-/// The same, of those behind one only.
+/// Reads the headers of the segments after `behind` only.
 pub(crate) fn list_behind(folder: &impl Folder, behind: Option<u64>) -> Result<Listing, Error> {
     let names = folder.names().map_err(Error::io("read", "the journal's folder"))?;
     let mut firsts: Vec<u64> = names.iter().filter_map(|name| first_of(name)).collect();
@@ -48,7 +48,7 @@ pub(crate) fn list_behind(folder: &impl Folder, behind: Option<u64>) -> Result<L
         let name = segment_name(*first);
         let file = match folder.open(&name, false) {
             Ok(file) => file,
-            // Its time was over, between the one look and the other.
+            // Retention deleted the segment meanwhile.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             Err(error) => return Err(Error::io("open", &name)(error)),
         };
@@ -70,7 +70,8 @@ pub(crate) fn list_behind(folder: &impl Folder, behind: Option<u64>) -> Result<L
     Ok(listing)
 }
 
-/// A segment's header; `None` where its writer died, or had no room, before it had one, so that no record is in it.
+/// Reads a segment's header; `None` if its writer died or ran out of disk space before writing it, so that the segment
+/// has no record.
 fn header(file: &impl File, name: &str, first: u64) -> Result<Result<Option<SegmentHeader>, Fault>, Error> {
     let parse = || {
         let mut bytes = [0; SEGMENT_BYTES];
@@ -87,6 +88,6 @@ fn header(file: &impl File, name: &str, first: u64) -> Result<Result<Option<Segm
     if tail::behind(file, name, records, first.saturating_sub(1))?.end <= records {
         return Ok(Ok(None));
     }
-    // It may have been made between the one look and the other.
+    // The header may have been written meanwhile.
     Ok(parse()?.map(Some))
 }

@@ -1,4 +1,4 @@
-//! What a journal is to do.
+//! The settings of a journal.
 
 use std::time::Duration;
 

@@ -1,13 +1,13 @@
-//! What a crash leaves behind the last whole record, told from damage in the middle.
+//! The torn tail that a crash leaves after the last whole record, as opposed to damage in the middle.
 
 use crate::Error;
 use crate::folder::{File, read_full};
 use crate::format::{RECORD_BYTES, RecordHeader};
 
-/// Bytes that are looked at together.
+/// Bytes per read.
 const BLOCK: usize = 1 << 20;
 
-/// Bytes behind the last whole record of a journal that are no record: a write that was under way when its process or
+/// Bytes after the last whole record of a journal that are no record: a write that was under way when its process or
 /// machine stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tail {
@@ -15,7 +15,7 @@ pub struct Tail {
     pub segment: String,
     /// Offset of the tail, in bytes from the start of the segment.
     pub offset: u64,
-    /// Length of the tail in bytes, without the zeros behind it.
+    /// Length of the tail in bytes, without the zeros after it.
     pub bytes: u64,
     /// Sequence of the last record before the tail; 0 if none.
     pub after: u64,
@@ -24,22 +24,22 @@ pub struct Tail {
     pub records: u64,
 }
 
-/// What stands behind a place where a record is expected and none is.
+/// The contents after a place where a record is expected and missing.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Behind {
-    /// Up to where there is anything but zeros; the place itself if there is nothing.
+    /// The end of the last nonzero byte; the place itself if there are only zeros.
     pub(crate) end: u64,
-    /// Whole records of the write that is torn.
+    /// Whole records of the torn write.
     pub(crate) records: u64,
-    /// A later write has begun there: what is torn was whole before that, and this is damage.
+    /// A later write follows: the torn write had been complete, so this is damage.
     pub(crate) later_write: bool,
 }
 
-/// Looks for records behind `from`, where the one after `last` should be.
+/// Searches for records after `from`, where the record after `last` should be.
 ///
-/// A record is taken for one if its checksum holds and its sequence can be. Checksums are taken over twice what there is at most: bytes
-/// that were made to take longer count as damage. What was never written of a segment is passed over, so that a look at a write that is
-/// under way costs what is written behind it, and not the room that was made.
+/// Bytes count as a record if the checksum is correct and the sequence is possible. Checksums cover at most twice the
+/// bytes of the segment: bytes crafted to need more count as damage. Parts that were never written are skipped, so the
+/// cost depends on the bytes written after `from`, not on the allocated space.
 pub(crate) fn behind(file: &impl File, name: &str, from: u64, last: u64) -> Result<Behind, Error> {
     let length = file.length().map_err(Error::io("look at", name))?;
     let mut found = Behind { end: from, ..Behind::default() };
@@ -47,7 +47,7 @@ pub(crate) fn behind(file: &impl File, name: &str, from: u64, last: u64) -> Resu
     let mut allowed = length.saturating_sub(from).saturating_mul(2) + BLOCK as u64;
     let (mut block, mut record) = (vec![0; BLOCK + RECORD_BYTES], Vec::new());
     let mut at = from;
-    // The next place where a record may begin, behind the one that was found.
+    // The next place where a record may begin, after the last one found.
     let mut next = from;
     while at < length {
         match file.next_data(at).map_err(Error::io("look at", name))? {
@@ -56,7 +56,7 @@ pub(crate) fn behind(file: &impl File, name: &str, from: u64, last: u64) -> Resu
             _ => break,
         }
         let count = read_full(file, &mut block, at).map_err(Error::io("read", name))?;
-        // No further than it went at first: it may grow meanwhile.
+        // Not past the initial length: the file may grow meanwhile.
         let own = count.min(BLOCK).min(usize::try_from(length - at).unwrap_or(BLOCK));
         if own == 0 {
             break;

@@ -1,4 +1,4 @@
-//! Writing a journal.
+//! The writer of a journal.
 
 use std::collections::VecDeque;
 use std::io;
@@ -15,13 +15,13 @@ use crate::index::{EVERY_BYTES, Index, Mark};
 use crate::opening::{self, Found, Opened};
 use crate::{Durability, Error, OnFailure, Progress, Retention, Settings, State};
 
-/// Bytes that are written together where there is always more: few enough to stay in a core's own cache until the kernel copies them, and
-/// ending where the file has a multiple of them, so that the kernel has its memory in pieces of this size. Ends anywhere else cost a
-/// quarter of bare writing, as each piece is then made of six smaller ones (5.0 and 3.7 GB/s on ext4).
+/// Bytes per write under load: few enough to stay in a core's own cache until the kernel copies them. Writes end at
+/// multiples of this size in the file, so that the page cache uses pieces of this size. Other ends cost a quarter of
+/// the throughput of bare writes, because each piece then consists of six smaller ones (5.0 and 3.7 GB/s on ext4).
 const GROUP_BYTES: u64 = 128 << 10;
-/// The same where each write is synced, which costs more than memory that is in pieces.
+/// Bytes per write if each write is synced; the sync costs more than small pieces of memory.
 const SYNCED_BYTES: u64 = 256 << 10;
-/// Room for them and the record that goes beyond.
+/// The capacity for a group and the record that crosses its end.
 const GROUP_ROOM: usize = 2 * SYNCED_BYTES as usize;
 const DAY_NS: u64 = 86_400_000_000_000;
 
@@ -56,29 +56,29 @@ pub struct Writer<F: Folder> {
     folder: F,
     settings: Settings,
     progress: Arc<Progress>,
-    /// The segments before the one that is written.
+    /// The segments before the current one.
     older: VecDeque<Older>,
     older_bytes: u64,
     current: Option<Current<F::File>>,
-    /// What is written next, to the current segment's end. It may begin with the rest of a record.
+    /// The bytes to write next, at the current segment's end. May begin with the rest of a record.
     group: Vec<u8>,
-    /// Records of which it has the end.
+    /// Records that end in the group.
     grouped: u64,
-    /// Whether a record has begun in it.
+    /// A record has begun in the group.
     is_begun: bool,
-    /// The last sequence that was given.
+    /// The last sequence that was appended.
     last: u64,
-    /// The last that is in the journal.
+    /// The last sequence in the journal.
     kept: u64,
     latest: Nanos,
-    /// Where the current segment ends, with the group; and where it has to end at the latest. Zeros without one.
+    /// The end of the current segment including the group, and the limit for it. Zeros without a segment.
     end: u64,
     limit: u64,
-    /// Where the last record begins.
+    /// The offset of the last record.
     last_begin: u64,
-    /// Once the end is there, the group is written.
+    /// The group is written when `end` reaches this offset.
     next_write: u64,
-    /// Where the next mark is due, and what is to be in the index.
+    /// The offset at which the next mark of the index is due.
     next_mark: u64,
     day_end: u64,
     bounds: Writing<F::File>,
@@ -87,23 +87,23 @@ pub struct Writer<F: Folder> {
     is_finished: bool,
 }
 
-/// A segment that is not written any more.
+/// A finished segment.
 #[derive(Debug)]
 struct Older {
     first: u64,
     bytes: u64,
-    /// The latest time of its records and those before it.
+    /// The latest time of its records and of earlier records.
     latest: Nanos,
-    /// Whether it outlives the machine.
+    /// The segment is synced to disk.
     is_synced: bool,
 }
 
-/// The segment that is written.
+/// The segment that is being written.
 #[derive(Debug)]
 struct Current<File> {
     file: File,
     first: u64,
-    /// Bytes that are written, and of them those up to the end of a record.
+    /// Bytes that are written, and the part of them that ends with a whole record.
     written: u64,
     whole: u64,
     index: Option<Index<File>>,
@@ -113,7 +113,8 @@ impl<F: Folder> Writer<F> {
     /// Opens a journal or creates one. Truncates what a crash tore off and reports it in [`Opened`].
     ///
     /// # Errors
-    /// Damage in the last segment, which is not touched then; a folder that cannot be read or written; settings that cannot be.
+    /// Damage in the last segment, which is then left unchanged; a folder that cannot be read or written; invalid
+    /// settings.
     pub fn open(folder: F, settings: Settings) -> Result<(Self, Opened), Error> {
         settings.check()?;
         let Found { folder, segments, kept, bounds, opened } = opening::open(folder)?;
@@ -159,7 +160,7 @@ impl<F: Folder> Writer<F> {
         Arc::clone(&self.progress)
     }
 
-    /// Returns why the journal cannot be written, while that lasts.
+    /// Returns the reason while the journal cannot be written.
     pub fn fault(&self) -> Option<&Error> {
         self.fault.as_ref()
     }
@@ -176,7 +177,7 @@ impl<F: Folder> Writer<F> {
     pub fn append(&mut self, seq: u64, time: Nanos, body: &[u8]) -> Outcome {
         let end = self.end + record_size(body.len()) as u64;
         let is_next = seq.checked_sub(1) == Some(self.last) && time.0 < self.day_end;
-        // `limit` is 0 without a segment, so that nothing fits. A longer record than any is above it too.
+        // `limit` is 0 without a segment, so nothing fits. A record that is too long does not fit either.
         if !is_next || end > self.limit {
             return self.append_rarely(seq, time, body);
         }
@@ -192,19 +193,20 @@ impl<F: Folder> Writer<F> {
         self.write_up_to(self.end)
     }
 
-    /// Where there is more than a group.
+    /// Writes the group when it is full.
     #[inline(never)]
     fn write_group(&mut self) -> Outcome {
         let up_to = match self.settings.durability {
-            // What follows the rest of a record is not another write, to whoever looks at what a machine left that stopped in it.
+            // To the end of a record: after the rest of a record, the next record of the same write would be marked as
+            // the begin of a write, and a torn tail would be taken for damage.
             Durability::Synced => self.end,
             Durability::Written => self.end / GROUP_BYTES * GROUP_BYTES,
         };
         self.write_up_to(up_to)
     }
 
-    /// Writes the group as far as this place in the file, and syncs it where that was asked for. What is behind stays in the group: it is the
-    /// end of the last record.
+    /// Writes the group up to this offset in the file, and syncs it if the durability requires it. The rest, the end of
+    /// the last record, stays in the group.
     fn write_up_to(&mut self, up_to: u64) -> Outcome {
         let Some(current) = self.current.as_mut().filter(|_| !self.group.is_empty()) else {
             return Outcome::Kept;
@@ -225,7 +227,7 @@ impl<F: Folder> Writer<F> {
         self.group.shrink_to(GROUP_ROOM);
         (self.is_begun, self.next_write) = (false, next_write(self.settings.durability, up_to));
         let is_whole = self.group.is_empty();
-        // Those before the last one, if the group had more: they follow each other, as a segment has no holes.
+        // All but the last record if a part of it is left: sequences are consecutive, as a segment has no holes.
         let kept = if is_whole { self.grouped } else { self.grouped - 1 };
         self.grouped -= kept;
         if kept > 0 {
@@ -259,12 +261,12 @@ impl<F: Folder> Writer<F> {
                 return self.fail(Error::io("sync", &segment_name(current.first))(error));
             }
         }
-        // Those before it, which nobody waited for while it was written.
+        // Earlier segments, which were not synced while the journal was written.
         for older in self.older.iter().filter(|older| !older.is_synced) {
             let name = segment_name(older.first);
             let synced = self.folder.open(&name, true).and_then(|file| file.sync());
             match synced {
-                // Somebody has removed it.
+                // The file was removed by someone else.
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     return self.fail(Error::io("sync", &name)(error));
                 }
@@ -272,7 +274,7 @@ impl<F: Folder> Writer<F> {
             }
         }
         self.progress.set_synced(self.kept);
-        // What it says is on disk by now. Where it cannot be written the journal is whole all the same, and not known to be closed.
+        // The records are on disk by now. If the bounds cannot be written, the journal is whole but not marked closed.
         self.bounds.bounds.closed = Some(self.last);
         if self.bounds.write(&self.folder, true) {
             let _ = self.folder.sync();
@@ -280,10 +282,10 @@ impl<F: Folder> Writer<F> {
         Outcome::Kept
     }
 
-    /// The segment that was written is one of those before the next one.
+    /// Finishes the current segment and adds it to the older ones.
     fn end_segment(&mut self) {
         if let Some(current) = self.current.take() {
-            // No more than room would be lost.
+            // A failure only wastes disk space.
             let _ = current.file.set_length(current.whole);
             let is_synced = self.settings.durability == Durability::Synced;
             let (first, bytes, latest) = (current.first, current.whole, self.latest);
@@ -292,7 +294,7 @@ impl<F: Folder> Writer<F> {
         }
     }
 
-    /// Puts a record for which there is room behind the others.
+    /// Adds a record that fits to the group.
     #[inline]
     fn put(&mut self, seq: u64, time: Nanos, body: &[u8]) {
         if self.end >= self.next_mark {
@@ -350,7 +352,7 @@ impl<F: Folder> Writer<F> {
         self.without()
     }
 
-    /// A record that cannot be in the journal: what was before it is written still.
+    /// Refuses a record that cannot be in the journal. Earlier records are still written.
     fn refuse(&mut self, error: Error) -> Outcome {
         let seq = match error {
             Error::TooLong { seq, .. } => seq,
@@ -358,7 +360,7 @@ impl<F: Folder> Writer<F> {
         };
         if self.flush().is_kept() {
             let _ = self.fail(error);
-            // The disk is well: the next one may be.
+            // The disk works: the next record may succeed.
             self.retry_at = 0;
         }
         self.count_missing(seq)
@@ -380,11 +382,11 @@ impl<F: Folder> Writer<F> {
                 if self.settings.durability == Durability::Synced { self.folder.sync() } else { Ok(()) }
             });
         if let Err(error) = begun {
-            // Without a record it stands in nobody's way if it stays.
+            // A segment without a record does no harm if it stays.
             let _ = self.folder.remove(&name);
             return Err(Error::io("make", &name)(error));
         }
-        // Behind the segment, so that it never names one that is not there.
+        // After the segment, so that the bounds never name a segment that does not exist.
         if self.older.is_empty() {
             self.bounds.bounds.oldest = first;
         }
@@ -399,9 +401,9 @@ impl<F: Folder> Writer<F> {
         Ok(())
     }
 
-    /// Removes segments that are too old or too much, but for the last one: the next one may never come to hold anything, and where sequences
-    /// go on would be known to nobody. One that cannot be removed is tried again with the next segment. That it goes is written before, so
-    /// that a first file that is lost is told from one that was let go of.
+    /// Deletes segments that exceed the retention limits, except the last one: the next segment may never get a record,
+    /// and then the last sequence would be unknown. A segment that cannot be deleted is retried with the next segment.
+    /// The bounds are written first, so that a lost first file can be distinguished from a deleted one.
     fn let_go(&mut self, now: Nanos) {
         let Retention { age, bytes } = self.settings.retention;
         while self.older.len() > 1
@@ -418,7 +420,7 @@ impl<F: Folder> Writer<F> {
             self.bounds.bounds.oldest = self.older[1].first;
             self.bounds.write(&self.folder, self.settings.durability == Durability::Synced);
             match self.folder.remove(&segment_name(first)) {
-                // Somebody else has removed it already.
+                // The file was already removed by someone else.
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return,
                 _ => {}
             }
@@ -427,7 +429,7 @@ impl<F: Folder> Writer<F> {
         }
     }
 
-    /// What is in the group is lost, and so is the segment's end.
+    /// Handles a failure: the group is lost, and the current segment ends.
     #[cold]
     fn fail(&mut self, error: Error) -> Outcome {
         self.progress.add_missing(self.grouped);
@@ -450,9 +452,9 @@ impl<F: Folder> Writer<F> {
         }
     }
 
-    /// Whether the journal can be written again, from this record on.
+    /// Retries after a failure. Returns `true` if the journal can be written again, from this record on.
     fn try_again(&mut self, seq: u64, time: Nanos, body: &[u8]) -> bool {
-        // Whoever has a time far ahead, of a clock that was set back since, is not waited for.
+        // A retry time more than one interval ahead, because the clock was set back, is ignored.
         let is_early = time.0 < self.retry_at && self.retry_at - time.0 <= Settings::RETRY_NS;
         if is_early
             || self.settings.on_failure == OnFailure::Stop
@@ -465,7 +467,7 @@ impl<F: Folder> Writer<F> {
         match self.begin(seq, time, record_size(body.len())) {
             Ok(()) => {
                 self.fault = None;
-                // As though it had been given: it is what the new segment begins with.
+                // The new segment begins with this record.
                 self.last = seq - 1;
                 self.progress.set_state(State::Keeping);
                 true
@@ -479,7 +481,7 @@ impl<F: Folder> Writer<F> {
 }
 
 impl<F: Folder> Drop for Writer<F> {
-    /// One that ends before it has finished has stopped: nobody is to wait for what it would have kept.
+    /// A writer that is dropped without `finish` counts as stopped, so that nobody waits for its records.
     fn drop(&mut self) {
         if !self.is_finished {
             self.progress.set_state(State::Stopped);
@@ -487,7 +489,7 @@ impl<F: Folder> Drop for Writer<F> {
     }
 }
 
-/// Where a group is written that begins here.
+/// Returns the offset at which a group that begins at `begin` is written.
 fn next_write(durability: Durability, begin: u64) -> u64 {
     match durability {
         Durability::Written => (begin / GROUP_BYTES + 1) * GROUP_BYTES,

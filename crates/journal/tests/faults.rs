@@ -1,4 +1,4 @@
-//! Disks that are full, read-only or broken, and machines that stop: the stated policy, and nothing lost in silence.
+//! Disks that are full, read-only or broken, and machines that stop: the stated policy applies, and no loss is silent.
 use crate::failing;
 
 use std::process::{Command, Stdio};
@@ -17,10 +17,10 @@ fn settings(durability: Durability, on_failure: OnFailure) -> Settings {
     Settings { durability, on_failure, segment_bytes: Settings::LEAST_SEGMENT_BYTES, ..Settings::default() }
 }
 
-/// Sequences, and holes from one to another.
+/// Sequences, and missing ranges as (from, to).
 type Contents = (Vec<u64>, Vec<(u64, u64)>);
 
-/// All that is in a journal: sequences, and holes.
+/// Returns all sequences and missing ranges of a journal.
 fn contents(folder: &Memory) -> Result<Contents, Error> {
     let mut reader = Reader::open(folder.clone())?;
     let (mut seqs, mut holes) = (Vec::new(), Vec::new());
@@ -43,7 +43,8 @@ fn append(writer: &mut Writer<Memory>, seq: u64, time: Nanos) -> Outcome {
     writer.append(seq, time, &seq.to_le_bytes().repeat(20))
 }
 
-/// Everything is too much to be kept, and the disk is full when another segment begins: it goes on behind what there was.
+/// Retention permits no segment, and the disk is full when the next segment begins: sequences continue after the last
+/// record.
 #[test]
 fn where_sequences_go_on_is_known_whatever_is_let_go_of() {
     let folder = Memory::new();
@@ -65,7 +66,7 @@ fn where_sequences_go_on_is_known_whatever_is_let_go_of() {
     assert!(writer.finish().is_kept());
 }
 
-/// The latest record is of a clock that was far ahead.
+/// The latest record has the time of a clock that was far ahead.
 #[test]
 fn a_clock_that_was_set_back_does_not_keep_the_journal_from_being_tried_again() {
     let folder = Memory::new();
@@ -77,14 +78,14 @@ fn a_clock_that_was_set_back_does_not_keep_the_journal_from_being_tried_again() 
     assert_eq!(writer.flush(), Outcome::Missing);
     assert_eq!(append(&mut writer, 3, Nanos(11 * SECOND)), Outcome::Missing);
     folder.fail(Fails::Nothing);
-    // Within the second there is no other try, and behind it there is.
+    // No retry within the second; a retry after it.
     assert_eq!(append(&mut writer, 4, Nanos(11 * SECOND + 1)), Outcome::Missing);
     assert!(append(&mut writer, 5, Nanos(12 * SECOND)).is_kept());
     assert!(writer.finish().is_kept());
     assert_eq!(contents(&folder).unwrap().0, [5]);
 }
 
-/// The disk is ill from the first record on: who reads from the oldest is told what is not there.
+/// The disk fails from the first record on: a reader from the oldest record gets the missing range.
 #[test]
 fn what_is_missing_before_the_first_record_is_said() {
     let folder = Memory::new();
@@ -163,7 +164,7 @@ fn a_journal_that_stops_has_what_it_said_and_nothing_else() {
         assert_eq!(progress.missing(), 100 - last_good, "{fails:?}");
         assert!(matches!(writer.fault(), Some(Error::Io { .. })), "{:?}", writer.fault());
         assert_eq!(writer.flush(), Outcome::Stopped);
-        // The disk is well again, and so is the journal.
+        // The disk recovers, and so does the journal.
         folder.fail(Fails::Nothing);
         let (mut writer, opened) = Writer::open(folder.clone(), settings).unwrap();
         assert!(opened.last >= last_good, "{fails:?}: {opened:?}");
@@ -173,8 +174,8 @@ fn a_journal_that_stops_has_what_it_said_and_nothing_else() {
     }
 }
 
-/// Where there is always more, writes end within records. What counts as written is whole, whoever follows sees that much, and
-/// a disk that fills up, or a process that dies, after any byte leaves no less.
+/// Under load, writes end within records. Records that count as written are whole, a following reader sees exactly
+/// those, and a disk that fills up or a process that dies after any byte leaves no fewer.
 #[test]
 fn a_write_that_ends_within_a_record_leaves_whole_ones() {
     const RECORDS: u64 = 2_000;
@@ -218,7 +219,7 @@ fn a_write_that_ends_within_a_record_leaves_whole_ones() {
             drop(writer);
             let there = contents(&folder).unwrap().0;
             assert!(there.iter().copied().eq(1..=there.len() as u64), "{fails:?}");
-            // Who dies takes nothing back.
+            // A killed process truncates nothing.
             let is_right = if matches!(fails, Fails::Full(_)) {
                 there.len() as u64 == kept
             } else {
@@ -240,7 +241,7 @@ fn a_journal_that_goes_on_says_what_is_missing() {
             let settings = settings(durability, OnFailure::Continue);
             let (mut writer, _) = Writer::open(folder.clone(), settings).unwrap();
             let progress = writer.progress();
-            // Three times ill and well again; ten records a second.
+            // The disk fails and recovers three times; ten records a second.
             for seq in 1..=300 {
                 match seq % 100 {
                     40 => folder.fail(fails),
@@ -272,7 +273,7 @@ fn a_journal_that_goes_on_says_what_is_missing() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, cases: 300, ..ProptestConfig::default() })]
 
-    /// A machine stops in the middle of a write: what was synced is there, and the rest is cut.
+    /// A machine stops in the middle of a write: synced records are there, and the rest is truncated.
     #[test]
     fn what_was_synced_outlives_the_machine(
         writes in proptest::collection::vec(1..200_u64, 1..6),
@@ -292,10 +293,10 @@ proptest! {
         }
         let synced = writer.progress().synced_up_to();
         prop_assert_eq!(synced, seq);
-        // The next write is given to the kernel and not synced, as when the machine stops before that returns.
+        // The next write reaches the kernel and is not synced, as if the machine stops before the sync returns.
         folder.fail(Fails::Dying(u64::MAX));
         let last = seq + unsynced;
-        // Where a segment begins within, it stops at that.
+        // If a new segment begins within this write, the journal stops there.
         let _ = (seq + 1..=last).all(|seq| append(&mut writer, seq, Nanos(SECOND)).is_kept());
         prop_assert!(unsynced == 0 || writer.flush() == Outcome::Stopped);
         let mut pages = kept_pages.iter().cycle();
@@ -308,7 +309,8 @@ proptest! {
     }
 }
 
-/// A clean end, and a start after a kill, are what they say: on disk, names too.
+/// After a clean end, and after a start that follows a kill, everything reported as synced is on disk, including file
+/// names.
 #[test]
 fn what_counts_as_synced_is_on_disk() {
     for is_killed in [false, true] {
@@ -332,7 +334,7 @@ fn what_counts_as_synced_is_on_disk() {
     }
 }
 
-/// One record that cannot be kept is missing, and none of those behind it.
+/// A record that cannot be journaled is missing; later records are not.
 #[test]
 fn a_record_that_cannot_be_one_is_missing_alone() {
     let folder = Memory::new();
@@ -345,12 +347,12 @@ fn a_record_that_cannot_be_one_is_missing_alone() {
     assert_eq!(contents(&folder).unwrap(), (vec![1, 3], vec![(2, 2)]));
 }
 
-/// The kernel's own refusal: a limit on the size of files in a process of its own.
+/// The kernel refuses: a limit on the size of files, in a separate process.
 #[test]
 fn a_limit_on_files_is_a_stated_failure() {
     let folder = tempfile::tempdir().unwrap();
     let mut shell = Command::new("sh");
-    // 512-byte blocks: 20 KiB, where a segment's header fits and its room does not.
+    // 512-byte blocks: 20 KiB, enough for a segment's header and too little for its allocation.
     let script = "trap '' XFSZ; ulimit -f 40; exec \"$0\" --exact faults::the_part_under_a_limit --ignored";
     let test = std::env::current_exe().unwrap();
     let child = shell.args(["-c", script]).arg(test).env("JOURNAL", folder.path());
@@ -365,7 +367,7 @@ fn the_part_under_a_limit() {
     let folder = std::env::var_os("JOURNAL").unwrap();
     let settings = settings(Durability::Written, OnFailure::Stop);
     let (mut writer, _) = Writer::open(Directory::create(folder.as_ref()).unwrap(), settings).unwrap();
-    // Where the file system cannot make room beforehand, it is met by a write.
+    // If the file system cannot allocate ahead, a write meets the limit.
     let is_kept = (1..=200)
         .all(|seq| writer.append(seq, Nanos(SECOND), &[0; 200]).is_kept() && writer.flush().is_kept());
     assert!(!is_kept);

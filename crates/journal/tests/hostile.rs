@@ -1,5 +1,5 @@
-//! Any bytes in a journal's files: the inputs of `fuzz/corpus`, and thousands of changed ones. The same, led by coverage, is tried at
-//! length by `make fuzz TARGET=journal`.
+//! Arbitrary bytes in a journal's files: the inputs of `fuzz/corpus`, and thousands of mutations. `make fuzz
+//! TARGET=journal` does the same for longer, guided by coverage.
 use crate::invariants;
 use crate::mutations;
 

@@ -1,4 +1,4 @@
-//! What is written comes back: in order, from any place, across segments, and after a crash.
+//! Records that are written can be read: in order, from any place, across segments, and after a crash.
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,7 +15,7 @@ const SMALL: Settings = Settings {
     retention: Retention { age: None, bytes: None },
 };
 
-/// The body of a record: of a length of its own.
+/// Returns the body of a record; the length depends on the sequence.
 fn body(seq: u64) -> Vec<u8> {
     (0..seq * 37 % 300).map(|at| (seq + at) as u8).collect()
 }
@@ -39,10 +39,10 @@ fn reader(folder: &Path) -> Reader<Directory> {
     Reader::open(Directory::open(folder).unwrap()).unwrap()
 }
 
-/// Sequences, and holes from one to another.
+/// Sequences, and missing ranges as (from, to).
 type Contents = (Vec<u64>, Vec<(u64, u64)>);
 
-/// All that comes up to the end: sequences, and what is missing as (from, to).
+/// Reads up to the end.
 fn rest(reader: &mut Reader<Directory>) -> Result<Contents, Error> {
     let (mut seqs, mut holes) = (Vec::new(), Vec::new());
     loop {
@@ -71,7 +71,7 @@ fn what_is_written_comes_back_across_segments_and_openings() {
     assert_eq!((opened.last, opened.tail), (0, None));
     write(&mut writer, 1..=700);
     assert_eq!((writer.progress().written_up_to(), writer.progress().synced_up_to()), (700, 0));
-    // Ended without a word, as by SIGKILL.
+    // Ended without `finish`, as by SIGKILL.
     drop(writer);
     let (mut writer, opened) = open(folder.path(), SMALL);
     assert_eq!((opened.last, opened.latest, opened.tail), (700, time(700), None));
@@ -96,7 +96,7 @@ fn what_is_written_comes_back_across_segments_and_openings() {
     assert_eq!(rest(&mut reader).unwrap().0.len(), 1_500);
 }
 
-/// A reader goes on with what is written after it came to the end, in this segment and in the next ones.
+/// A reader at the end gets records that are written later, in this segment and in the next ones.
 #[test]
 fn a_reader_follows_a_writer() {
     let folder = tempfile::tempdir().unwrap();
@@ -151,7 +151,7 @@ fn a_day_begins_a_segment() {
     assert_eq!(reader.segments().last().unwrap().latest_before, Nanos(2 * DAY - 1));
 }
 
-/// The first record that is as late, in the order of sequences, also where a clock was set back.
+/// Seeking a time finds the first record, in sequence order, at this time or later, also if the clock was set back.
 #[test]
 fn times_that_go_back_are_found() {
     let folder = tempfile::tempdir().unwrap();
@@ -188,7 +188,7 @@ fn old_segments_are_let_go_of() {
         let mut late = reader(folder.path());
         late.seek(From::Seq(1)).unwrap();
         assert_eq!(rest(&mut late).unwrap(), ((oldest..=6_000).collect(), vec![(1, oldest - 1)]));
-        // Who reads meanwhile is told too: what it has open is still there, and what is behind that is not.
+        // A reader that was open meanwhile also gets the gap: its open segment is still readable, later ones are not.
         let (seqs, holes) = rest(&mut follower).unwrap();
         assert_eq!(
             seqs.len() as u64 + holes.iter().map(|(from, to)| to - from + 1).sum::<u64>(),
@@ -197,7 +197,7 @@ fn old_segments_are_let_go_of() {
     }
 }
 
-/// Those that a reader has open are let go of, and further ones behind them.
+/// Retention deletes the segment that a reader has open, and later ones.
 #[test]
 fn a_reader_that_is_lapped_is_told_what_it_missed() {
     let folder = tempfile::tempdir().unwrap();
@@ -215,7 +215,7 @@ fn a_reader_that_is_lapped_is_told_what_it_missed() {
     assert_eq!(seqs.last(), Some(&6_000));
 }
 
-/// A write that failed is taken back, and a reader may have seen it before: it goes on.
+/// A failed write is truncated after a reader has seen it: the reader continues.
 #[test]
 fn a_reader_goes_on_behind_what_was_taken_back() {
     let folder = tempfile::tempdir().unwrap();
@@ -225,7 +225,7 @@ fn a_reader_goes_on_behind_what_was_taken_back() {
     let path = &segments(folder.path())[0];
     let kept = fs::metadata(path).unwrap().len();
     fs::remove_file(path).unwrap();
-    // As if it had never been closed.
+    // As if the journal had never been closed.
     fs::remove_file(folder.path().join("bounds")).unwrap();
     let (mut writer, _) = open(folder.path(), SMALL);
     write(&mut writer, 1..=5);
@@ -239,7 +239,7 @@ fn a_reader_goes_on_behind_what_was_taken_back() {
     assert_eq!(rest(&mut follower).unwrap(), (vec![7, 8], vec![(6, 6)]));
 }
 
-/// Somebody deletes a segment by hand: retention goes on with the next ones.
+/// A user deletes a segment: retention continues with the next ones.
 #[test]
 fn a_segment_that_is_gone_is_let_go_of() {
     let folder = tempfile::tempdir().unwrap();
@@ -251,7 +251,7 @@ fn a_segment_that_is_gone_is_let_go_of() {
     assert!(segments(folder.path()).len() <= 6, "{}", segments(folder.path()).len());
 }
 
-/// What is before a segment whose header is damaged can be read.
+/// Records before a segment with a damaged header can be read.
 #[test]
 fn a_damaged_header_is_an_error_for_who_gets_there() {
     let folder = tempfile::tempdir().unwrap();
@@ -273,7 +273,7 @@ fn a_damaged_header_is_an_error_for_who_gets_there() {
     assert_eq!(rest(&mut reader).unwrap().0, [3_000]);
 }
 
-/// Whatever is cut off the last segment: the records before it are there, and it is said what went.
+/// The last segment is cut at any byte: the records before the cut are there, and the torn tail is reported.
 #[test]
 fn a_torn_tail_is_cut_at_every_length() {
     let folder = tempfile::tempdir().unwrap();
@@ -294,10 +294,10 @@ fn a_torn_tail_is_cut_at_every_length() {
     for cut in 0..=whole.len() {
         for zeros in [0, 4_096] {
             fs::write(&path, [&whole[..cut], &vec![0; zeros]].concat()).unwrap();
-            // A crash leaves no mark of a close.
+            // After a crash the journal is not marked closed.
             let _ = fs::remove_file(folder.path().join("bounds"));
             let (mut writer, opened) = open(folder.path(), SMALL);
-            // Zeros behind it may be its padding.
+            // Zeros after the record can be its padding.
             let padding = |seq: u64| if zeros > 0 { 7 - (23 + body(seq).len()) % 8 } else { 0 };
             let last = (1..).zip(&ends).filter(|(seq, end)| **end - padding(*seq) <= cut).count() as u64;
             let end = if last == 0 { 64 } else { ends[last as usize - 1] };
@@ -322,7 +322,7 @@ fn a_torn_tail_is_cut_at_every_length() {
     }
 }
 
-/// A bit that flips before the last write is damage with a place, in any segment, for readers and for who would write.
+/// A bit flip before the last write is damage with a place, in any segment, for readers and for writers.
 #[test]
 fn damage_in_the_middle_is_an_error_with_its_place() {
     let folder = tempfile::tempdir().unwrap();
@@ -335,7 +335,7 @@ fn damage_in_the_middle_is_an_error_with_its_place() {
     for (path, is_last) in [(&paths[0], false), (paths.last().unwrap(), true)] {
         let whole = fs::read(path).unwrap();
         let name = path.file_name().unwrap().to_str().unwrap();
-        // In each byte of the first record; padding is no part of it.
+        // In each byte of the first record, without its padding.
         let first: u64 = name[..20].parse().unwrap();
         for at in 64..64 + 24 + body(first).len() {
             let mut damaged = whole.clone();
@@ -349,7 +349,7 @@ fn damage_in_the_middle_is_an_error_with_its_place() {
                 assert!(matches!(opened, Err(Error::Corrupt { offset: 64, .. })), "byte {at}");
             }
         }
-        // A page of zeros, as a disk leaves it that wrote what is behind first.
+        // A page of zeros, as left by a disk that wrote later bytes first.
         let mut damaged = whole.clone();
         damaged[64..64 + 512].fill(0);
         fs::write(path, damaged).unwrap();
@@ -358,13 +358,13 @@ fn damage_in_the_middle_is_an_error_with_its_place() {
         assert!(matches!(error, Error::Corrupt { offset: 64, .. }), "{error}");
         fs::write(path, whole).unwrap();
     }
-    // A segment that is gone is missed too.
+    // A missing segment is an error too.
     fs::remove_file(&paths[1]).unwrap();
     let error = rest(&mut reader(folder.path())).unwrap_err();
     assert!(error.to_string().starts_with(paths[0].file_name().unwrap().to_str().unwrap()), "{error}");
 }
 
-/// The index is a hint: without it, or with a wrong one, the same is read.
+/// The index is a hint: without it, or with a wrong one, the result is the same.
 #[test]
 fn a_wrong_index_leads_nobody_astray() {
     let folder = tempfile::tempdir().unwrap();
@@ -378,7 +378,7 @@ fn a_wrong_index_leads_nobody_astray() {
     let mut shifted = whole.clone();
     shifted[32 + 16] ^= 8;
     let mut earlier = whole.clone();
-    // The time before the last mark: a search would begin too late.
+    // The latest time of the last mark: a search would begin too late.
     let last = earlier.len() - 32;
     earlier[last + 8..last + 16].fill(0);
     for bytes in
@@ -425,7 +425,7 @@ fn long_records_have_segments_of_their_own() {
     assert_eq!(reader.next().unwrap(), Next::End);
 }
 
-/// Writes records and closes the journal; each segment is of a day.
+/// Writes records and closes the journal; each day has a segment.
 fn close_days(folder: &Path, retention: Retention, seqs: std::ops::RangeInclusive<u64>) {
     let settings = Settings { retention, ..Settings::default() };
     let (mut writer, _) = Writer::open(Directory::create(folder).unwrap(), settings).unwrap();
@@ -462,7 +462,7 @@ fn a_journal_that_was_closed_says_so_until_it_is_written_again() {
     assert_eq!(ends(folder.path()), Ends { is_known: true, ..Ends::default() });
     close_days(folder.path(), Retention::default(), 27..=30);
     assert_eq!(ends(folder.path()).closed, Some(30));
-    // As an earlier version left it.
+    // As a journal of an earlier version.
     fs::remove_file(folder.path().join("bounds")).unwrap();
     assert_eq!(ends(folder.path()), Ends::default());
 }
@@ -475,7 +475,7 @@ fn a_last_file_that_is_lost_is_missed_and_its_numbers_are_not_given_again() {
     let lost = Some(Lost { from: 20, to: Some(25) });
     assert_eq!(ends(folder.path()), Ends { is_known: true, lost_behind: lost, ..Ends::default() });
     let open = || Writer::open(Directory::create(folder.path()).unwrap(), Settings::default()).unwrap();
-    // Also behind a start that wrote nothing.
+    // Also after a start that wrote nothing.
     drop(open());
     assert_eq!(ends(folder.path()).lost_behind.map(|lost| lost.from), Some(20));
     let (mut writer, opened) = open();
@@ -513,7 +513,7 @@ fn a_first_file_that_is_lost_is_told_from_one_that_was_let_go_of() {
     fs::remove_file(segment(folder.path(), first)).unwrap();
     let lost = Some(Lost { from: first, to: Some(first + 9) });
     assert_eq!(ends(folder.path()).lost_before, lost);
-    // Another start, which lets go of nothing, is no trace of it.
+    // Another start, which deletes nothing, does not clear the loss.
     close_days(folder.path(), Retention::default(), 50..=55);
     assert_eq!(
         ends(folder.path()),

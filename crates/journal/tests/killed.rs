@@ -1,6 +1,7 @@
-//! A writer that is killed at any moment: all that it said to be synced is there, without a hole, and another goes on behind it.
+//! A writer is killed at any moment: every record that it reported as synced is there, without a hole, and another
+//! writer continues after it.
 //!
-//! `JOURNAL_KILLS` says how often, 20 times unless it does (`make journal-kills`: 200).
+//! `JOURNAL_KILLS` sets the number of kills; the default is 20 (`make journal-kills`: 200).
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -8,7 +9,7 @@ use std::process::{Command, Stdio};
 use tapeline_journal::{Directory, Durability, Next, Reader, Settings, Writer};
 use tapeline_nanos::Nanos;
 
-/// The body of a record, of a length of its own.
+/// Returns the body of a record; the length depends on the sequence.
 fn body(seq: u64) -> Vec<u8> {
     seq.to_le_bytes().repeat(1 + (seq % 41) as usize)
 }
@@ -33,7 +34,7 @@ fn nothing_that_was_synced_is_lost_to_a_kill() {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        // Killed behind some acknowledgement, wherever it is by then.
+        // Killed after a random number of acknowledgements, at any point of its work.
         dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let after = 1 + (dice >> 33) % 40;
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -48,7 +49,7 @@ fn nothing_that_was_synced_is_lost_to_a_kill() {
         }
         child.kill().unwrap();
         child.wait().unwrap();
-        // What it said before it died; the last line may be cut.
+        // The rest of its output; the last line may be cut.
         for line in lines.map_while(Result::ok) {
             take(line, &mut said);
         }
@@ -59,7 +60,7 @@ fn nothing_that_was_synced_is_lost_to_a_kill() {
     println!("{kills} kills, {acknowledged} records acknowledged, {torn} torn tails");
 }
 
-/// The last record; all before it are there, once, with their bytes.
+/// Checks that every record is there once, with its bytes. Returns the last sequence.
 fn whole(folder: &Path, kill: u32) -> u64 {
     let mut reader = Reader::open(Directory::open(folder).unwrap()).unwrap();
     let mut last = 0;
@@ -96,7 +97,7 @@ fn the_part_that_is_killed() {
         assert!(writer.flush().is_kept(), "{:?}", writer.fault());
         let written = writeln!(out, "synced {}", writer.progress().synced_up_to()).and_then(|()| out.flush());
         if written.is_err() {
-            // Who started it has gone.
+            // The parent process has ended.
             return;
         }
     }

@@ -1,4 +1,5 @@
-//! How fast updates are read and written: million messages a second on one core, of a trade table with six columns.
+//! The throughput of reading and writing updates of a trade table with six columns, in million messages a second on one
+//! core.
 //!
 //! ```text
 //! cargo bench -p tapeline-kdb --bench updates -- [--core N] [--seconds S] [--repeats N] [--json]
@@ -6,11 +7,11 @@
 //! ```
 //!
 //! `decode` reads the header and every cell in place, by the columns' types; `encode` writes header and columns from slices.
-//! `pack` and `unpack` are the compression of a message of 1,000 rows. The harness says what the options and the figures are; its
-//! fields are rows here.
+//! `pack` and `unpack` compress and decompress a message of 1,000 rows. The harness describes the options and figures;
+//! its fields are rows here.
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr)]
 
-// The one harness of all benches that are counted.
+// The common harness of these benches.
 #[path = "../../omm/benches/harness/mod.rs"]
 mod harness;
 
@@ -30,7 +31,7 @@ fn main() {
     bench.print();
 }
 
-/// The columns of a table, as a publisher has them.
+/// The columns of a table in a publisher.
 struct Trades {
     times: Vec<i64>,
     symbols: Vec<&'static [u8]>,
@@ -114,7 +115,7 @@ fn updates(bench: &mut Bench, rows: usize) {
 
 fn compression(bench: &mut Bench) {
     let mut out = vec![0; 64 * 1_024];
-    // Prices and sizes that move in steps compress as market data does: to a half.
+    // Prices and sizes that change in steps compress like market data: to a half.
     let mut trades = Trades::new(1_000, 1);
     for (row, price) in trades.prices.iter_mut().enumerate() {
         *price = 80.0 + (row / 50) as f64 / 4.0;

@@ -50,7 +50,8 @@ pub enum Atom<S> {
 }
 
 impl<'a> Atom<&'a [u8]> {
-    /// Reads one of this type (atom's or vector's) from its bytes, a symbol's without its zero; `None` for other types.
+    /// Reads an atom of this type (an atom's or a vector's) from its bytes; a symbol's without the zero. `None` for
+    /// other types.
     pub(crate) fn read(kind: Type, bytes: &'a [u8], order: Order) -> Option<Self> {
         Some(match kind.vector() {
             Type::BOOLEAN => Self::Boolean(bool::from_bytes(bytes, order)),
@@ -109,7 +110,7 @@ impl<S> Atom<S> {
         vector.atom()
     }
 
-    /// The same, with another form of a symbol's bytes.
+    /// Converts the bytes of a symbol; other atoms stay unchanged.
     fn with_symbol<'s, T>(&'s self, symbol: impl FnOnce(&'s S) -> T) -> Atom<T> {
         match self {
             Self::Symbol(name) => Atom::Symbol(symbol(name)),
@@ -202,7 +203,7 @@ impl<S: AsRef<[u8]>, T: AsRef<[u8]>> PartialEq<Atom<T>> for Atom<S> {
 }
 
 impl Atom<&[u8]> {
-    /// What is not a symbol and not a float, as a number that differs where it does.
+    /// Returns the value as a number, different for different values of a type; 0 for symbols and floats.
     fn integer(self) -> i128 {
         match self {
             Self::Boolean(value) => value.into(),
@@ -221,7 +222,8 @@ impl Atom<&[u8]> {
     }
 }
 
-/// As q shows it, with its type where that can be seen: `` `AAPL``, `42`, `42i`, `2022.06.16D12:25:04.123456789`, `0Nt`.
+/// Formats the atom as q shows it, with its type suffix if there is one: `` `AAPL``, `42`, `42i`,
+/// `2022.06.16D12:25:04.123456789`, `0Nt`.
 impl<S: AsRef<[u8]>> fmt::Display for Atom<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.borrow() {
@@ -232,7 +234,7 @@ impl<S: AsRef<[u8]>> fmt::Display for Atom<S> {
             Atom::Guid(bytes) => return guid(&bytes, f),
             _ => {}
         }
-        // Longs and floats are what q takes numbers without a letter for, and tells apart by a small one here.
+        // Longs and floats have no suffix in q; a small letter in a null or an infinity marks a float.
         let (suffix, is_float) = (self.kind().suffix(), matches!(self, Self::Float(_)));
         if self.is_null() {
             return write!(f, "{}{suffix}", if is_float { "0n" } else { "0N" });
@@ -246,7 +248,7 @@ impl<S: AsRef<[u8]>> fmt::Display for Atom<S> {
             Atom::Int(value) => write!(f, "{value}i"),
             Atom::Long(value) => write!(f, "{value}"),
             Atom::Real(value) => write!(f, "{value}e"),
-            // With its point, or it would be a long.
+            // With a decimal point; without it the number would be a long.
             Atom::Float(value) => write!(f, "{value:?}"),
             Atom::Timestamp(value) => time::timestamp(value, f),
             Atom::Month(value) => time::month(value, f),

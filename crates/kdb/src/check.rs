@@ -1,14 +1,13 @@
-//! Going over a value once, with every length in it checked before it is believed.
+//! Checks a value in one pass: every length is checked before it is used.
 
 use crate::Type;
 use crate::cursor::Cursor;
 use crate::error::{Fault, Malformed};
 use crate::vector::{Vector, head};
 
-/// Goes over a value; its type, and what q's `count` would give. `depth` more may be in each other.
+/// Checks a value. Returns its type and its count, as q's `count`. At most `depth` more values may be nested.
 ///
-/// Every byte is looked at once at most, whatever is in it: values that were gone over twice at each level would be gone over
-/// 2^64 times at the deepest.
+/// Every byte is read at most once: with two passes at each level, the deepest values would be read 2^64 times.
 pub(crate) fn check(cursor: &mut Cursor<'_>, depth: usize) -> Result<(Type, usize), Malformed> {
     let Some(within) = depth.checked_sub(1) else { return Err(cursor.fault(Fault::TooDeep)) };
     let at = cursor.at();
@@ -47,7 +46,7 @@ pub(crate) fn check(cursor: &mut Cursor<'_>, depth: usize) -> Result<(Type, usiz
     Ok((kind, count))
 }
 
-/// So many values; how many.
+/// Checks `count` values. Returns `count`.
 fn all(cursor: &mut Cursor<'_>, count: usize, within: usize) -> Result<usize, Malformed> {
     for _ in 0..count {
         check(cursor, within)?;
@@ -55,7 +54,8 @@ fn all(cursor: &mut Cursor<'_>, count: usize, within: usize) -> Result<usize, Ma
     Ok(count)
 }
 
-/// What follows a table's type: an attribute, then a dictionary from names to a list of columns. Its rows.
+/// Checks a table after its type: an attribute, then a dictionary from names to a list of columns. Returns the number
+/// of rows.
 fn table(cursor: &mut Cursor<'_>, within: usize) -> Result<usize, Malformed> {
     let expect = |at, expected, found| Malformed::new(at, Fault::Table { expected, found });
     let uneven = |at, what, expected, found| Malformed::new(at, Fault::Uneven { what, expected, found });
@@ -94,7 +94,8 @@ fn table(cursor: &mut Cursor<'_>, within: usize) -> Result<usize, Malformed> {
     Ok(rows.unwrap_or(0))
 }
 
-/// What follows the type of a function, as kdb+ is seen to write it; `code.kx.com/q/kb/serialization` has lambdas.
+/// Checks a function after its type, in the form observed from kdb+; `code.kx.com/q/kb/serialization` documents
+/// lambdas.
 fn function(cursor: &mut Cursor<'_>, kind: Type, within: usize) -> Result<usize, Malformed> {
     match kind {
         Type::LAMBDA => {

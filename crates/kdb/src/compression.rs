@@ -1,10 +1,10 @@
 //! kdb+'s compression of messages.
 //!
-//! Every pair of neighbouring bytes has a place in a table of 256, by their exclusive or, which remembers where such a pair was
-//! last. A flag says of each element whether it is one byte as it is, or two bytes that name a place in the table and how many
-//! bytes behind the pair are as they were there. Eight flags stand before their eight elements. Both sides keep the same
-//! table. The header and the size of the plain message, in four bytes, are not compressed. (Kx describes it by the functions
-//! `z` and `u` of its Java client only; bytes of a q process agree with what is here.)
+//! A table of 256 entries, indexed by the exclusive or of two adjacent bytes, records the last position of such a pair.
+//! A flag per element says whether the element is one literal byte, or two bytes: an index in the table, and the number
+//! of bytes after the pair that repeat those at the recorded position. Eight flags precede their eight elements. Both
+//! ends build the same table. The header and the size of the plain message, in four bytes, are not compressed. (Kx
+//! documents the format only by the functions `z` and `u` of its Java client; the output of a q process agrees.)
 
 use crate::error::{Fault, Malformed};
 use crate::message::{HEADER, Header};
@@ -13,11 +13,11 @@ use crate::order::{Item, Order};
 /// Minimum length of a compressed message, in bytes; shorter messages are not compressed.
 pub const LEAST_PACKED: usize = 2_000;
 
-/// Where the elements begin: behind the header and the plain message's size.
+/// The offset of the first element: after the header and the plain message's size.
 const BEGIN: usize = HEADER + 4;
-/// The pair itself, and what one byte can say.
+/// The longest repetition: the pair itself, and a count in one byte.
 const LONGEST: usize = 2 + 255;
-/// What a block of eight elements takes at most: the flags, and two bytes for each.
+/// The longest block of eight elements: the flags, and two bytes per element.
 const BLOCK: usize = 1 + 8 * 2;
 
 const fn place(one: u8, other: u8) -> usize {
@@ -39,9 +39,9 @@ pub fn pack(message: &[u8], out: &mut [u8]) -> Option<usize> {
     let out = out.get_mut(..end / 2)?;
     out[..4].copy_from_slice(&message[..4]);
     out[2] = 1;
-    // Where such a pair was last; 0 for nowhere, as the header is there.
+    // The last position of each pair; 0 for none, because the header is at 0.
     let mut seen = [0_usize; 256];
-    // A pair enters the table after the next one was looked for.
+    // A pair enters the table after the lookup of the next one.
     let mut late = None;
     let (mut at, mut len) = (HEADER, BEGIN);
     while at < end {
@@ -61,7 +61,7 @@ pub fn pack(message: &[u8], out: &mut [u8]) -> Option<usize> {
                 seen[pair] = at;
             }
             match pair {
-                // An equal first byte makes an equal second one.
+                // With the same exclusive or, an equal first byte implies an equal second byte.
                 Some(pair) if was > 0 && message[was] == message[at] => {
                     seen[pair] = at;
                     let limit = end.min(at + LONGEST);
@@ -102,7 +102,8 @@ pub fn pack(message: &[u8], out: &mut [u8]) -> Option<usize> {
 /// that the compressed bytes can expand to the stated size.
 ///
 /// # Errors
-/// The header is none of a compressed message, the plain message would be over `most`, or the bytes do not make it up.
+/// The header is not that of a compressed message, the plain message would exceed `most`, or the bytes do not expand to
+/// its size.
 pub fn unpack(packed: &[u8], most: usize, out: &mut Vec<u8>) -> Result<(), Malformed> {
     out.clear();
     let cut =
@@ -121,7 +122,7 @@ pub fn unpack(packed: &[u8], most: usize, out: &mut Vec<u8>) -> Result<(), Malfo
         let found = said.cast_unsigned().into();
         return Err(Malformed::new(HEADER, Fault::Size { least: HEADER + 2, most, found }));
     }
-    // No element gives more than its longest repetition.
+    // No element expands to more than the longest repetition.
     let elements_at_most = elements.len().div_ceil(BLOCK).saturating_mul(8);
     if (size - HEADER).div_ceil(LONGEST) > elements_at_most {
         return Err(Malformed::new(HEADER, Fault::Packed { expected: size }));
@@ -138,7 +139,7 @@ pub fn unpack(packed: &[u8], most: usize, out: &mut Vec<u8>) -> Result<(), Malfo
     plain(elements, size, out).map_err(|fault| fault.within(BEGIN))
 }
 
-/// Appends what the elements say until there are `size` bytes.
+/// Expands the elements until `out` has `size` bytes.
 fn plain(elements: &[u8], size: usize, out: &mut Vec<u8>) -> Result<(), Malformed> {
     let wrong = |at| Malformed::new(at, Fault::Packed { expected: size });
     let mut at = 0;
@@ -164,7 +165,7 @@ fn plain(elements: &[u8], size: usize, out: &mut Vec<u8>) -> Result<(), Malforme
                 if was == 0 {
                     return Err(Malformed::new(at, Fault::Reference));
                 }
-                // A pair that was seen: both bytes are there.
+                // The pair is in the table, so both bytes exist.
                 out.extend_from_within(was..was + 2);
             } else {
                 out.push(byte);
@@ -179,7 +180,7 @@ fn plain(elements: &[u8], size: usize, out: &mut Vec<u8>) -> Result<(), Malforme
                 if end > size {
                     return Err(wrong(at));
                 }
-                // It may go on into what it makes itself.
+                // The repetition may overlap its own output.
                 for from in was + 2..was + 2 + usize::from(more) {
                     out.push(out[from]);
                 }

@@ -1,4 +1,4 @@
-//! Reading from the front of a slice, checking each length before it is believed.
+//! Reads from the front of a slice, and checks each length before it is used.
 
 use crate::error::{Fault, Malformed};
 use crate::order::{Item, Order};
@@ -15,7 +15,7 @@ impl<'a> Cursor<'a> {
         Self { bytes, at: 0, order }
     }
 
-    /// Where the next byte is.
+    /// Returns the position of the next byte.
     pub(crate) const fn at(&self) -> usize {
         self.at
     }
@@ -29,24 +29,24 @@ impl<'a> Cursor<'a> {
         self.bytes.get(self.at..).unwrap_or_default()
     }
 
-    /// What was read since.
+    /// Returns the bytes read since position `at`.
     pub(crate) fn since(&self, at: usize) -> &'a [u8] {
         self.bytes.get(at..self.at).unwrap_or_default()
     }
 
-    /// A fault at the next byte.
+    /// Returns a fault at the next byte.
     pub(crate) const fn fault(&self, fault: Fault) -> Malformed {
         Malformed::new(self.at, fault)
     }
 
-    /// All that is left.
+    /// Reads all remaining bytes.
     pub(crate) fn take_rest(&mut self) -> &'a [u8] {
         let rest = self.rest();
         self.at = self.bytes.len();
         rest
     }
 
-    /// The bytes end where `wanted` of `what` should be.
+    /// Returns the fault that the bytes end before `wanted` bytes of `what`.
     #[cold]
     pub(crate) fn cut(&self, what: &'static str, wanted: usize) -> Malformed {
         self.fault(Fault::Cut { what, wanted, left: self.rest().len() })
@@ -68,7 +68,7 @@ impl<'a> Cursor<'a> {
         Ok(T::from_bytes(self.take(T::WIDTH, what)?, self.order))
     }
 
-    /// Text up to a zero, which is read too and is not part of it.
+    /// Reads text up to a zero. The zero is read too, and is not part of the text.
     #[inline]
     pub(crate) fn text(&mut self, what: &'static str) -> Result<&'a [u8], Malformed> {
         let rest = self.rest();
@@ -79,9 +79,9 @@ impl<'a> Cursor<'a> {
         Ok(&rest[..len])
     }
 
-    /// How many items of at least `width` bytes follow; the number is one of 8 bytes if `is_wide`.
+    /// Reads the number of items, of at least `width` bytes each, that follow; the number has 8 bytes if `is_wide`.
     ///
-    /// More than there are bytes for are refused here, before anybody loops over them.
+    /// Refuses a number that exceeds the remaining bytes, before any loop over the items.
     #[inline]
     pub(crate) fn count(
         &mut self,

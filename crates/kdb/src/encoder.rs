@@ -1,4 +1,4 @@
-//! Writing values and messages, into the caller's buffer.
+//! Writes values and messages into the caller's buffer.
 
 use crate::message::{HEADER, MessageKind};
 use crate::order::Item;
@@ -9,7 +9,7 @@ use crate::{Atom, Attribute, Refused, Type, Value};
 /// A container that is begun must be filled: [`list`](Self::list) of three needs three values, [`table`](Self::table)
 /// needs as many columns as names. [`finish`](Self::finish) refuses an incomplete value. Columns are written in one
 /// call, from any iterator with a known length. Nothing is allocated. After an error the encoder cannot be used any
-/// more; the bytes in front of it in the buffer are unchanged.
+/// more; the bytes before it in the buffer are unchanged.
 ///
 /// ```
 /// use tapeline_kdb::{Encoder, MessageKind, Refused, Type};
@@ -32,7 +32,7 @@ use crate::{Atom, Attribute, Refused, Type, Value};
 pub struct Encoder<'b> {
     room: &'b mut [u8],
     len: usize,
-    /// Values that have to come until all is whole.
+    /// Values that are missing until the message is complete.
     owed: u64,
     is_message: bool,
 }
@@ -50,7 +50,7 @@ impl<'b> Encoder<'b> {
     /// Begins a message of one value.
     ///
     /// # Errors
-    /// There is no room for the header.
+    /// The buffer has no capacity for the header.
     pub fn message(room: &'b mut [u8], kind: MessageKind) -> Result<Self, Refused> {
         let header = room.get_mut(..HEADER).ok_or(Refused::Full)?;
         header.copy_from_slice(&[1, kind as u8, 0, 0, 0, 0, 0, 0]);
@@ -60,14 +60,14 @@ impl<'b> Encoder<'b> {
     /// Finishes the value and returns its length in bytes.
     ///
     /// # Errors
-    /// Values are missing, or it is longer than the 4 GiB that a header can say.
+    /// Values are missing, or the message is longer than the 4 GiB that a header can state.
     pub fn finish(self) -> Result<usize, Refused> {
         if self.owed > 0 {
             return Err(Refused::Unfinished(self.owed));
         }
         if self.is_message {
             let len = u32::try_from(self.len).map_err(|_| Refused::TooMany(self.len))?;
-            // The header was made room for at the beginning.
+            // The space for the header was reserved at the beginning.
             self.room[4..HEADER].copy_from_slice(&len.to_le_bytes());
         }
         Ok(self.len)
@@ -85,7 +85,7 @@ impl<'b> Encoder<'b> {
         self.len == 0
     }
 
-    /// Room for one more value of `len` bytes behind its type, within which `within` others have to come.
+    /// Reserves a value with `len` bytes after its type, which must be followed by `within` values inside it.
     #[inline]
     fn begin(&mut self, kind: Type, len: usize, within: usize) -> Result<&mut [u8], Refused> {
         let owed = self.owed.checked_sub(1).ok_or(Refused::Superfluous)? + within as u64;
@@ -97,7 +97,7 @@ impl<'b> Encoder<'b> {
         Ok(room)
     }
 
-    /// The head of a vector or a list, and room for its items of so many bytes in all.
+    /// Writes the head of a vector or a list, and reserves `bytes` bytes for its items.
     #[inline]
     fn items(
         &mut self,
@@ -116,7 +116,7 @@ impl<'b> Encoder<'b> {
         Ok(room)
     }
 
-    /// Text up to its end, and a zero, behind what is there.
+    /// Appends text and a zero.
     #[inline]
     fn text(&mut self, text: &[u8]) -> Result<(), Refused> {
         let end = self.len + text.len();
@@ -133,7 +133,7 @@ impl<'b> Encoder<'b> {
     /// Writes an atom.
     ///
     /// # Errors
-    /// No room, or no place for a value; a zero in a symbol.
+    /// No capacity, or no value expected; a zero in a symbol.
     #[inline]
     pub fn atom<S: AsRef<[u8]>>(&mut self, atom: &Atom<S>) -> Result<(), Refused> {
         match atom.borrow() {
@@ -167,7 +167,7 @@ impl<'b> Encoder<'b> {
     /// Writes a symbol.
     ///
     /// # Errors
-    /// No room, or no place for a value; a zero in the symbol.
+    /// No capacity, or no value expected; a zero in the symbol.
     #[inline]
     pub fn symbol(&mut self, name: &[u8]) -> Result<(), Refused> {
         self.begin(Type::SYMBOL.atom(), 0, 0)?;
@@ -177,7 +177,7 @@ impl<'b> Encoder<'b> {
     /// Writes a string: a vector of characters.
     ///
     /// # Errors
-    /// No room, or no place for a value.
+    /// No capacity, or no value expected.
     pub fn string(&mut self, text: &[u8]) -> Result<(), Refused> {
         self.items(Type::CHAR, Attribute::NONE, (text.len(), 0), text.len())?.copy_from_slice(text);
         Ok(())
@@ -186,7 +186,7 @@ impl<'b> Encoder<'b> {
     /// Writes a vector of this type, such as `i64`s of [`Type::TIMESTAMP`].
     ///
     /// # Errors
-    /// No room, or no place for a value; items of another type.
+    /// No capacity, or no value expected; items of another type.
     #[inline]
     pub fn column<T: Item, I>(&mut self, kind: Type, items: I) -> Result<(), Refused>
     where
@@ -223,7 +223,7 @@ impl<'b> Encoder<'b> {
     /// Writes a vector of symbols.
     ///
     /// # Errors
-    /// No room, or no place for a value; a zero in a symbol.
+    /// No capacity, or no value expected; a zero in a symbol.
     #[inline]
     pub fn symbols<'s>(&mut self, names: impl IntoIterator<Item = &'s [u8]>) -> Result<(), Refused> {
         self.symbols_with(Attribute::NONE, names).map(|_| ())
@@ -248,7 +248,7 @@ impl<'b> Encoder<'b> {
         if count > MOST_ITEMS {
             return Err(Refused::TooMany(count));
         }
-        // The number of them is the last of the head, which is there.
+        // The number of items is the end of the head, which is already written.
         self.room[behind - 4..behind].copy_from_slice(&(count as u32).to_le_bytes());
         Ok(count)
     }
@@ -257,7 +257,7 @@ impl<'b> Encoder<'b> {
     /// type, or the values of a list.
     ///
     /// # Errors
-    /// No room, or no place for a value; other than so many bytes, where the type has a width.
+    /// No capacity, or no value expected; other than `count` times the type's width bytes.
     #[inline]
     pub fn cells(&mut self, kind: Type, count: usize, bytes: &[u8]) -> Result<(), Refused> {
         let width = kind.width();
@@ -289,25 +289,25 @@ impl<'b> Encoder<'b> {
     /// Begins a list; `count` values follow.
     ///
     /// # Errors
-    /// No room, or no place for a value.
+    /// No capacity, or no value expected.
     #[inline]
     pub fn list(&mut self, count: usize) -> Result<(), Refused> {
         self.items(Type::LIST, Attribute::NONE, (count, count), 0).map(|_| ())
     }
 
-    /// Begins a dictionary; keys and values follow. The caller makes them equal in number.
+    /// Begins a dictionary; keys and values follow. The caller ensures that they are equal in number.
     ///
     /// # Errors
-    /// No room, or no place for a value.
+    /// No capacity, or no value expected.
     pub fn dict(&mut self, is_sorted: bool) -> Result<(), Refused> {
         let kind = if is_sorted { Type::SORTED_DICT } else { Type::DICT };
         self.begin(kind, 0, 2).map(|_| ())
     }
 
-    /// Begins a table; one column per name follows. The caller makes the columns equal in length.
+    /// Begins a table; one column per name follows. The caller ensures that the columns have equal lengths.
     ///
     /// # Errors
-    /// No room, or no place for a value; a zero in a name.
+    /// No capacity, or no value expected; a zero in a name.
     pub fn table<'s>(&mut self, names: impl IntoIterator<Item = &'s [u8]>) -> Result<(), Refused> {
         self.begin(Type::TABLE, 1, 1)?[0] = Attribute::NONE.0;
         self.dict(false)?;
@@ -318,7 +318,7 @@ impl<'b> Encoder<'b> {
     /// Writes an error, the answer to a request that cannot be answered.
     ///
     /// # Errors
-    /// No room, or no place for a value; a zero in the text.
+    /// No capacity, or no value expected; a zero in the text.
     pub fn error(&mut self, text: &[u8]) -> Result<(), Refused> {
         self.begin(Type::ERROR, 0, 0)?;
         self.text(text)
@@ -327,7 +327,7 @@ impl<'b> Encoder<'b> {
     /// Writes the generic null `::`: an empty answer.
     ///
     /// # Errors
-    /// No room, or no place for a value.
+    /// No capacity, or no value expected.
     pub fn null(&mut self) -> Result<(), Refused> {
         self.begin(Type::UNARY, 1, 0)?[0] = 0;
         Ok(())
@@ -336,7 +336,7 @@ impl<'b> Encoder<'b> {
     /// Writes a value of any type.
     ///
     /// # Errors
-    /// No room, or no place for a value; zeros in names; a vector's items of another type than its own.
+    /// No capacity, or no value expected; zeros in names; a vector with items of another type.
     pub fn value(&mut self, value: &Value) -> Result<(), Refused> {
         match value {
             Value::Atom(atom) => self.atom(atom),
@@ -359,7 +359,7 @@ impl<'b> Encoder<'b> {
         }
     }
 
-    /// A vector of atoms that are all of its type.
+    /// Writes a vector of atoms, which must all have its type.
     fn atoms(&mut self, kind: Type, attribute: Attribute, atoms: &[Atom<Box<[u8]>>]) -> Result<(), Refused> {
         if !kind.is_basic() || atoms.iter().any(|atom| atom.kind() != kind.atom()) {
             return Err(Refused::WrongType(kind));
@@ -371,7 +371,7 @@ impl<'b> Encoder<'b> {
         let width = kind.width();
         let room = self.items(kind, attribute, (atoms.len(), 0), atoms.len() * width)?;
         for (place, atom) in room.chunks_exact_mut(width).zip(atoms) {
-            // Each once as an atom, behind the byte of its type.
+            // Each item is written as an atom first; its bytes follow the byte of its type.
             let mut one = [0; 17];
             Encoder::value_alone(&mut one).atom(atom)?;
             place.copy_from_slice(&one[1..=width]);

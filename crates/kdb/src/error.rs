@@ -1,4 +1,4 @@
-//! Errors, and who causes them.
+//! Errors, and their causes.
 
 use crate::Type;
 
@@ -13,7 +13,7 @@ pub struct Malformed {
     pub fault: Fault,
 }
 
-/// What is wrong with the bytes.
+/// The fault in the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
@@ -27,7 +27,7 @@ pub enum Fault {
         /// The number of bytes available.
         left: usize,
     },
-    /// Bytes behind the expected end.
+    /// Bytes after the expected end.
     #[error("expected the end of the message, found {0} more bytes")]
     Trailing(usize),
     /// A type that does not exist, or that is never sent.
@@ -100,7 +100,7 @@ pub enum Fault {
     },
 }
 
-/// What a file is that begins so, where that helps.
+/// Returns the format of a file with this start, if it is known.
 fn hint(found: &[u8; 8]) -> &'static str {
     match found {
         b"kxzipped" => ": a file that kdb+ compressed",

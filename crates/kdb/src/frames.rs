@@ -1,14 +1,14 @@
-//! Messages out of a stream of bytes.
+//! Splits a byte stream into messages.
 
 use crate::compression::unpack;
 use crate::error::Malformed;
 use crate::handshake::Hello;
 use crate::message::{HEADER, Header, Message};
 
-/// The least room that is offered to a read.
+/// The smallest buffer offered to a read, in bytes.
 const LEAST_ROOM: usize = 16 * 1024;
 
-/// Memory that is kept when nothing waits: each of the two.
+/// The capacity of each of the two buffers that stays allocated while no bytes wait.
 const KEPT: usize = 1 << 20;
 
 /// Collects the bytes of one connection and returns the messages in them, decompressed.
@@ -35,7 +35,7 @@ const KEPT: usize = 1 << 20;
 #[derive(Debug)]
 pub struct Frames {
     most: usize,
-    /// Bytes that came are in `given..came`.
+    /// Bytes that were received and not yet returned are in `given..came`.
     bytes: Vec<u8>,
     given: usize,
     came: usize,
@@ -55,11 +55,11 @@ impl Frames {
             (self.given, self.came) = (0, 0);
         }
         if self.bytes.len() - self.came < LEAST_ROOM {
-            // What was given makes room before memory does.
+            // Reuses the space of returned messages before it grows the buffer.
             self.bytes.copy_within(self.given..self.came, 0);
             (self.given, self.came) = (0, self.came - self.given);
             if self.bytes.len() - self.came < LEAST_ROOM {
-                // Twice as much, so that a long message is not copied for each read; but never far over the longest.
+                // Doubled, so that a long message is not copied for each read, but limited to the longest message.
                 let larger = (self.came * 2)
                     .clamp(self.came + LEAST_ROOM, (self.most + LEAST_ROOM).max(self.came + LEAST_ROOM));
                 self.bytes.resize(larger, 0);
@@ -85,7 +85,7 @@ impl Frames {
         self.bytes.len() + self.plain.len()
     }
 
-    /// Returns the client's handshake, to be asked for until it is complete; `None` before.
+    /// Returns the client's handshake; `None` while it is not complete. Call it until it is.
     ///
     /// # Errors
     /// Those of [`Hello::parse`].
@@ -100,7 +100,8 @@ impl Frames {
     /// Returns the next message; `None` if it is not complete yet.
     ///
     /// # Errors
-    /// What came is no message, or one that is too long. Nothing that follows on the connection can be told apart then.
+    /// The received bytes are no message, or one that is too long. No later message of the connection can be found
+    /// then.
     #[expect(clippy::should_implement_trait, reason = "it lends what the next call overwrites")]
     pub fn next(&mut self) -> Result<Option<Message<'_>>, Malformed> {
         if self.given == self.came {
@@ -118,7 +119,7 @@ impl Frames {
         Ok(Some(Message { kind: header.kind, order: header.order, body: &message[HEADER..] }))
     }
 
-    /// Nothing waits: gives memory back that a long message has taken.
+    /// Frees the memory of a long message; called when no bytes wait.
     fn shrink(&mut self) {
         (self.given, self.came) = (0, 0);
         for bytes in [&mut self.bytes, &mut self.plain] {

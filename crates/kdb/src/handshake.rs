@@ -1,4 +1,4 @@
-//! What both ends say before the first message.
+//! The handshake before the first message.
 //!
 //! The client sends `user:password`, a byte with its capability, and a zero; the server answers with one byte, the capability
 //! of both, or closes ([IPC protocol](https://code.kx.com/q/basics/ipc/#handshake)).
@@ -17,7 +17,7 @@ impl Capability {
     pub const PLAIN: Self = Self(0);
     /// Compression, timestamps, timespans, GUIDs: kdb+ 3.0, and everything that this crate supports.
     pub const OURS: Self = Self(3);
-    /// Larger ones than this are a character of the password.
+    /// A larger byte is a character of the password.
     const MOST: u8 = 0x1F;
 
     /// Returns the capability common to both ends, which is the server's answer.
@@ -38,13 +38,13 @@ impl Capability {
 pub struct Hello<'a> {
     /// The user; empty if none is given.
     pub user: &'a [u8],
-    /// The password: everything behind the first colon.
+    /// The password: everything after the first colon.
     pub password: &'a [u8],
     /// The client's capability.
     pub capability: Capability,
 }
 
-/// Without the password.
+/// Omits the password.
 impl std::fmt::Debug for Hello<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Hello {{ user: {}, capability: {} }}", self.user.escape_ascii(), self.capability.0)
@@ -82,7 +82,7 @@ impl<'a> Hello<'a> {
     /// Writes the handshake and returns its length in bytes.
     ///
     /// # Errors
-    /// No room; a zero in user or password, or a colon in the user.
+    /// No capacity; a zero in user or password, or a colon in the user.
     pub fn write(&self, out: &mut [u8]) -> Result<usize, Refused> {
         if self.user.iter().chain(self.password).any(|&byte| byte == 0) {
             return Err(Refused::Zero);
@@ -90,7 +90,7 @@ impl<'a> Hello<'a> {
         if self.user.contains(&b':') {
             return Err(Refused::Colon);
         }
-        // A client that can do nothing more says nothing more: a zero is the end.
+        // A client without capabilities sends no capability byte: the zero ends the handshake.
         let end: &[u8] = if self.capability == Capability::PLAIN { &[0] } else { &[self.capability.0, 0] };
         let mut len = 0;
         for part in [self.user, b":", self.password, end] {
@@ -121,7 +121,7 @@ mod tests {
             assert_eq!((hello.user, hello.password), (user.as_bytes(), password.as_bytes()));
             assert_eq!(hello.capability, Capability(capability));
             assert_eq!(Hello::parse(&bytes[..len - 1]), Ok(None));
-            // What follows is the first message.
+            // The next byte belongs to the first message.
             assert_eq!(Hello::parse(&[bytes, &[1]].concat()).unwrap(), Some((hello, len)));
         }
         assert_eq!(Capability(6).common(Capability::OURS), Capability(3));

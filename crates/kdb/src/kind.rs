@@ -43,7 +43,7 @@ types! {
     CHAR = 10, "char", 'c', 1;
     /// A name, up to a zero.
     SYMBOL = 11, "symbol", 's', 0;
-    /// Nanoseconds since 2000, UTC or local as the writer has it.
+    /// Nanoseconds since 2000, in UTC or the writer's local time.
     TIMESTAMP = 12, "timestamp", 'p', 8;
     /// Months since January 2000.
     MONTH = 13, "month", 'm', 4;
@@ -99,7 +99,7 @@ impl Type {
         Self(self.0.saturating_abs())
     }
 
-    /// Whether values of this type are atoms, or vectors of atoms.
+    /// Returns `true` if values of this type are atoms, or vectors of atoms.
     pub(crate) const fn is_basic(self) -> bool {
         let number = self.vector().0;
         number > 0 && number != 3 && number < TYPES.len() as i8
@@ -127,7 +127,7 @@ impl Type {
         }
     }
 
-    /// What stands behind a number of this type, where q would take it for another one.
+    /// Returns the suffix of a number of this type; empty if q needs none to recognize the type.
     pub(crate) const fn suffix(self) -> &'static str {
         match self.vector() {
             Self::SHORT => "h",

@@ -1,9 +1,9 @@
-//! The kdb+ log: what a tickerplant writes and `-11!` replays.
+//! The kdb+ log, which a tickerplant writes and `-11!` replays.
 //!
-//! A file of eight bytes, the head of an empty list as kdb+ saves it, and then messages one behind the other, without headers
-//! and lengths, in the byte order of the machine that wrote them; the list's count stays 0
-//! ([replaying logs](https://code.kx.com/q/kb/replay-log/)). What was being written when a tickerplant died ends before its end:
-//! the torn tail.
+//! A file begins with eight bytes: the head of an empty list as kdb+ saves it. Messages follow without headers or
+//! lengths, in the byte order of the machine that wrote them; the list's count stays 0
+//! ([replaying logs](https://code.kx.com/q/kb/replay-log/)). A message that was being written when a tickerplant died
+//! is incomplete: the torn tail.
 
 use crate::encoder::Encoder;
 use crate::error::{Fault, Malformed, Refused};
@@ -16,13 +16,13 @@ pub const LOG_HEADER: [u8; 8] = [0xFF, 1, 0, 0, 0, 0, 0, 0];
 /// Checks that a file with these first bytes is a log.
 ///
 /// # Errors
-/// It is something else, which is said where it is known, or too short.
+/// The file has another format, which the error names if it is known, or is too short.
 pub fn check_header(bytes: &[u8]) -> Result<(), Malformed> {
     let Some(&found) = bytes.first_chunk::<8>() else {
         let cut = Fault::Cut { what: "a log's header", wanted: LOG_HEADER.len(), left: bytes.len() };
         return Err(Malformed::new(0, cut));
     };
-    // The attribute and the count are what kdb+ leaves there, and say nothing of what was appended.
+    // kdb+ does not update the attribute and the count, so they say nothing about the messages.
     if found[..3] == LOG_HEADER[..3] { Ok(()) } else { Err(Malformed::new(0, Fault::NotALog { found })) }
 }
 
@@ -37,13 +37,13 @@ pub struct Entry<'a> {
     pub value: View<'a>,
 }
 
-/// Why there are bytes behind the last whole message.
+/// The torn tail: bytes after the last whole message, and the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Torn {
     /// Offset of the end of the last whole message: truncating the file there makes it whole. The second item of the
     /// result of `-11!(-2;file)`.
     pub offset: usize,
-    /// Number of bytes behind that offset.
+    /// Number of bytes after that offset.
     pub bytes: usize,
     /// The fault at which the torn bytes are no message: [`Malformed::is_cut`] if they begin one.
     pub fault: Malformed,
@@ -95,7 +95,7 @@ impl<'a> Log<'a> {
         self.at
     }
 
-    /// Returns why there are bytes behind the last message, once that was read; `None` if there are none.
+    /// Returns the torn tail, once the last message was read; `None` if there is none.
     #[must_use]
     pub const fn torn(&self) -> Option<Torn> {
         self.torn
@@ -133,7 +133,7 @@ impl LogWriter {
     /// Begins a log: writes its header to the front of `out` and returns the number of bytes.
     ///
     /// # Errors
-    /// There is no room for it.
+    /// The buffer has no capacity for the header.
     pub fn begin(out: &mut [u8]) -> Result<(Self, usize), Refused> {
         out.get_mut(..LOG_HEADER.len()).ok_or(Refused::Full)?.copy_from_slice(&LOG_HEADER);
         Ok((Self::resume(0, LOG_HEADER.len() as u64), LOG_HEADER.len()))
@@ -148,7 +148,7 @@ impl LogWriter {
     /// Encodes one message at the front of `out` and returns its length in bytes. A refused message is not counted.
     ///
     /// # Errors
-    /// What the message's encoder refused; values that are missing in it.
+    /// Errors of the message's encoder; values that are missing in the message.
     pub fn append(
         &mut self,
         out: &mut [u8],

@@ -37,7 +37,7 @@ impl Header {
     /// Reads a header; `most` is the maximum message length in bytes.
     ///
     /// # Errors
-    /// A byte that has no meaning; a message without a value, or over `most`.
+    /// An invalid byte; a message without a value, or over `most`.
     pub fn parse(bytes: &[u8; HEADER], most: usize) -> Result<Self, Malformed> {
         let order = match bytes[0] {
             0 => Order::Big,
@@ -60,9 +60,9 @@ impl Header {
             Order::Little => u32::from_le_bytes(len),
             Order::Big => u32::from_be_bytes(len),
         };
-        // Of messages over 4 GiB the rest of the length is in the byte that was of no use before.
+        // Messages over 4 GiB have the rest of the length in the formerly unused byte.
         let found = u64::from(bytes[3]) << 32 | u64::from(len);
-        // The shortest value has two bytes; compressed, there is a size before it.
+        // The shortest value has two bytes; a compressed message has the size before it.
         let least = HEADER + if is_packed { 4 } else { 2 };
         match usize::try_from(found) {
             Ok(len) if (least..=most).contains(&len) => Ok(Self { order, kind, is_packed, len }),
@@ -86,8 +86,8 @@ impl<'a> Message<'a> {
     /// Parses a whole, uncompressed message.
     ///
     /// # Errors
-    /// The header has a byte without a meaning, or another length than there is; or the message is compressed, which
-    /// [`unpack`](crate::unpack) and [`Frames`](crate::Frames) deal with.
+    /// The header has an invalid byte or a wrong length; or the message is compressed: use [`unpack`](crate::unpack) or
+    /// [`Frames`](crate::Frames).
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let mut cursor = Cursor::new(bytes, Order::Little);
         let header = cursor.take(HEADER, "a header")?.try_into().unwrap_or_default();
@@ -105,7 +105,7 @@ impl<'a> Message<'a> {
     /// Returns the message's value.
     ///
     /// # Errors
-    /// It is malformed; the offset is from the beginning of the message, the header included.
+    /// The value is malformed; the offset is from the beginning of the message, the header included.
     pub fn view(&self) -> Result<View<'a>, Malformed> {
         View::parse(self.body, self.order).map_err(|fault| fault.within(HEADER))
     }

@@ -1,4 +1,4 @@
-//! The order of a number's bytes.
+//! The byte order of numbers.
 
 /// The byte order of numbers: stated in each message; in a log, that of the machine that wrote it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -14,26 +14,26 @@ pub enum Order {
 ///
 /// Implemented only for `bool`, `u8`, `i16`, `i32`, `i64`, `f32`, `f64` and `[u8; 16]`.
 pub trait Item: Copy + sealed::Sealed {
-    /// The bytes of one.
+    /// The bytes of one item.
     const WIDTH: usize;
 
-    /// Whether vectors of this type are made of such: `i64` of longs, timestamps and timespans.
+    /// Returns `true` if vectors of this type have such items: `i64` for longs, timestamps and timespans.
     fn is_of(kind: crate::Type) -> bool;
 
-    /// From the first [`WIDTH`](Self::WIDTH) bytes; zero from fewer.
+    /// Reads an item from the first [`WIDTH`](Self::WIDTH) bytes; zero if there are fewer.
     fn from_bytes(bytes: &[u8], order: Order) -> Self;
 
-    /// All of them out of as many times [`WIDTH`](Self::WIDTH) bytes.
+    /// Reads all items from bytes of [`WIDTH`](Self::WIDTH) each.
     fn all_from_bytes<'a>(
         bytes: &'a [u8],
         order: Order,
     ) -> impl ExactSizeIterator<Item = Self> + Clone + use<'a, Self>;
 
-    /// As many as there are, or is room for, the least significant byte first; how many that is.
+    /// Writes the items that fit in `room`, the least significant byte first. Returns the number written.
     fn all_to_little(items: impl Iterator<Item = Self>, room: &mut [u8]) -> usize;
 }
 
-/// Widths that the compiler knows make one move of many items.
+/// Constant widths, so that the compiler moves many items at once.
 macro_rules! in_chunks {
     ($width:expr, $from:expr, $to:expr) => {
         const WIDTH: usize = $width;

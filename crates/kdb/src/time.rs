@@ -12,7 +12,7 @@ const FROM_MARCH_0: i64 = 730_425;
 /// Days of 400 years, after which the calendar repeats.
 const DAYS_400: i64 = 146_097;
 
-/// Year, month and day of so many days since 2000.
+/// Returns year, month and day of a number of days since 2000.
 fn calendar(days: i64) -> (i64, i64, i64) {
     // Years begin in March here, so that a leap day is the last of its year.
     let days = days + FROM_MARCH_0;
@@ -20,7 +20,7 @@ fn calendar(days: i64) -> (i64, i64, i64) {
     let day = days.rem_euclid(DAYS_400);
     let year = (day - day / 1_460 + day / 36_524 - day / (DAYS_400 - 1)) / 365;
     let day = day - (365 * year + year / 4 - year / 100);
-    // Months of 31, 30, 31, 30, 31 days, over and over: 153 days in five.
+    // Months repeat with 31, 30, 31, 30, 31 days: 153 days in five months.
     let month = (5 * day + 2) / 153;
     let day = day - (153 * month + 2) / 5 + 1;
     let (year, month) = (400 * era + year, month + 3);
@@ -44,7 +44,7 @@ pub(crate) fn timestamp(ns: i64, f: &mut Formatter<'_>) -> Result {
 }
 
 pub(crate) fn datetime(days: f64, f: &mut Formatter<'_>) -> Result {
-    // Cannot be more than q's own dates; the cast stops at the ends of what there is.
+    // The cast saturates; values outside the range of q's dates do not occur.
     let ms = (days * DAY_MS as f64).round() as i64;
     date(ms.div_euclid(DAY_MS), f)?;
     f.write_str("T")?;
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn days_are_those_of_the_calendar() {
-        // Days since 2000 by another way: the lengths of years and months, one after the other.
+        // Days since 2000 computed in another way: by adding the lengths of years and months.
         let leap = |year: i64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
         let mut days = 0;
         for year in 2000..2801 {

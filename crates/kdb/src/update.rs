@@ -1,4 +1,4 @@
-//! `upd` and `.u.upd`: rows for a table, read by column where they are.
+//! `upd` and `.u.upd`: rows for a table, read in place by column.
 
 use crate::Type;
 use crate::order::Order;
@@ -32,7 +32,7 @@ pub enum NoUpdate {
     /// A name that is neither a symbol nor a string.
     #[error("expected the name of a {what}, found {}", .found.name())]
     Name {
-        /// Which name.
+        /// The kind of name.
         what: &'static str,
         /// The type found.
         found: Type,
@@ -60,7 +60,7 @@ pub enum NoUpdate {
     },
 }
 
-/// What was found in place of an update; how many items tells something of lists alone.
+/// Describes a value that is not an update; the number of items is given for lists only.
 fn shape(kind: Type, count: usize) -> String {
     if kind == Type::LIST { format!("a list of {count}") } else { kind.name().to_owned() }
 }
@@ -69,7 +69,7 @@ impl<'a> Update<'a> {
     /// Reads a message as an update.
     ///
     /// # Errors
-    /// It is none: what the value is in its place.
+    /// The message is not an update: the value found instead.
     pub fn of(message: &View<'a>) -> Result<Self, NoUpdate> {
         let shape = NoUpdate::Shape { kind: message.kind(), count: message.count() };
         let View::List(list) = message else { return Err(shape) };
@@ -244,13 +244,13 @@ impl<'a> Iterator for Columns<'a> {
             Within::Columns(values) => match values.next()? {
                 View::Vector(vector) => Some(Column::Vector(vector)),
                 View::List(list) => Some(Column::List(list)),
-                // Making the rows made sure that there is nothing else.
+                // The rows were checked when they were created: there are no other values.
                 _ => None,
             },
             Within::Cells(values, order) => {
                 let (value, bytes) = values.with_bytes()?;
                 Some(match value {
-                    // An atom has its type, and then what a vector of it alone has.
+                    // After the byte of its type, an atom has the bytes of a vector with one item.
                     View::Atom(atom) => {
                         let bytes = bytes.get(1..).unwrap_or_default();
                         Column::Vector(Vector::of_one(atom.kind(), bytes, *order))

@@ -1,4 +1,4 @@
-//! Values that own what is in them: for what is asked and answered now and then, not for what is published.
+//! Values that own their data: for occasional requests and responses, not for published data.
 
 use crate::view::View;
 use crate::{Atom, Attribute, Malformed, Order, Type};

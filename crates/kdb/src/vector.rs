@@ -1,11 +1,11 @@
-//! Vectors, read where they are.
+//! Vectors, read in place.
 
 use crate::cursor::Cursor;
 use crate::error::Malformed;
 use crate::order::{Item, Order};
 use crate::{Atom, Attribute, Type};
 
-/// The bit of the attribute that says that the number of items has 8 bytes: vectors of more than 2^31, of capability 6.
+/// The attribute's bit for a number of items with 8 bytes: vectors with more than 2^31 items, of capability 6.
 const WIDE: u8 = 0x80;
 
 /// A vector of atoms of one type, in the bytes of a message.
@@ -18,7 +18,7 @@ pub struct Vector<'a> {
     bytes: &'a [u8],
 }
 
-/// The attribute of a vector or a list, and the number of its items, which take at least `width` bytes each.
+/// Reads the attribute of a vector or a list, and the number of its items, of at least `width` bytes each.
 #[inline]
 pub(crate) fn head(
     cursor: &mut Cursor<'_>,
@@ -31,7 +31,7 @@ pub(crate) fn head(
 }
 
 impl<'a> Vector<'a> {
-    /// Goes over what follows the type; how many items there are.
+    /// Checks a vector after its type. Returns the number of items.
     #[inline]
     pub(crate) fn check(cursor: &mut Cursor<'a>, kind: Type) -> Result<usize, Malformed> {
         let width = kind.width();
@@ -46,7 +46,7 @@ impl<'a> Vector<'a> {
         Ok(count)
     }
 
-    /// Reads what was checked before; `is_last` if its end is that of the bytes, which need not be looked for then.
+    /// Reads a vector that was checked before. `is_last`: the vector ends with the bytes, so its end is known.
     #[inline]
     pub(crate) fn reread(cursor: &mut Cursor<'a>, kind: Type, is_last: bool) -> Option<Self> {
         let (attribute, count) = head(cursor, 0, kind.name()).ok()?;
@@ -58,7 +58,7 @@ impl<'a> Vector<'a> {
         Some(Self { kind, attribute, order: cursor.order(), count, bytes })
     }
 
-    /// An atom's bytes, with a symbol's zero, as a vector of it alone.
+    /// Creates a vector of one item from an atom's bytes, with a symbol's zero.
     pub(crate) const fn of_one(kind: Type, bytes: &'a [u8], order: Order) -> Self {
         Self { kind: kind.vector(), attribute: Attribute::NONE, order, count: 1, bytes }
     }
@@ -93,19 +93,19 @@ impl<'a> Vector<'a> {
         self.bytes
     }
 
-    /// Appends its items' bytes, the least significant first.
+    /// Appends the items' bytes, the least significant first.
     #[inline]
     pub(crate) fn append_to(&self, out: &mut Vec<u8>) {
         let at = out.len();
         out.extend_from_slice(self.bytes);
         let width = self.kind.width();
-        // A GUID is 16 bytes in a row, and no number.
+        // A GUID is 16 bytes without a byte order.
         if self.order == Order::Big && (2..=8).contains(&width) {
             out[at..].chunks_exact_mut(width).for_each(<[u8]>::reverse);
         }
     }
 
-    /// Appends each item as a value of its own, the least significant byte first: as a list has them.
+    /// Appends each item as a separate value, the least significant byte first: the form of items in a list.
     pub(crate) fn append_values_to(&self, out: &mut Vec<u8>) {
         let mut items = self.iter();
         for _ in 0..self.count {
@@ -145,7 +145,7 @@ impl<'a> Vector<'a> {
     #[must_use]
     pub fn last(&self) -> Option<Atom<&'a [u8]>> {
         let (bytes, begin) = match self.kind.width() {
-            // Up to the zero of the symbol before it.
+            // The symbol begins after the zero of the one before it.
             0 => {
                 let (_, names) = self.bytes.split_last()?;
                 (names, names.iter().rposition(|&byte| byte == 0).map_or(0, |zero| zero + 1))
@@ -155,7 +155,7 @@ impl<'a> Vector<'a> {
         Atom::read(self.kind, &bytes[begin..], self.order)
     }
 
-    /// Its first item as a vector of that alone, and a vector of the others.
+    /// Returns the first item as a vector of one item, and a vector of the others.
     pub(crate) fn split_first(self) -> Option<(Self, Self)> {
         let left = self.count.checked_sub(1)?;
         let mut items = self.iter();
@@ -209,13 +209,13 @@ pub struct Atoms<'a> {
 }
 
 impl<'a> Atoms<'a> {
-    /// The next item's bytes; a symbol's with its zero.
+    /// Returns the next item's bytes; a symbol's with its zero.
     fn step(&mut self) -> &'a [u8] {
         let len = match self.kind.width() {
             0 => self.bytes.iter().position(|&byte| byte == 0).map_or(0, |zero| zero + 1),
             width => width,
         };
-        // Reading the vector made sure that the items are there.
+        // The vector was checked when it was read, so the items exist.
         let (item, rest) = self.bytes.split_at_checked(len).unwrap_or_default();
         self.bytes = rest;
         item
@@ -240,12 +240,11 @@ impl<'a> Iterator for Atoms<'a> {
 
 impl ExactSizeIterator for Atoms<'_> {}
 
-/// How many bytes so many symbols take, zeros included; `None` if there are not as many.
+/// Returns the bytes of `count` symbols, zeros included; `None` if there are fewer.
 ///
-/// Counts zeros in blocks, which the compiler makes vector instructions of: the symbols are looked at one by one only where
-/// the last of them is.
+/// Counts zeros in blocks, which the compiler vectorizes; only the block with the last symbol is read byte by byte.
 fn symbols_len(bytes: &[u8], count: usize) -> Option<usize> {
-    /// Two vectors of AVX2.
+    /// Two AVX2 registers.
     const BLOCK: usize = 64;
     let (mut len, mut left) = (0, count);
     for block in bytes.chunks_exact(BLOCK) {
@@ -300,7 +299,7 @@ mod tests {
             if count == 0 { Some(0) } else { ends.nth(count - 1) }
         };
         for size in 0..200_u32 {
-            // Zeros at irregular places, and blocks of nothing else.
+            // Zeros at irregular places, and blocks of zeros only.
             let bytes: Vec<u8> =
                 (0..size).map(|place| u8::from(place * place % 7 > 2 && place < 130)).collect();
             for count in 0..=bytes.len() + 1 {

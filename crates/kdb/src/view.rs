@@ -1,4 +1,4 @@
-//! Values of any type, read where they are.
+//! Values of any type, read in place.
 
 use crate::check::check;
 use crate::cursor::Cursor;
@@ -37,7 +37,7 @@ impl<'a> View<'a> {
     /// Reads one value, which must take all bytes.
     ///
     /// # Errors
-    /// The bytes are not a value, or go on behind it.
+    /// The bytes are not a value, or there are more bytes after it.
     pub fn parse(bytes: &'a [u8], order: Order) -> Result<Self, Malformed> {
         let (view, len) = Self::first(bytes, order)?;
         match bytes.len() - len {
@@ -54,7 +54,7 @@ impl<'a> View<'a> {
         let mut cursor = Cursor::new(bytes, order);
         let (kind, _) = check(&mut cursor, MOST_DEPTH)?;
         let len = cursor.at();
-        // What was found whole is read again up to its end, which is known now: nothing is left to be looked for.
+        // The checked value is read again with its end known, so that no end needs to be searched for.
         let view = reread(&mut Cursor::new(cursor.since(0), order), true);
         view.map(|view| (view, len)).ok_or(Malformed::new(0, Fault::UnknownType(kind)))
     }
@@ -106,7 +106,7 @@ pub struct List<'a> {
 }
 
 impl<'a> List<'a> {
-    /// A value's bytes, which were read before, as a list of it alone.
+    /// Creates a list of one value from its bytes, which were checked before.
     pub(crate) const fn of_one(bytes: &'a [u8], order: Order) -> Self {
         Self { count: 1, order, bytes }
     }
@@ -129,13 +129,13 @@ impl<'a> List<'a> {
         Values { left: self.count, cursor: Cursor::new(self.bytes, self.order) }
     }
 
-    /// The types of the values in turn, and what q's `count` gives of each.
+    /// Returns the type and the count, as q's `count`, of each value in order.
     pub(crate) fn shapes(&self) -> impl Iterator<Item = (Type, usize)> + use<'a> {
         let mut cursor = Cursor::new(self.bytes, self.order);
         (0..self.count).map_while(move |_| check(&mut cursor, MOST_DEPTH).ok())
     }
 
-    /// Appends its values' bytes, the least significant of each number first.
+    /// Appends the values' bytes, the least significant of each number first.
     pub(crate) fn append_to(&self, out: &mut Vec<u8>) {
         if self.order == Order::Little {
             out.extend_from_slice(self.bytes);
@@ -144,12 +144,12 @@ impl<'a> List<'a> {
         let mut values = self.iter();
         while let Some((value, bytes)) = values.with_bytes() {
             let at = out.len();
-            // Written anew it has as many bytes, or fewer: a long count becomes a short one.
+            // The encoded value has at most as many bytes: a long count becomes a short one.
             out.resize(at + bytes.len(), 0);
             let mut encoder = Encoder::value_alone(&mut out[at..]);
             let written = encoder.value(&value.to_value()).and_then(|()| encoder.finish());
-            // What was read can be written. If that were ever wrong there would still be as many cells: `::` has two bytes, as the
-            // shortest value has.
+            // A value that was read can be written. If not, `::` keeps the number of cells: it has two bytes, like the
+            // shortest value.
             let len = written.unwrap_or_else(|_| {
                 out[at..at + 2].copy_from_slice(&[Type::UNARY.0.cast_unsigned(), 0]);
                 2
@@ -158,7 +158,7 @@ impl<'a> List<'a> {
         }
     }
 
-    /// The order of the bytes of what is in it.
+    /// Returns the byte order of the values.
     pub(crate) const fn order(&self) -> Order {
         self.order
     }
@@ -181,7 +181,7 @@ pub struct Values<'a> {
 }
 
 impl<'a> Values<'a> {
-    /// The next value, with its bytes.
+    /// Returns the next value, with its bytes.
     #[inline]
     pub(crate) fn with_bytes(&mut self) -> Option<(View<'a>, &'a [u8])> {
         self.left = self.left.checked_sub(1)?;
@@ -244,7 +244,7 @@ impl<'a> Dict<'a> {
     }
 
     fn half(&self, which: usize) -> View<'a> {
-        // Both are there, or this would not have been read.
+        // Both were checked when the dictionary was read.
         self.both.iter().nth(which).unwrap_or(View::Error(&[]))
     }
 }
@@ -312,10 +312,9 @@ impl<'a> Function<'a> {
     }
 }
 
-/// Reads a value that was checked before; `is_last` if its end is that of the bytes.
+/// Reads a value that was checked before. `is_last`: the value ends with the bytes.
 ///
-/// Nothing in it is looked at but what finds its end, where that is not known: a feed's update is a list whose last value has
-/// all the columns.
+/// Reads the contents only to find an unknown end; a feed's update is a list whose last value has all the columns.
 #[inline]
 fn reread<'a>(cursor: &mut Cursor<'a>, is_last: bool) -> Option<View<'a>> {
     let kind = Type(cursor.number::<u8>("a type").ok()?.cast_signed());
@@ -359,7 +358,7 @@ fn reread<'a>(cursor: &mut Cursor<'a>, is_last: bool) -> Option<View<'a>> {
     })
 }
 
-/// So many values, which were checked before: up to the end of the bytes if they are the last ones.
+/// Reads `count` values that were checked before. `is_last`: they end with the bytes.
 #[inline]
 fn rest<'a>(cursor: &mut Cursor<'a>, count: usize, is_last: bool) -> Option<List<'a>> {
     let begin = cursor.at();

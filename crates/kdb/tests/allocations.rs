@@ -1,4 +1,4 @@
-//! What is done for each message of a feed allocates nothing: reading, writing, framing, decompressing.
+//! The work per message of a feed allocates nothing: reading, writing, framing, decompressing.
 #![allow(clippy::unwrap_used)]
 
 use allocation_counter::measure;
@@ -6,7 +6,7 @@ use tapeline_kdb::{
     Column, Encoder, Frames, Log, LogWriter, Message, MessageKind, Order, Refused, Type, Update, pack, unpack,
 };
 
-/// An update of a trade table, of so many rows that compress well.
+/// Writes an update of a trade table with `rows` rows that compress well.
 fn update(message: &mut Encoder<'_>, rows: usize, turn: i64) -> Result<(), Refused> {
     message.list(3)?;
     message.symbol(b"upd")?;
@@ -19,7 +19,7 @@ fn update(message: &mut Encoder<'_>, rows: usize, turn: i64) -> Result<(), Refus
     message.column(Type::BOOLEAN, (0..rows).map(|row| row % 2 == 0))
 }
 
-/// Goes over every cell.
+/// Reads every cell.
 fn read(update: &Update<'_>) -> usize {
     let mut cells = 0;
     for column in update.rows.columns() {
@@ -33,7 +33,8 @@ fn read(update: &Update<'_>) -> usize {
     cells
 }
 
-/// Does it once, which may fill what is kept, and then again so many times: with how many allocations.
+/// Runs `work` once, which may allocate buffers, and then `times` times. Returns the number of allocations after the
+/// first run.
 fn allocations(times: u64, mut work: impl FnMut(i64)) -> u64 {
     work(0);
     measure(|| (1..=times).for_each(|turn| work(turn as i64))).count_total

@@ -1,4 +1,4 @@
-//! What is refused, where, and in which words.
+//! Refused input: the fault, its offset and its text.
 use tapeline_kdb::{
     Atom, Attribute, Encoder, Fault, Header, Log, Message, MessageKind, NoUpdate, Order, Refused, Type,
     Update, Value, View, unpack,
@@ -65,7 +65,7 @@ fn values_too_deep_in_each_other_are_refused() {
     assert_eq!((fault.offset, fault.fault), (64 * 6, Fault::TooDeep));
 }
 
-/// Reading anything twice at each level would take until the end of the world, and this test with it.
+/// If values were read twice at each level, this test would not end.
 #[test]
 fn values_deep_in_each_other_are_read_once() {
     let mut dict = b"\x04\0\0\0\0\0".to_vec();
@@ -117,11 +117,11 @@ fn compressed_bytes_that_lie_are_refused() {
         let head = [&[1, 0, 1, 0][..], &len.to_le_bytes(), &size.to_le_bytes()].concat();
         unpack(&[&head, elements].concat(), 1 << 20, &mut Vec::new()).unwrap_err()
     };
-    // Says that it is a gigabyte; that it is a megabyte, in three bytes; less than a header.
+    // States a gigabyte; states a megabyte, in three bytes; states less than a header.
     assert_eq!(packed(1 << 30, &[0; 100]).offset, 8);
     assert_eq!(packed(1 << 20, &[1, 2, 3]).fault, Fault::Packed { expected: 1 << 20 });
     assert!(matches!(packed(9, &[0, 1]).fault, Fault::Size { found: 9, .. }));
-    // Repeats what has not been, goes on behind the size, ends before it, has something behind it.
+    // Repeats bytes that do not exist, exceeds the size, ends before it, has bytes after the end.
     assert_eq!(packed(20, &[1, 0, 0]).fault, Fault::Reference);
     assert_eq!(packed(20, &[8, 1, 2, 3, 1 ^ 2, 200]).fault, Fault::Packed { expected: 20 });
     assert_eq!(packed(20, &[0, 1, 2, 3]).fault, Fault::Packed { expected: 20 });

@@ -1,5 +1,5 @@
-//! Bytes that kdb+ is known to make, in both directions: the examples of Kx's page on serialization
-//! (<https://code.kx.com/q/kb/serialization/>), and some of each basic type by the table of data types.
+//! Bytes that kdb+ is known to write, in both directions: the examples of Kx's page on serialization
+//! (<https://code.kx.com/q/kb/serialization/>), and values of each basic type from the table of data types.
 use tapeline_kdb::{Atom, Attribute, Encoder, Message, MessageKind, Order, Type, Value, View};
 
 fn bytes(hex: &str) -> Vec<u8> {
@@ -42,7 +42,7 @@ fn lambda(namespace: &str, text: &str) -> Value {
     }
 }
 
-/// What `-8!` gives, and of what.
+/// Returns results of `-8!`, with the values.
 fn messages() -> Vec<(&'static str, Value)> {
     let byte_list = vector(Type::BYTE, (0..5).map(Atom::Byte));
     vec![
@@ -83,7 +83,7 @@ fn messages() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// One of each other type; nulls, infinities.
+/// Returns a value of each other type; nulls, infinities.
 fn values() -> Vec<(&'static str, Value)> {
     let atom = Value::Atom;
     let function = |kind, head: &[u8], parts: &[Value]| Value::Function {
@@ -163,7 +163,7 @@ fn values_are_read_and_written() {
     }
 }
 
-/// What a machine of the other byte order sends.
+/// Bytes from a machine of the other byte order.
 #[test]
 fn the_other_byte_order_is_read() {
     let message = bytes("00010000 0000001a 0600 00000003 00000001 80000000 fffffffe");

@@ -1,5 +1,5 @@
-//! Any bytes at all, for the readers of connections and of logs: the inputs of `fuzz/corpus`, and thousands of changed ones.
-//! The same, led by coverage, is tried at length by `make fuzz TARGET=q_ipc` and `q_log`.
+//! Arbitrary bytes, for the readers of connections and of logs: the inputs of `fuzz/corpus`, and thousands of
+//! mutations. `make fuzz TARGET=q_ipc` and `q_log` do the same for longer, guided by coverage.
 use crate::invariants;
 use crate::mutations;
 
@@ -21,7 +21,7 @@ fn logs_hold() {
     mutations::each(&corpus("q_log"), 20_000, invariants::log);
 }
 
-/// A seed that cannot be read whole would lead to nothing but faults.
+/// Mutations of a seed that cannot be read completely would only produce faults.
 #[test]
 fn the_seeds_are_whole() {
     let seeds = |target| {

@@ -1,5 +1,5 @@
-//! What is written here, read by qpython3 (Apache-2.0, from PyPI), and what it writes, read here. `make interop` puts it beside and
-//! says where, in `INTEROP`; without that, nothing is tried.
+//! qpython3 (Apache-2.0, from PyPI) reads what this crate writes, and the reverse. `make interop` installs it and sets
+//! `INTEROP` to its folder; without `INTEROP`, the test is skipped.
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -14,7 +14,7 @@ fn names<const N: usize>(names: [&str; N]) -> Value {
     vector(Type::SYMBOL, names.map(|name| Atom::Symbol(name.as_bytes().into())))
 }
 
-/// Two of each basic type, a null among them where the type has one.
+/// Returns two atoms of each basic type, one of them a null if the type has one.
 fn pairs() -> Vec<[Atom<Box<[u8]>>; 2]> {
     let (int, long) = (i32::MIN, i64::MIN);
     vec![
@@ -125,7 +125,7 @@ fn qpython_reads_and_writes_the_same() {
     let lines: Vec<String> =
         std::iter::once(&error).chain(&values).map(|value| hex(&message(value))).collect();
     let mut input = child.stdin.take().unwrap();
-    // Beside the answers, which would fill their pipe.
+    // In parallel with reading the answers, which would fill their pipe.
     let writer = std::thread::spawn(move || lines.iter().for_each(|line| writeln!(input, "{line}").unwrap()));
     let output = child.wait_with_output().unwrap();
     writer.join().unwrap();
@@ -136,7 +136,7 @@ fn qpython_reads_and_writes_the_same() {
     for value in &values {
         let answer = answers.next().unwrap_or_else(|| panic!("no answer to {value:?}"));
         if answer.starts_with("read ") {
-            // Functions of q's own have no number in the library.
+            // The library does not keep the number of q's own functions.
             assert!(matches!(value, Value::Function { .. }), "{value:?}: {answer}");
             read_only += 1;
             continue;

@@ -1,4 +1,4 @@
-//! Logs of a tickerplant, against what is known to be in them.
+//! Logs of a tickerplant, compared with their known contents.
 use crate::shared_data;
 
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use std::io::Read;
 use serde_json::{Value as Json, json};
 use tapeline_kdb::{Atom, Column, Encoder, Log, LogWriter, Order, Torn, Type, Update};
 
-/// A log's bytes, if there are test data.
+/// Returns a log's bytes, if there is test data.
 fn read(name: &str) -> Option<Vec<u8>> {
     let mut bytes = std::fs::read(shared_data::shared("data/kdb-tplogs")?.join(name)).unwrap();
     if bytes.starts_with(&[0x1F, 0x8B]) {
@@ -119,7 +119,7 @@ fn a_torn_tail_is_told_with_its_place() {
     for price in [1.0, 2.0] {
         len += writer.append(&mut file[len..], |message| message.column(Type::FLOAT, [price])).unwrap();
     }
-    // Cut within the second message; then a byte within it that cannot be; the first stays whole.
+    // Cut within the second message; then an invalid byte in it; the first message stays whole.
     let second = 8 + 14;
     let mut log = Log::parse(&file[..len - 3], Order::Little).unwrap();
     assert_eq!(log.by_ref().count(), 1);

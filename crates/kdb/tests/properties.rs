@@ -1,4 +1,4 @@
-//! What holds for every value, and for any bytes.
+//! Properties of every value, and of arbitrary bytes.
 use crate::oracle;
 
 use proptest::collection::vec;
@@ -13,7 +13,7 @@ fn name() -> impl Strategy<Value = Box<[u8]>> {
     vec(1..=255_u8, 0..9).prop_map(Into::into)
 }
 
-/// Numbers that mean something beside any number: nulls, infinities and their neighbours.
+/// Arbitrary numbers and special ones: nulls, infinities and their neighbours.
 fn int() -> impl Strategy<Value = i32> {
     prop_oneof![any::<i32>(), Just(i32::MIN), Just(i32::MAX), Just(-i32::MAX)]
 }
@@ -26,7 +26,7 @@ fn float() -> impl Strategy<Value = f64> {
     prop_oneof![any::<f64>(), Just(f64::NAN), Just(f64::INFINITY), Just(-0.0)]
 }
 
-/// An atom of the type with this number.
+/// Returns an atom of the type with this number.
 fn atom_of(kind: i8) -> BoxedStrategy<Owned> {
     match Type(kind) {
         Type::BOOLEAN => any::<bool>().prop_map(Atom::Boolean).boxed(),
@@ -146,12 +146,12 @@ proptest! {
         prop_assert_eq!(Encoder::value_alone(&mut room).value(&value), Err(tapeline_kdb::Refused::Full));
     }
 
-    /// However they are cut into pieces, compressed or not.
+    /// Messages in pieces of any size, compressed or not.
     #[test]
     fn messages_come_out_of_a_stream(values in vec(value(), 1..5), pieces in vec(1..5_000_usize, 1..20), many in any::<bool>()) {
         let mut stream = Vec::new();
         for value in &values {
-            // What compresses well: the same over and over.
+            // Repeated values compress well.
             let value = if many { Value::List(vec![value.clone(); 100]) } else { value.clone() };
             let plain = message(&value);
             let mut packed = vec![0; plain.len()];
@@ -186,7 +186,7 @@ proptest! {
         let plain = message(&Value::Vector {
             kind: Type::BYTE,
             attribute: Attribute::NONE,
-            // Runs of the same, longer than one repetition can say, and all else.
+            // Runs of equal bytes, some longer than one repetition can express.
             items: bytes.iter().flat_map(|&few| vec![Atom::Byte(few.wrapping_mul(byte)); 1 << (2 * few)]).collect(),
         });
         let mut packed = vec![0; plain.len() / 2];
@@ -221,7 +221,7 @@ proptest! {
     }
 }
 
-/// What `1000#`q` is as a process of kdb+ answers it over a connection between two hosts.
+/// The response of a kdb+ process to `1000#`q` over a connection between two hosts.
 #[test]
 fn a_response_of_q_is_compressed_to_the_byte_as_q_does() {
     let value = Value::Vector {

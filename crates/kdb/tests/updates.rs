@@ -1,7 +1,7 @@
-//! Rows in every shape in which they are sent.
+//! Rows in every form in which they are sent.
 use tapeline_kdb::{Column, Encoder, Order, Refused, Type, Update, View};
 
-/// The columns of a message's rows as text, with the rows' number before them.
+/// Returns the columns of a message's rows as text, after the number of rows.
 fn shown(write: impl FnOnce(&mut Encoder<'_>) -> Result<(), Refused>) -> String {
     let mut room = [0; 512];
     let mut message = Encoder::value_alone(&mut room);
@@ -49,7 +49,7 @@ fn a_row_of_cells() {
         begin(message)?;
         message.list(4)?;
         message.symbol(b"A")?;
-        // A vector of one in place of a cell: a cell it is, and no column.
+        // A vector of one item in place of a cell counts as a cell, not as a column.
         message.column(Type::LONG, [5_i64])?;
         message.atom(&tapeline_kdb::Atom::<&[u8]>::Float(1.5))?;
         message.string(b"note")
@@ -93,8 +93,8 @@ fn names_as_strings_and_no_rows() {
     assert_eq!(text, "quote 0:");
 }
 
-/// A message of two columns, symbols and numbers with strings behind them, as a peer writes it whose numbers begin with their most
-/// significant byte.
+/// An update of three columns, with the most significant byte first: integers, symbols, and a list of a string and an
+/// integer.
 const FROM_A_SPARC: [u8; 62] = [
     0, 0, 0, 0, 0, 3, 245, b'u', b'p', b'd', 0, 245, b't', 0, 0, 0, 0, 0, 0,
     3, // the list, its names, the columns

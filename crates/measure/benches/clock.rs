@@ -1,5 +1,5 @@
-//! What reading, converting and recording cost, in nanoseconds each: block means, because a single reading is shorter than
-//! the clock's own step.
+//! The costs of reading, converting and recording, in nanoseconds each. The results are block means, because a
+//! single reading is shorter than the clock's own step.
 
 #![allow(clippy::print_stdout)]
 
@@ -15,7 +15,7 @@ const BLOCKS: usize = 9;
 fn main() {
     // `cargo test --benches` runs this too: once through is enough there.
     let blocks = if std::env::args().any(|argument| argument == "--bench") { BLOCKS } else { 1 };
-    // Best effort: a bench on a wandering thread is still a bench.
+    // Best effort: without the binding the bench still works.
     let _ = pin(tapeline_measure::cores()[0]);
     let mut clock = Clock::calibrate();
     println!("ns each: best and median of {blocks} blocks of {BLOCK}");

@@ -17,7 +17,7 @@ fn allowed() -> &'static [usize] {
     static ALLOWED: OnceLock<Vec<usize>> = OnceLock::new();
     ALLOWED.get_or_init(|| match sched_getaffinity(None) {
         Ok(set) => (0..CpuSet::MAX_CPU).filter(|&core| set.is_set(core)).collect(),
-        // More cores than the fixed-size set can tell, or a kernel that forbids the question.
+        // The machine has more cores than the fixed-size set can represent, or the kernel forbids the query.
         Err(_) => (0..std::thread::available_parallelism().map_or(1, usize::from)).collect(),
     })
 }
@@ -39,10 +39,10 @@ pub fn pin(core: usize) -> Result<(), Error> {
 /// it.
 ///
 /// # Errors
-/// The system refuses.
+/// [`Error::Unpin`] when the kernel refuses.
 pub fn unpin() -> Result<(), Error> {
     let mut set = CpuSet::new();
-    // The set ends where its size is fixed.
+    // The set has a fixed size.
     allowed().iter().filter(|&&core| core < CpuSet::MAX_CPU).for_each(|&core| set.set(core));
     sched_setaffinity(None, &set).map_err(|errno| Error::Unpin { source: errno.into() })
 }

@@ -14,26 +14,27 @@ pub use sample::{instant, monotonic_ns, utc_now};
 use calibration::{Line, NS_PER_SECOND};
 use sample::Sample;
 
-/// Readings of which the first calibration keeps the tightest.
+/// Number of readings of which the first calibration uses the tightest.
 const FIRST_TRIES: usize = 128;
-/// The same for each later one: about 1 µs in all.
+/// The same for each later calibration: about 1 µs in all.
 const LATER_TRIES: usize = 4;
 /// The first distance between two readings. Brackets of ±20 ns over 50 ms bound the rate to 800 parts in 10⁹.
 const FIRST_BASELINE: Duration = Duration::from_millis(50);
-/// The distance between readings is lengthened to twice this and then moves on, so that the rate follows the kernel's.
+/// The distance between readings grows to twice this. Then its start moves on, so that the rate follows the
+/// kernel's.
 const BASELINE_NS: u64 = 32 * NS_PER_SECOND;
 /// From this distance on, the newest estimate of the rate is preferred to an older and seemingly tighter one.
 const SETTLED_BASELINE_NS: u64 = NS_PER_SECOND;
-/// A found offset is worked off over at least this time, so that time stays continuous.
+/// An offset is corrected over at least this time, so that time stays continuous.
 const CORRECTION_NS: u64 = 2 * NS_PER_SECOND;
 /// The fastest correction, in parts per 10⁹: less than half of the 500 ppm at which the kernel itself may slew.
 const CORRECTION_LIMIT_PPB: i64 = 200_000;
-/// How wrong the rate may be until it has been measured again: twice what the kernel may slew by.
+/// Error bound of the rate until the next measurement: twice the maximum slew of the kernel.
 const UNKNOWN_RATE_PPB: u64 = 1_000_000;
 /// Differences between CLOCK_REALTIME and CLOCK_MONOTONIC beyond this, plus the reading's own error, are steps of UTC.
 const STEP_NS: u64 = 1_000;
-/// Offsets beyond this, plus what 600 ppm of drift explain, mean that the counter itself jumped (a virtual machine was
-/// restored or moved): they are taken over at once.
+/// Offsets beyond this, plus the effect of 600 ppm of drift, mean that the counter itself jumped (a virtual
+/// machine was restored or moved): they are applied at once.
 const JUMP_NS: u64 = 1_000_000;
 
 /// Converts tick readings to UTC.
@@ -67,7 +68,7 @@ pub struct Recalibration {
     /// over the next seconds, without a jump.
     pub offset_ns: i64,
     /// Step of UTC away from this clock's time line since calibration, in nanoseconds; not followed, see
-    /// [`Clock::adopt_step`]. Zero as long as nobody sets the time.
+    /// [`Clock::adopt_step`]. Zero unless the time was set.
     pub step_ns: i64,
     /// `true` if the tick counter itself jumped and the clock was calibrated again: intervals across this moment are
     /// invalid.
@@ -87,8 +88,8 @@ impl Clock {
             if let Some(clock) = Self::fit(&first, &second) {
                 return clock;
             }
-            // Impossible rate: a trapped or faked counter. The system clock counts nanoseconds, so that this ends at the
-            // second turn; and if even that failed, a nominal line is better than none.
+            // Impossible rate: a trapped or faked counter. The system clock counts nanoseconds, so the loop ends
+            // at the second turn; if even that failed, a nominal line is better than none.
             if tsc::tick_source() == TickSource::System {
                 return Self::nominal(&second);
             }
@@ -201,8 +202,8 @@ impl Clock {
     }
 
     fn recalibrate_with(&mut self, now: Sample) -> Recalibration {
-        // A clock on another's line takes today's UTC as the agreed one. If UTC was stepped since that line was made, this
-        // shows as a large offset, and so as a jump.
+        // A clock on another clock's line takes the current UTC as the agreed one. If UTC was stepped since that
+        // line was created, the step shows as a large offset, and so as a jump.
         let utc_offset_ns = *self.utc_offset_ns.get_or_insert(now.utc_offset_ns);
         let stepped = now.utc_offset_ns.saturating_sub(utc_offset_ns);
         let reading_error = now.error_ns(self.rate);
@@ -217,7 +218,7 @@ impl Clock {
         let counter_went_back = now.ticks < self.last;
         self.last = now.ticks;
         if offset_ns.unsigned_abs() > stated_ns {
-            // The kernel has changed the rate of its own clock: what was measured before that is no guide any more.
+            // The kernel has changed the rate of its own clock: earlier measurements no longer apply.
             self.baseline = previous.map(|previous| [previous, previous]);
             self.rate.error_ppb = UNKNOWN_RATE_PPB;
         }
@@ -228,8 +229,8 @@ impl Clock {
             return Recalibration { offset_ns, step_ns: self.step_ns, jumped: true };
         }
         self.lengthen(&now);
-        // Over twice the time since the last call at least: a correction that outlives its purpose overshoots, and this way
-        // each call leaves at most half of the offset.
+        // At least twice the time since the last call: a correction that lasts too long overshoots. This way each
+        // call leaves at most half of the offset.
         let over_ns = i64::try_from(CORRECTION_NS.max(elapsed_ns.saturating_mul(2))).unwrap_or(i64::MAX);
         let correction_ppb =
             i64::try_from(i128::from(offset_ns) * i128::from(NS_PER_SECOND) / i128::from(over_ns))
@@ -240,7 +241,7 @@ impl Clock {
         Recalibration { offset_ns, step_ns: self.step_ns, jumped: false }
     }
 
-    /// Refits the rate from the start of the baseline to `now`, and moves the baseline on when it has become long.
+    /// Refits the rate from the start of the baseline to `now`, and moves the baseline on once it is long enough.
     fn lengthen(&mut self, now: &Sample) {
         let Some([origin, next]) = &mut self.baseline else {
             self.baseline = Some([*now, *now]);

@@ -50,11 +50,11 @@ pub fn write_hlog(
     Ok(())
 }
 
-/// Bytes of one histogram at most, inflated; the largest that a [`Recorder`] makes has some hundred thousand.
+/// Size limit of one inflated histogram, in bytes; the largest [`Recorder`] has some hundred thousand.
 const LARGEST: u64 = 1 << 22;
-/// Distributions of one log: of each hop of a run.
+/// Limit of distributions in one log, one for each hop of a run.
 const MOST_NAMES: usize = 64;
-/// Cookie and length before the deflated bytes of a histogram.
+/// Bytes of cookie and length before the deflated histogram.
 const DEFLATED_HEADER: usize = 8;
 
 /// Reads an interval log that [`write_hlog`] wrote: a recorder for each name, in the order of the file. Several
@@ -109,7 +109,7 @@ pub fn write_hgrm(out: &mut impl Write, recorder: &Recorder) -> Result<(), Error
         let value = step.value_iterated_to() as f64;
         let quantile = step.quantile_iterated_to();
         write!(out, "{value:>12.3} {quantile:>2.12} {total:>10}")?;
-        // The last row stands for 100 %, and has no distance to it.
+        // The last row is 100 %, which has no distance to itself.
         if quantile < 1.0 {
             writeln!(out, " {:>14.2}", 1.0 / (1.0 - quantile))?;
         } else {
@@ -174,7 +174,7 @@ mod tests {
         assert_eq!((read[0].1.samples(), read[0].1.max_ns(), read[1].1.samples()), (1_000, Some(1_000), 0));
         assert_eq!(read[0].1.value_at(0.5), Some(500));
         assert_eq!(read[0].1.count_between(101, 200), 100);
-        // Again behind itself, without the first line: added up.
+        // The log twice, the second time without its first line: the samples are added.
         let twice =
             [&bytes[..], &bytes[bytes.iter().position(|byte| *byte == b'\n').unwrap() + 1..]].concat();
         assert_eq!(read_hlog(&twice).unwrap()[0].1.samples(), 2_000);

@@ -1,4 +1,4 @@
-//! Where a result was measured.
+//! The environment of a measurement.
 
 use serde::Serialize;
 
@@ -18,7 +18,7 @@ pub struct Environment {
     pub cores_online: usize,
     /// Cores that this process may use.
     pub cores_usable: Vec<usize>,
-    /// Frequency governors in use, each once; empty where the host decides.
+    /// Frequency governors in use, each once; empty if the host controls the frequency.
     pub governors: Vec<String>,
     /// Cores that the kernel keeps free of other work (`isolcpus`), in its notation.
     pub isolated_cores: Option<String>,

@@ -9,7 +9,7 @@ pub enum Error {
     /// The caller named a core that this process may not use, or that does not exist.
     #[error("core {core} is not available to this process; it may use {}", crate::figures::list(.available))]
     NoSuchCore {
-        /// The core asked for.
+        /// The requested core.
         core: usize,
         /// The cores that this process may use, as [`cores`](crate::cores) lists them.
         available: Vec<usize>,
@@ -17,7 +17,7 @@ pub enum Error {
     /// The kernel refused to bind the thread to a core.
     #[error("cannot bind this thread to core {core}")]
     Pin {
-        /// The core asked for.
+        /// The requested core.
         core: usize,
         /// The kernel's error.
         source: std::io::Error,

@@ -7,7 +7,8 @@ pub fn duration(ns: u64) -> String {
     format!("{number} {unit}")
 }
 
-/// Formats as [`duration`], number and unit apart: whole nanoseconds, one decimal below one hundred of any other unit.
+/// Formats as [`duration`], with number and unit separate: whole nanoseconds, one decimal below one hundred of
+/// any other unit.
 #[must_use]
 pub fn duration_parts(ns: u64) -> (String, &'static str) {
     const STEPS: [(u64, &str); 3] = [(1_000, "µs"), (1_000_000, "ms"), (1_000_000_000, "s")];

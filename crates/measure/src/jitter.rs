@@ -1,4 +1,4 @@
-//! What the machine takes away from a thread that does nothing but look at the clock.
+//! The time that the machine takes from a thread that only reads the clock.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::percentiles::Percentiles;
 use crate::recorder::Recorder;
 use crate::tsc::{Ticks, ticks_ordered};
 
-/// How often the loop asks whether to end early.
+/// How often the loop checks whether to end early.
 const ASK_NS: u64 = 1_000_000;
 
 /// The jitter of one core: how often, and for how long, interrupts, other threads, the hypervisor or the firmware
@@ -68,7 +68,7 @@ impl Jitter {
         let threshold_ns = threshold_ns.clamp(100, Self::THRESHOLD_NS);
         let threshold = clock.ticks_in(threshold_ns);
         let ask = clock.ticks_in(ASK_NS);
-        // Rounded to nearest, the ticks could end a nanosecond before the time asked for.
+        // Rounded to nearest, the ticks could end a nanosecond before the requested time.
         let duration =
             clock.ticks_in(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)).saturating_add(1);
         let mut gaps = Gaps::new(*clock);
@@ -87,7 +87,7 @@ impl Jitter {
             longest = longest.max(gap);
             if gap >= threshold {
                 gaps.add(gap);
-                // What the counting took is not a gap.
+                // The time for counting is not a gap.
                 last = ticks_ordered();
             }
             if now.0 >= next_ask {
@@ -129,8 +129,8 @@ impl Jitter {
         &self.recorder
     }
 
-    /// The share of moments, 0 to 1, from which a thread that became due then had to wait for more than `ns` because of a
-    /// gap: of a gap of length g, the first g − ns.
+    /// The share of moments, 0 to 1, at which a thread that became due would have waited for more than `ns`
+    /// because of a gap: for a gap of length g, the first g − ns.
     fn share_delayed(&self, ns: u64) -> f64 {
         if self.elapsed_ns == 0 {
             return 0.0;
@@ -165,7 +165,7 @@ pub fn floor_ns(cores: &[Jitter], quantile: f64) -> u64 {
     low
 }
 
-/// Counts gaps; apart from the loop, so that the loop stays small.
+/// Counts gaps; separate from the loop, so that the loop stays small.
 struct Gaps {
     clock: Clock,
     counted: Jitter,
@@ -273,7 +273,7 @@ mod tests {
         assert!(jitter.loop_ns <= jitter.max_ns, "{jitter:?}");
         assert_eq!(jitter.gaps.samples, jitter.recorder().samples());
         assert!(jitter.over_1_us <= jitter.gaps.samples);
-        // It would take a day if `stop` were not asked.
+        // Without the call of `stop`, the measurement would take a day.
         watched(Duration::from_secs(86_400), true);
     }
 

@@ -1,14 +1,14 @@
-//! Does lateness grow?
+//! Detects growing lateness.
 
 use serde::{Deserialize, Serialize};
 
 use tapeline_nanos::Nanos;
 
-/// Windows kept. When the run outgrows them, neighbours are merged and each then covers twice the time.
+/// Number of windows. When the run exceeds them, neighbours are merged and each then covers twice the time.
 const WINDOWS: usize = 64;
 /// First width of a window: 2²⁰ ns, about a millisecond.
 const FIRST_SHIFT: u32 = 20;
-/// Parts into which a run is cut to be judged.
+/// Number of parts into which a run is divided for the verdict.
 const PARTS: usize = 8;
 
 /// Records how late messages are against their schedule, and tells whether the lateness grows.
@@ -56,8 +56,8 @@ pub struct Trend {
 }
 
 impl Lateness {
-    /// The least growth that counts as growth, in nanoseconds: a tenth of a millisecond is more than any clock drifts
-    /// over a run, and less than a queue gains within seconds when it is filled faster than it is drained.
+    /// The least growth that counts, in nanoseconds: a tenth of a millisecond is more than any clock drifts over
+    /// a run, and less than a queue gains within seconds when it is filled faster than it is drained.
     pub const MARGIN_NS: i64 = 100_000;
 
     /// Creates the record of a run that begins at `start`.
@@ -74,14 +74,14 @@ impl Lateness {
         if elapsed >> self.shift >= WINDOWS as u64 {
             self.widen(elapsed);
         }
-        // Below WINDOWS after widening; the remainder says so to the compiler.
+        // Below WINDOWS after widening; the remainder proves that to the compiler.
         let index = (elapsed >> self.shift) as usize % WINDOWS;
         self.used = self.used.max(index + 1);
         let window = &mut self.windows[index];
         *window = window.with(Extremes { least_ns: late_ns, most_ns: late_ns });
     }
 
-    /// Merges neighbours until `elapsed` falls within the windows; at most 38 times in a life.
+    /// Merges neighbours until `elapsed` falls within the windows; at most 38 times in all.
     #[cold]
     fn widen(&mut self, elapsed: u64) {
         while elapsed >> self.shift >= WINDOWS as u64 {
@@ -131,7 +131,8 @@ impl Lateness {
             }
         }
         let heard = |part: &&Extremes| !part.is_none();
-        // Of the heard parts there is one at least: the windows are not all empty, unless they are fewer than the parts.
+        // At least one part has samples: the windows are not all empty, unless there are fewer windows than
+        // parts.
         let first = parts.iter().find(heard).unwrap_or(&all).least_ns;
         let last = parts.iter().rev().find(heard).unwrap_or(&all).least_ns;
         let mut trend = Trend { grows: false, at_start_ns: first, at_end_ns: last, most_ns: all.most_ns };
@@ -177,7 +178,7 @@ mod tests {
 
     #[test]
     fn one_stall_is_not_growth_wherever_it_is() {
-        // A stall of 300 ms: lateness jumps and is worked off at twice the speed.
+        // A stall of 300 ms: lateness jumps and then shrinks at 2 ms for each ms.
         for at in [0, 3_000, 7_400, 12_900, 14_000, 14_600] {
             let trend =
                 run(15, |ms| if ms < at { 0 } else { (300 - 2 * (ms - at) as i64).max(0) * MS as i64 });
@@ -188,7 +189,7 @@ mod tests {
 
     #[test]
     fn a_straight_rise_is_growth_down_to_the_margin() {
-        // 1 s of work comes in 0.99 s; and 20 parts per million too much, for a minute.
+        // 1 s of work arrives in 0.99 s; then 20 parts per million too much, for a minute.
         assert!(run(15, |ms| (ms * MS / 100) as i64).grows);
         assert!(run(1, |ms| (ms * MS / 100) as i64).grows);
         assert!(run(60, |ms| (ms * 20) as i64).grows);

@@ -1,4 +1,4 @@
-//! Holding a sender to a fixed schedule.
+//! A fixed schedule for a sender.
 
 use std::time::Duration;
 
@@ -6,8 +6,8 @@ use crate::clock::Clock;
 use tapeline_nanos::Nanos;
 
 const NS_PER_SECOND: u64 = 1_000_000_000;
-/// What is left to spinning after a sleep: a blocked thread wakes 25–30 µs late on a virtual machine, and twice that is
-/// still late now and then.
+/// The time left for spinning after a sleep: a blocked thread wakes 25–30 µs late on a virtual machine, and twice
+/// that is occasionally still not enough.
 const SPIN_NS: u64 = 60_000;
 
 /// A schedule on which message `k`, counted from 0, is due at `start + k / rate`, independent of earlier messages.
@@ -141,7 +141,7 @@ mod tests {
         for rate in [1, 3, 7, 999_983, 1_000_000, 333_333_333, 1_000_000_000] {
             let pacer = Pacer::per_second(rate, Nanos(0));
             let seconds = 1_000_000_000_000 / rate;
-            // At low rates that would be beyond the end of time.
+            // At low rates the due time would be out of range.
             let seconds = seconds.min(10_000_000_000);
             assert_eq!(pacer.due(seconds * rate), Nanos(seconds * 1_000_000_000), "{rate} a second");
         }

@@ -6,9 +6,9 @@ use hdrhistogram::serialization::{Deserializer, Serializer as _, V2Serializer};
 use crate::error::Error;
 use crate::percentiles::Percentiles;
 
-/// The longest latency told apart: one hour. Longer ones count as this, and are counted.
+/// The longest distinguishable latency: one hour. Longer ones count as one hour, and their number is counted.
 const LONGEST_NS: u64 = 3_600_000_000_000;
-/// Significant decimal digits of every recorded value, so that a percentile is right to 0.1 %.
+/// Significant decimal digits of every recorded value, so that a percentile is accurate to 0.1 %.
 const DIGITS: u8 = 3;
 
 /// Records latencies from 1 ns to one hour to three significant digits (an HdrHistogram, about 300 KB), and the
@@ -39,7 +39,7 @@ impl Recorder {
     pub fn new() -> Self {
         // Cannot fail: the bounds are constants that the histogram accepts (a test makes one).
         let mut histogram = Histogram::new_with_bounds(1, LONGEST_NS, DIGITS).unwrap();
-        // Writes zeros over the fresh pages of zeros, which brings them in.
+        // Writes zeros over the untouched pages, which maps them.
         histogram.reset();
         Self { histogram, min_ns: u64::MAX, max_ns: 0, negatives: 0, most_negative_ns: 0, clamped: 0 }
     }
@@ -94,7 +94,7 @@ impl Recorder {
         self.histogram.len()
     }
 
-    /// Returns the number of negative samples, which measure the error of clocks and not a latency.
+    /// Returns the number of negative samples, which measure the error of the clocks and not a latency.
     #[must_use]
     pub fn negatives(&self) -> u64 {
         self.negatives
@@ -172,7 +172,7 @@ impl Recorder {
         {
             bytes.extend_from_slice(&word.to_le_bytes());
         }
-        // Cannot fail: it writes to memory, and the histogram is far from the encoding's limits.
+        // Cannot fail: this writes to memory, and the histogram is far from the encoding's limits.
         let written = V2Serializer::new().serialize(&self.histogram, &mut bytes);
         debug_assert!(written.is_ok());
         bytes
@@ -199,7 +199,7 @@ impl Recorder {
         Ok(Self { histogram, min_ns, max_ns, negatives, most_negative_ns, clamped })
     }
 
-    /// Of a histogram in the V2 encoding; smallest and largest sample to three digits.
+    /// Decodes a histogram in the V2 encoding; smallest and largest sample are accurate to three digits.
     pub(crate) fn of_v2(bytes: &[u8]) -> Result<Self, Error> {
         let histogram = histogram_of(bytes)?;
         let is_empty = histogram.is_empty();
@@ -208,7 +208,7 @@ impl Recorder {
     }
 }
 
-/// A histogram with the bounds of all recorders.
+/// Decodes a histogram that has the bounds of all recorders.
 fn histogram_of(bytes: &[u8]) -> Result<Histogram<u64>, Error> {
     check_histogram_header(bytes).map_err(|reason| Error::NotARecorder { reason: reason.to_owned() })?;
     let histogram = Deserializer::new().deserialize(&mut &*bytes);
@@ -217,8 +217,9 @@ fn histogram_of(bytes: &[u8]) -> Result<Histogram<u64>, Error> {
 
 const MAGIC: &[u8; 4] = b"TLR1";
 
-/// The header of a V2 histogram: cookie, payload length, offset, digits (32 bits each), lowest, highest, ratio (64 bits
-/// each), all big-endian. The decoder takes memory by it before it reads on, so that it must be what `encode` writes.
+/// Checks the header of a V2 histogram: cookie, payload length, offset, digits (32 bits each), lowest, highest,
+/// ratio (64 bits each), all big-endian. The decoder allocates memory by the header before it reads on, so the
+/// header must be the one that `encode` writes.
 fn check_histogram_header(bytes: &[u8]) -> Result<(), &'static str> {
     const LENGTH: usize = 40;
     let (header, payload) = bytes.split_at_checked(LENGTH).ok_or("its histogram is cut short")?;

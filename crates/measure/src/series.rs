@@ -1,11 +1,12 @@
-//! A distribution followed through time.
+//! A distribution over time.
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
 use tapeline_nanos::Nanos;
 
-/// Digits within a window: percentiles right to 1 % cost 20 KB, which are quick to clear at the end of each window.
+/// Digits within a window: percentiles accurate to 1 % take 20 KB, which is quick to clear at the end of each
+/// window.
 const DIGITS: u8 = 2;
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
@@ -64,7 +65,8 @@ impl Series {
             start,
             window_ns,
             limit,
-            // An hour's rows at once; growing past that happens at a window's end, rarely.
+            // Capacity for one hour of rows; the vector grows beyond that only at the end of a window, and
+            // rarely.
             rows: Vec::with_capacity(limit.min(3_600)),
             beyond: 0,
             open,
@@ -75,7 +77,7 @@ impl Series {
         }
     }
 
-    /// Adds a latency observed at `at`. A sample older than the open window counts in the open window. Costs a
+    /// Adds a latency observed at `at`. A sample older than the open window counts in the open window. Costs one
     /// comparison more than [`Recorder::record`](crate::Recorder::record), and some microseconds at the end of a
     /// window.
     #[inline]
@@ -92,7 +94,7 @@ impl Series {
         }
     }
 
-    /// Closes the open window and opens the one that `at` is in.
+    /// Closes the open window and opens the one that contains `at`.
     #[cold]
     fn turn(&mut self, at: Nanos) {
         self.close();

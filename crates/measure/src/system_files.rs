@@ -1,4 +1,4 @@
-//! What the kernel says of the machine, in files under `/proc`, `/sys` and `/etc`.
+//! Reads the kernel's files about the machine under `/proc`, `/sys` and `/etc`.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -12,7 +12,7 @@ pub struct SystemFiles {
     root: PathBuf,
 }
 
-/// Cores beyond this are no cores: the kernel's own limit.
+/// The highest number of cores: the kernel's own limit.
 const MOST_CORES: usize = 8_192;
 
 impl SystemFiles {
@@ -38,12 +38,12 @@ impl SystemFiles {
     /// # Errors
     /// [`Error::Read`], with the path as it is on the machine.
     pub fn text(&self, path: &str) -> Result<String, Error> {
-        // The kernel's texts are not all UTF-8: a command line is whatever the boot loader gave.
+        // Not all of the kernel's texts are UTF-8: the command line is passed on from the boot loader unchanged.
         let bytes = fs::read(self.path(path)).map_err(|source| unread(path, source))?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// Reads the first line of a file, trimmed; empty if the file is.
+    /// Reads the first line of a file, trimmed; empty if the file is empty.
     ///
     /// # Errors
     /// As [`text`](Self::text).
@@ -54,7 +54,7 @@ impl SystemFiles {
     /// Reads a file that contains a number.
     ///
     /// # Errors
-    /// As [`text`](Self::text); [`Error::Unexpected`] where it is no whole number.
+    /// As [`text`](Self::text); [`Error::Unexpected`] if it is not a whole number.
     pub fn number(&self, path: &str) -> Result<i64, Error> {
         self.line(path)?.parse().map_err(|_| unexpected(path, "a whole number"))
     }
@@ -98,7 +98,7 @@ impl SystemFiles {
         self.cores("sys/devices/system/cpu/online")
     }
 
-    /// Returns the cores that the kernel gives to pinned threads only (`isolcpus`).
+    /// Returns the cores that the kernel reserves for pinned threads (`isolcpus`).
     ///
     /// # Errors
     /// As [`cores`](Self::cores).
@@ -109,7 +109,7 @@ impl SystemFiles {
     /// Returns the cores without a periodic tick (`nohz_full`).
     ///
     /// # Errors
-    /// As [`cores`](Self::cores); a kernel that is built without it has no such file.
+    /// As [`cores`](Self::cores); a kernel built without the feature has no such file.
     pub fn tickless(&self) -> Result<Vec<usize>, Error> {
         self.cores("sys/devices/system/cpu/nohz_full")
     }
@@ -117,7 +117,7 @@ impl SystemFiles {
     /// Returns the frequency governor of a core.
     ///
     /// # Errors
-    /// As [`line`](Self::line); where the host decides there is no such file.
+    /// As [`line`](Self::line); the file is absent if the host controls the frequency.
     pub fn governor(&self, core: usize) -> Result<String, Error> {
         self.line(&format!("sys/devices/system/cpu/cpu{core}/cpufreq/scaling_governor"))
     }

@@ -1,9 +1,9 @@
 //! Reading the processor's time-stamp counter, the cheapest clock there is.
 //!
-//! The counter is used where the processor says that it runs at one rate in every power state ("invariant", CPUID
-//! leaf 0x8000_0007, EDX bit 8; "Invariant TSC" in the Intel SDM, volume 3B, and AMD APM, volume 3). Everywhere else a tick
-//! is a nanosecond of `CLOCK_MONOTONIC`, behind the same functions. `TAPELINE_CLOCK=system` asks for that too, for a
-//! host whose counters are known not to agree with each other.
+//! The counter is used where the processor reports one rate in every power state ("invariant", CPUID leaf
+//! 0x8000_0007, EDX bit 8; "Invariant TSC" in the Intel SDM, volume 3B, and AMD APM, volume 3). Everywhere else a
+//! tick is a nanosecond of `CLOCK_MONOTONIC`, behind the same functions. `TAPELINE_CLOCK=system` forces that too,
+//! for a host whose counters are known to disagree.
 #![allow(unsafe_code)]
 
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -25,7 +25,8 @@ pub enum TickSource {
     System = 2,
 }
 
-/// 0 until the first reading, then a [`TickSource`]. Relaxed everywhere: every thread that finds 0 decides alike.
+/// 0 until the first reading, then a [`TickSource`]. Relaxed everywhere: every thread that finds 0 makes the same
+/// choice.
 static SOURCE: AtomicU8 = AtomicU8::new(0);
 
 const COUNTER: u8 = TickSource::Counter as u8;
@@ -60,7 +61,7 @@ pub fn tick_source() -> TickSource {
     }
 }
 
-/// The first reading, and every reading where the counter is not to be trusted.
+/// The first reading, and every reading if the counter is not trusted.
 #[cold]
 fn otherwise() -> Ticks {
     match tick_source() {
@@ -80,7 +81,7 @@ fn decide() -> TickSource {
     source
 }
 
-/// Gives the counter up for this process, because it was seen not to count as it should.
+/// Stops using the counter in this process, because it was seen to count incorrectly.
 pub(crate) fn distrust() {
     SOURCE.store(TickSource::System as u8, Ordering::Relaxed);
 }
@@ -89,7 +90,7 @@ pub(crate) use instructions::{hypervisor, invariant};
 
 #[cfg(target_arch = "x86_64")]
 mod instructions {
-    // CPUID became a safe function after the oldest compiler that is supported.
+    // CPUID became a safe function after the oldest supported compiler.
     #![allow(unused_unsafe)]
 
     use std::arch::x86_64::{__cpuid, __rdtscp, _rdtsc};
@@ -116,7 +117,7 @@ mod instructions {
 
     /// [eax, ebx, ecx, edx] of a leaf; zeros where the processor has no such leaf.
     fn leaf(number: u32) -> [u32; 4] {
-        // SAFETY: CPUID exists on every x86_64 and touches no memory; a leaf that is too high answers with other data,
+        // SAFETY: CPUID exists on every x86_64 and touches no memory; a leaf that is too high returns other data,
         // hence the check. Test: `the_processor_answers`.
         let [highest, answer] = unsafe { [__cpuid(number & HIGHEST_EXTENDED), __cpuid(number)] };
         if number <= highest.eax { [answer.eax, answer.ebx, answer.ecx, answer.edx] } else { [0; 4] }
@@ -136,8 +137,8 @@ mod instructions {
         if leaf(1)[2] & (1 << 31) == 0 {
             return None;
         }
-        // SAFETY: as in `leaf`; these leaves are above the highest basic one, so the check there does not apply, and the
-        // bit above says that they are answered.
+        // SAFETY: as in `leaf`; these leaves are above the highest basic one, so the check there does not apply,
+        // and the bit above reports that they are answered.
         let answer = unsafe { __cpuid(HYPERVISOR) };
         let name: Vec<u8> =
             [answer.ebx, answer.ecx, answer.edx].iter().flat_map(|w| w.to_le_bytes()).collect();

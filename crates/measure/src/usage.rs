@@ -1,4 +1,4 @@
-//! What a process costs.
+//! Resource usage of a process.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -73,7 +73,7 @@ impl Usage {
             monotonic_ns: monotonic_ns(),
             user_ns: ticks.user.saturating_mul(ns_per_tick),
             system_ns: ticks.system.saturating_mul(ns_per_tick),
-            // A process that has just ended, and not been waited for, has no memory lines any more.
+            // A process that has ended and was not waited for has no memory lines.
             resident_bytes: kibibytes(&status, "VmRSS:").unwrap_or(0),
             peak_resident_bytes: kibibytes(&status, "VmHWM:").unwrap_or(0),
             threads: ticks.threads,
@@ -93,7 +93,7 @@ impl Usage {
     }
 }
 
-/// Looking takes one itself, which is not counted where a process looks at itself.
+/// The number of open descriptors. The listing itself takes one, which is not counted if a process reads its own.
 fn descriptors(folder: &Path, is_own: bool) -> u64 {
     let count = std::fs::read_dir(folder).map_or(0, |entries| entries.count() as u64);
     count.saturating_sub(u64::from(is_own))
@@ -105,8 +105,8 @@ struct CpuTicks {
     threads: u64,
 }
 
-/// Fields 14, 15 and 20 of `/proc/<pid>/stat` (proc_pid_stat(5)). The second field is the program's name in parentheses,
-/// and may itself hold spaces and parentheses: what follows the last one is regular.
+/// Fields 14, 15 and 20 of `/proc/<pid>/stat` (proc_pid_stat(5)). The second field is the program's name in
+/// parentheses, which may contain spaces and parentheses; the text after the last parenthesis is regular.
 fn cpu_ticks(stat: &str) -> Option<CpuTicks> {
     let (_, rest) = stat.rsplit_once(')')?;
     // The first of these is field 3.
@@ -156,7 +156,8 @@ mod tests {
         assert!(after.resident_bytes > 0 && after.peak_resident_bytes >= after.resident_bytes / 2);
         assert!(after.threads >= 1);
         assert!(after.descriptors >= 3, "{after:?}");
-        // Other tests open and close files meanwhile, so only those that this one holds can be relied on.
+        // Other tests open and close files meanwhile, so the test relies only on the files that it has open
+        // itself.
         let held: Vec<_> = (0..200).map(|_| std::fs::File::open("/proc/self/stat").unwrap()).collect();
         let held = held.len() as u64;
         assert!(after.descriptors < held, "{after:?}");

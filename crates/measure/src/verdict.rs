@@ -1,4 +1,4 @@
-//! One word on a run, and why.
+//! The verdict on a run, with its reason.
 
 use std::fmt;
 
@@ -81,7 +81,7 @@ pub struct Evidence {
     pub floor_p99_ns: Option<u64>,
 }
 
-/// The sent rate may be below the asked one by this share.
+/// The sent rate may be below the requested rate by this share.
 const SHORTFALL: f64 = 0.01;
 /// A sender that was held back for more than this share of its time is late because of the system.
 const HELD_BACK: f64 = 0.01;

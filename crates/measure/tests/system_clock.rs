@@ -1,4 +1,4 @@
-//! Everything must also work where the time-stamp counter is not used: the test starts itself again without it.
+//! Everything must also work without the time-stamp counter: the test starts itself again without it.
 
 use std::process::Command;
 

@@ -14,7 +14,7 @@
 use std::fmt;
 use std::ops::Add;
 
-/// Nanoseconds since 1970-01-01 00:00 UTC (until the year 2554). Leap seconds are left to the kernel.
+/// Nanoseconds since 1970-01-01 00:00 UTC (until the year 2554). The kernel handles leap seconds.
 ///
 /// Prints as RFC 3339 with nine digits: `2026-11-21T08:40:05.000000001Z`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -82,7 +82,7 @@ impl fmt::Display for DashedDate {
 impl Add<u64> for Nanos {
     type Output = Self;
 
-    /// Later by so many nanoseconds; stops at the end of what can be expressed.
+    /// Adds `ns` nanoseconds; saturates at the latest timestamp.
     #[inline]
     fn add(self, ns: u64) -> Self {
         Self(self.0.saturating_add(ns))

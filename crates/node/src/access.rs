@@ -1,4 +1,5 @@
-//! Who may connect: the configuration of access, the file of users, passwords and tokens, and the thread that checks them.
+//! Who may connect: the access configuration, the file of users, passwords and tokens, and the thread that
+//! checks them.
 
 pub mod secrets;
 pub mod users;
@@ -19,7 +20,7 @@ pub struct AccessConfig {
     pub access: Arc<Access>,
     /// Where logins, denials and ends of sessions are recorded.
     pub audit: AuditTo,
-    /// How users and rules are read again while the hub runs; `None` if they are not.
+    /// The reader of changed users and rules while the hub runs; `None` if they are not read again.
     pub reload: Option<Arc<dyn Reload>>,
     /// The file of users, if there is one.
     pub users: Option<PathBuf>,
@@ -37,18 +38,18 @@ pub enum AuditTo {
     File(PathBuf),
 }
 
-/// Reads users and rules again while a hub runs, when an operator asks for that.
+/// Reads users and rules again while a hub runs, at an operator's request.
 pub trait Reload: Debug + Send + Sync {
-    /// The hub starts: from here on an operator may ask.
+    /// The hub starts: from here on an operator may request a reload.
     ///
     /// # Errors
     /// The system refuses.
     fn begin(&self) -> std::io::Result<()>;
 
-    /// Returns `true` if an operator has asked since the last call.
+    /// Returns `true` if an operator has requested a reload since the last call.
     fn is_requested(&self) -> bool;
 
-    /// Reads users and rules, on a thread of its own, and tells the operator; `None` if they are faulty, so that the hub keeps those that it
-    /// has.
+    /// Reads users and rules, on a thread of its own, and reports the result to the operator; `None` if they
+    /// are faulty, so that the hub retains the current ones.
     fn read(&self) -> Option<AccessConfig>;
 }

@@ -1,4 +1,4 @@
-//! What a plant is configured to be. Programs fill it in, from a file or by hand.
+//! The configuration of a plant. Programs fill it in, from a file or directly.
 
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::path::PathBuf;
@@ -18,62 +18,63 @@ use crate::image_server::ImageServerConfig;
 use crate::journal::JournalConfig;
 use crate::kdb::KdbConfig;
 
-/// A whole plant, checked.
+/// The checked configuration of a plant.
 #[derive(Debug)]
 pub struct Config {
     /// The service's name, as clients know it.
     pub name: String,
-    /// The ring that ticks go to.
+    /// The ring to which ticks are published.
     pub ring: tapeline_ring::Name,
     /// The ring's data area, in bytes.
     pub ring_bytes: usize,
-    /// For how long a live subscriber may hold the full ring; zero = for ever.
+    /// How long a live subscriber may keep the ring full; zero means for ever.
     pub stall_limit: Duration,
     /// Leave the ring's name in place at the end.
     pub keep_ring: bool,
-    /// Whether the plant ends when its ring's name is removed; it goes on otherwise.
+    /// Whether the plant ends when its ring's name is removed; otherwise it continues.
     pub ends_without_name: bool,
     /// Which ticks are published.
     pub publish: PublishPolicy,
-    /// Poll without rest instead of sleeping in the kernel while nothing arrives.
+    /// Poll continuously instead of sleeping in the kernel while nothing arrives.
     pub spin: bool,
-    /// Who reads the sockets.
+    /// The thread that reads the sockets.
     pub receive: Receive,
     /// The core that the plant's thread is pinned to.
     pub cpu: Option<usize>,
-    /// How many items there may be; beside feeds at most half of them are of providers' services, all together.
+    /// Maximum number of items. With feeds, providers' services together have at most half of them.
     pub max_items: usize,
-    /// How many of them each source is sure to have.
+    /// Number of items guaranteed to each source.
     pub reserved_items: usize,
-    /// Where messages come from.
+    /// The feeds.
     pub feeds: Vec<Feed>,
-    /// Over which of them the best bid and offer is published.
+    /// The feeds over which the best bid and offer is published.
     pub nbbo: Option<ConsolidationSettings>,
-    /// The number of the service that its feeds are.
+    /// The service number of the feeds.
     pub service_id: u16,
-    /// Which images are kept for clients that come late.
+    /// The images stored for readers that join late.
     pub images: Option<ImageServerConfig>,
-    /// Where what is published is kept.
+    /// The journal of published ticks.
     pub journal: Option<JournalConfig>,
-    /// The tickerplant that kdb+ clients have its ticks of.
+    /// The tickerplant that serves the ticks to kdb+ clients.
     pub kdb: Option<KdbConfig>,
-    /// The OMM providers that it has items of.
+    /// The OMM providers from which the plant gets items.
     pub sources: Option<SourcesConfig>,
-    /// Who serves clients on the network.
+    /// The hub that serves clients on the network.
     pub hub: Option<HubConfig>,
 }
 
-/// Capacity of the ring, where nothing else is configured, bytes.
+/// Default capacity of the ring, in bytes.
 pub const RING_BYTES: usize = 8 << 20;
-/// For how long a live subscriber may hold the full ring, where nothing else is configured.
+/// Default of the time that a live subscriber may keep the ring full.
 pub const STALL_LIMIT: Duration = Duration::from_secs(1);
-/// Items that a plant has at most, where nothing else is configured.
+/// Default maximum number of items.
 pub const MAX_ITEMS: usize = 100_000;
-/// Feeds send a heartbeat each second: three in a row are missing.
+/// Default of the time after which a silent line is stale: feeds send a heartbeat each second, so three in a
+/// row are missing.
 pub const STALE_AFTER: Duration = Duration::from_secs(3);
-/// Socket buffer of each line, where nothing else is configured, bytes.
+/// Default socket buffer of each line, in bytes.
 pub const RECEIVE_BUFFER: usize = 4 << 20;
-/// How long messages wait for a missing one, where nothing else is configured.
+/// Default of the time that messages wait for a missing one.
 pub const REORDER_TIME: Duration = Duration::from_millis(5);
 
 impl Config {
@@ -140,64 +141,66 @@ impl Line {
     }
 }
 
-/// Who reads a plant's sockets.
+/// The thread that reads a plant's sockets.
 #[derive(Clone, Copy, Debug)]
 pub enum Receive {
     /// The plant's own thread.
     Inline,
-    /// A thread for each feed, with such a pool.
+    /// A thread for each feed, with a pool of these settings.
     Thread(pool::Settings),
 }
 
 /// One feed: a numbered stream of messages that arrives on one or more lines.
 #[derive(Debug)]
 pub struct Feed {
-    /// The feed's name, in counters and complaints.
+    /// The feed's name, in counters and warnings.
     pub name: String,
-    /// What it speaks.
+    /// The protocol of the feed.
     pub protocol: Protocol,
     /// Midnight in New York of the trading day: the feed's stamps count from it.
     pub midnight: Nanos,
-    /// How to tell when another day began, where the day is not given: each new session is a new day then.
+    /// How to determine the day if no date is configured: each new session is then a new day.
     pub midnight_before: Option<MidnightBefore>,
-    /// After how long without a word a line is stale, and the feed where it is all of them; zero for never.
+    /// The time after which a silent line is stale, and the feed if all its lines are; zero means never.
     pub stale_after: Duration,
-    /// Begin with message 1 and report what was missed before the plant came, or begin with the first that is seen.
+    /// Start with message 1 and report the messages missed before the plant started; otherwise start with the
+    /// first message received.
     pub from_one: bool,
-    /// Whether numbers that begin again within a session are a reset, or what comes is taken for copies.
+    /// Whether sequence numbers that restart within a session are a sequence reset; otherwise the messages
+    /// are duplicates.
     pub restart: bool,
-    /// How many messages may wait for a missing one.
+    /// Maximum number of messages that wait for a missing one.
     pub reorder_messages: usize,
-    /// How long they may wait.
+    /// Maximum time that messages wait for a missing one.
     pub reorder_time: Duration,
     /// Socket buffer of each line, in bytes.
     pub receive_buffer: usize,
-    /// The symbols that it is wanted for; all if none is said.
+    /// Symbols to publish; `None` means all.
     pub symbols: Option<Symbols>,
-    /// Publish its orders too.
+    /// Whether the feed's orders are published too.
     pub market_by_order: bool,
-    /// Its venue's short name.
+    /// Short name of the venue.
     pub venue: String,
-    /// What stands behind a symbol in the name of its item.
+    /// Suffix of item names, after the symbol.
     pub suffix: String,
-    /// Who is asked for what is missing on every line.
+    /// The recovery of messages that are missing on every line.
     pub recovery: Option<RecoveryConfig>,
-    /// The copies of the feed.
+    /// The redundant lines of the feed.
     pub lines: Vec<Line>,
-    /// What takes the place of the lines.
+    /// The file that replaces the lines.
     pub file: Option<Recording>,
 }
 
-/// A file that a feed is read from, as though it came now.
+/// A file that replaces a feed's lines, played as if it arrived now.
 #[derive(Debug)]
 pub struct Recording {
-    /// Where it is.
+    /// Path of the file.
     pub path: PathBuf,
-    /// How many times as fast as it was recorded; `None` as fast as it goes.
+    /// Speed relative to the recording; `None` means as fast as possible.
     pub speed: Option<f64>,
 }
 
-/// One copy of a feed.
+/// One redundant line of a feed.
 #[derive(Debug)]
 pub struct Line {
     /// The line's name.
@@ -206,39 +209,39 @@ pub struct Line {
     pub address: SocketAddrV4,
     /// The interface to join on, by address or name.
     pub interface: String,
-    /// Take datagrams of this sender only.
+    /// Accept datagrams of this sender only.
     pub source: Option<Ipv4Addr>,
 }
 
 /// A feed's recovery.
 #[derive(Debug)]
 pub struct RecoveryConfig {
-    /// What the servers speak.
+    /// The protocol of the servers.
     pub kind: RecoveryKind,
-    /// Whom to ask, the first first.
+    /// The servers, in the order in which they are asked.
     pub servers: Vec<SocketAddrV4>,
-    /// How long an answer may take before the next one is asked.
+    /// How long to wait for an answer before the next server is asked.
     pub timeout: Duration,
-    /// Requests in a row that may bring nothing.
+    /// Maximum number of requests in a row for the same messages without a result.
     pub tries: u32,
-    /// How long a hole may stay open after the lines had their time.
+    /// How long a gap may stay open after the lines' reorder time.
     pub time: Duration,
-    /// Requests a second in the long run.
+    /// Maximum long-term rate of requests, per second.
     pub requests_per_second: u64,
-    /// The most messages of one hole that are asked for.
+    /// Maximum size of a gap that is requested, in messages; a larger gap is given up at once.
     pub max_hole: u64,
 }
 
-/// What servers speak.
+/// The protocol of recovery servers.
 #[derive(Debug)]
 pub enum RecoveryKind {
     /// Requests and answers are datagrams of the feed's own protocol.
     MoldUdp64,
-    /// A login from a sequence on.
+    /// A login with the first sequence number requested.
     SoupBinTcp {
-        /// Who logs in.
+        /// User name of the login.
         username: Username,
-        /// Its password.
+        /// Password of the login.
         password: Password,
     },
 }
@@ -248,17 +251,17 @@ pub enum RecoveryKind {
 pub struct SourcesConfig {
     /// Services, providers and limits.
     pub settings: sources::Settings,
-    /// Where non-interactive providers connect, if anywhere.
+    /// The port for non-interactive providers, if there is one.
     pub door: Option<Door>,
-    /// Where the interactive ones are, in the order of [`sources::Settings::providers`].
+    /// The hosts of interactive providers, in the order of [`sources::Settings::providers`].
     pub hosts: Vec<Vec<Host>>,
-    /// The services as their clients have them.
+    /// The services as published to clients.
     pub for_clients: Vec<tapeline_hub::Service>,
 }
 
 impl SourcesConfig {
-    /// Returns the most memory, in bytes, that sources that stand by may take: their images by the cache's own account, and what the
-    /// allocator adds.
+    /// Returns the memory bound, in bytes, of warm standby sources: their images as counted by the cache,
+    /// plus the allocator's overhead.
     #[must_use]
     pub fn standby_bound(&self) -> usize {
         let mut warm: Vec<usize> = Vec::new();
@@ -275,10 +278,10 @@ impl SourcesConfig {
     }
 }
 
-/// Where non-interactive providers connect.
+/// The port for non-interactive providers.
 #[derive(Debug)]
 pub struct Door {
-    /// The address to listen at; port 0 takes a free one.
+    /// Address of the listener; port 0 selects a free port.
     pub address: SocketAddr,
     /// Settings of every connection.
     pub transport: Arc<rssl::Settings>,
@@ -289,7 +292,7 @@ pub struct Door {
 /// A host of an interactive provider.
 #[derive(Debug, Clone)]
 pub struct Host {
-    /// As the configuration has it: a name is looked up whenever the plant connects.
+    /// The name or address in the configuration; a name is looked up whenever the plant connects.
     pub server: String,
     /// Settings of the connection.
     pub transport: Arc<rssl::Settings>,

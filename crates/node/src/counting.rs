@@ -1,8 +1,9 @@
-//! The plant's counters, told to the outside: a thread that makes a snapshot of what the plant's and the hub's threads tell
-//! it once a second, writes it to the counters file, and keeps it for whoever asks over HTTP.
+//! The plant's counters: a thread takes figures from the plant's and the hub's threads once a second, makes a
+//! snapshot of them, writes it to the counters file, and serves it over HTTP.
 //!
-//! Those threads fill in numbers and exchange them for an empty set, which takes a lock that is held for that exchange
-//! alone, and only if it is free: they never wait. Percentiles, rates, texts and files are made here.
+//! Those threads fill in numbers and exchange them for an empty set. The exchange takes a lock for its own
+//! duration, and only if the lock is free: those threads never wait. Percentiles, rates, texts and files are
+//! made here.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,23 +26,23 @@ use crate::stat::snapshot::{
     SourceSnapshot, Unserved,
 };
 
-/// How often it is looked whether there is something new; the others tell once a second.
+/// How often this thread looks for new figures; the others write once a second.
 const LOOK: Duration = Duration::from_millis(200);
-/// How often the file is written though nothing is new, so that a hub that hangs shows.
+/// How often the file is written even without new figures, so that a hub that hangs is visible.
 const AT_LEAST_NS: i64 = 1_000_000_000;
 
-/// Two sets of figures: one is filled in by the thread whose they are, the other belongs to who reads them. Telling and
-/// hearing exchange them.
+/// Two sets of figures: one belongs to the thread that writes it, the other to the reader. Writing and
+/// reading exchange them.
 #[derive(Debug)]
 struct Between<T> {
     figures: T,
     is_new: bool,
 }
 
-/// The side that fills in.
+/// The side that writes.
 #[derive(Debug)]
 pub(crate) struct SnapshotWriter<T> {
-    /// To be filled in; after telling, what was heard of two times ago.
+    /// The set to fill in. After an exchange it contains the set that was read two exchanges ago.
     pub(crate) figures: T,
     between: Arc<Mutex<Between<T>>>,
 }
@@ -49,7 +50,7 @@ pub(crate) struct SnapshotWriter<T> {
 /// The side that reads.
 #[derive(Debug)]
 pub(crate) struct SnapshotReader<T> {
-    /// What was told last.
+    /// The figures read last.
     pub(crate) figures: T,
     between: Arc<Mutex<Between<T>>>,
 }
@@ -64,8 +65,8 @@ pub(crate) fn telling<T: Default>() -> (SnapshotWriter<T>, SnapshotReader<T>) {
 }
 
 impl<T> SnapshotWriter<T> {
-    /// Hands the figures over: whether that could be done. If not, what was told before has not been heard yet, and this is
-    /// to be tried again later. Costs an exchange of as many bytes as a set has.
+    /// Hands the figures over. Returns whether that was possible. If not, the previous figures have not been
+    /// read yet: try again later. The cost is an exchange of the bytes of one set.
     pub(crate) fn tell(&mut self) -> bool {
         let Ok(mut between) = self.between.try_lock() else { return false };
         if between.is_new {
@@ -78,7 +79,8 @@ impl<T> SnapshotWriter<T> {
 }
 
 impl<T> SnapshotReader<T> {
-    /// Takes what was told: whether there was anything. What was heard before goes back to be filled in.
+    /// Takes the figures that were written. Returns whether there were any. The set read before goes back to
+    /// be filled in.
     pub(crate) fn hear(&mut self) -> bool {
         let mut between = self.between.lock().unwrap_or_else(PoisonError::into_inner);
         if !between.is_new {
@@ -90,7 +92,7 @@ impl<T> SnapshotReader<T> {
     }
 }
 
-/// What the plant's thread tells.
+/// The figures of the plant's thread.
 #[derive(Debug, Default)]
 pub(crate) struct PlantFigures {
     pub(crate) at: Nanos,
@@ -102,30 +104,31 @@ pub(crate) struct PlantFigures {
     /// In the order of the configuration.
     pub(crate) feeds: Vec<FeedFigures>,
     pub(crate) sources: Vec<SourceFigures>,
-    /// Services that are published, each with how many of its items nobody serves any more.
+    /// Published services, each with its number of items that no source serves any more.
     pub(crate) unserved: Vec<(String, usize)>,
 }
 
-/// Of a source that speaks OMM.
+/// Figures of an OMM source.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SourceFigures {
     pub(crate) name: String,
     pub(crate) is_publisher: bool,
     pub(crate) standing: Standing,
     pub(crate) items: usize,
-    /// Of them, those that are passed on, and those that are kept until the one that serves them goes.
+    /// Items of this source that are published, and items buffered as a standby until the serving source
+    /// disconnects.
     pub(crate) serves: usize,
     pub(crate) stands_by: usize,
-    /// Services, and what it is to each.
+    /// Services, and this source's part in each.
     pub(crate) services: Vec<(String, source::Part)>,
 }
 
-/// Of a feed.
+/// Figures of a feed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FeedFigures {
     pub(crate) state: tapeline_plant::State,
     pub(crate) counters: tapeline_plant::ChannelCounters,
-    /// What it publishes may be wrong: messages were lost, or came before the plant.
+    /// What the feed publishes may be wrong: messages were lost, or were sent before the plant started.
     pub(crate) is_suspect: bool,
     pub(crate) unknown_orders: u64,
     pub(crate) kernel_drops: u64,
@@ -136,7 +139,7 @@ pub(crate) struct FeedFigures {
 pub(crate) struct LatestSnapshot(Mutex<Arc<Snapshot>>);
 
 impl LatestSnapshot {
-    /// What was written last.
+    /// The snapshot written last.
     pub(crate) fn read(&self) -> Arc<Snapshot> {
         Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -146,31 +149,31 @@ impl LatestSnapshot {
     }
 }
 
-/// The thread.
+/// The counters thread.
 #[derive(Debug)]
 pub(crate) struct Counting {
-    /// One word lets it begin, and when this goes, it ends.
+    /// One message starts the thread's work; dropping the sender ends it.
     control: Option<Sender<()>>,
-    /// It has begun: the file is there.
+    /// The thread has begun: the file exists.
     begun: Receiver<()>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What a hub tells, and what is known of it from the beginning.
+/// A hub's figures, and what is known of the hub from the start.
 #[derive(Debug)]
 pub(crate) struct OfHub {
     pub(crate) hearer: SnapshotReader<HubFigures>,
     pub(crate) begin: crate::stat::snapshot::Hub,
 }
 
-/// Who serves clients on a thread of its own, other than the hub.
+/// Threads other than the hub that serve clients.
 #[derive(Debug, Default)]
 pub(crate) struct Served {
     pub(crate) kdb: Option<Serving>,
     pub(crate) zeromq: Option<Serving>,
 }
 
-/// Whether such clients are served, and where.
+/// Such a thread and its address.
 #[derive(Clone, Debug)]
 pub(crate) struct Serving {
     pub(crate) pulse: Pulse,
@@ -178,7 +181,7 @@ pub(crate) struct Serving {
 }
 
 impl Serving {
-    /// As it is now; it was so before.
+    /// Reads the thread's current state into the outlet.
     fn look(&self, before: &mut Option<Outlet>) {
         let outlet =
             before.get_or_insert_with(|| Outlet { address: self.address.clone(), ..Outlet::default() });
@@ -190,8 +193,8 @@ impl Serving {
 }
 
 impl Counting {
-    /// Makes the thread, which does nothing before [`begin`](Self::begin). To be called before the plant's thread is pinned:
-    /// the other one inherits where it may run.
+    /// Starts the thread, which does nothing before [`begin`](Self::begin). Call before the plant's thread is
+    /// pinned: a new thread inherits its CPU affinity.
     pub(crate) fn start(
         config: &Config,
         plant: SnapshotReader<PlantFigures>,
@@ -227,7 +230,7 @@ impl Counting {
             let mut snapshot = first;
             let clock = Clock::calibrate();
             snapshot.started_ns = clock.now().0;
-            // Before the plant has its ring, the file may be another one's.
+            // Until the plant has its ring, the file may belong to another plant.
             if told.recv().is_err() {
                 return;
             }
@@ -255,7 +258,7 @@ impl Counting {
         Ok(Self { control: Some(control), begun, thread })
     }
 
-    /// The plant has its ring: returns when the counters are there for others to see.
+    /// The plant has its ring: returns when the counters are visible to other processes.
     pub(crate) fn begin(&self) {
         if let Some(control) = &self.control
             && control.send(()).is_ok()
@@ -266,7 +269,7 @@ impl Counting {
 }
 
 impl Drop for Counting {
-    /// Takes the file away.
+    /// Removes the file.
     fn drop(&mut self) {
         self.control = None;
         if let Some(thread) = self.thread.take() {
@@ -275,12 +278,12 @@ impl Drop for Counting {
     }
 }
 
-/// What the thread has.
+/// The state of the thread.
 struct Counter {
     clock: Clock,
     ring: Name,
     file: CountersFile,
-    /// It was said that the file cannot be written.
+    /// An error of writing the file was reported.
     complained: bool,
     snapshot: Snapshot,
     usage: Option<Usage>,
@@ -317,7 +320,7 @@ impl Counter {
     fn write(&mut self) {
         self.snapshot.written_ns = self.clock.now().0;
         if let Ok(usage) = Usage::now() {
-            // The kernel counts in steps of 10 ms: a shorter time says nothing.
+            // The kernel counts in steps of 10 ms: a shorter interval is too imprecise.
             let spent = self.usage.map(|before| usage.since(&before));
             let cores = match spent {
                 Some(spent) if spent.elapsed_ns >= 900_000_000 => {
@@ -344,7 +347,7 @@ impl Counter {
         for (serving, outlet) in [(kdb, &mut self.snapshot.kdb), (zeromq, &mut self.snapshot.zeromq)] {
             serving.iter().for_each(|serving| serving.look(outlet));
         }
-        // By a name that was removed there may be another's ring.
+        // A removed name may belong to another plant's ring by now.
         if !self.snapshot.ring_removed
             && let Ok(ring) = tapeline_ring::inspect(&self.ring)
         {
@@ -382,7 +385,7 @@ fn of_journal(progress: &Progress) -> Journal {
 
 fn merge_plant(snapshot: &mut Snapshot, told: &PlantFigures) {
     let seconds = told.at.since(Nanos(snapshot.heard_ns)) as f64 / 1e9;
-    // The first time there is nothing to compare with.
+    // The first figures have nothing to compare with.
     let rate = |before: u64, now: u64| match snapshot.heard_ns {
         0 => 0.0,
         _ => per_second(before, now, seconds),
@@ -416,7 +419,7 @@ fn merge_plant(snapshot: &mut Snapshot, told: &PlantFigures) {
         Backpressure { stalls: told.stalls, stalled_ns: told.stalled_ns, ..snapshot.backpressure };
 }
 
-/// What a source is now, and since when, as far as that was seen before.
+/// The state of a source, and since when, as far as the earlier snapshot shows.
 fn merge_source(before: &[SourceSnapshot], told: &SourceFigures, now: Nanos) -> SourceSnapshot {
     let before = before.iter().find(|before| before.name == told.name);
     let state = match told.standing {
@@ -451,7 +454,7 @@ fn merge_source(before: &[SourceSnapshot], told: &SourceFigures, now: Nanos) -> 
     }
 }
 
-/// Counts a second, between two times.
+/// The rate per second of a counter between two times.
 pub(crate) fn per_second(before: u64, now: u64, seconds: f64) -> f64 {
     if seconds > 0.0 { now.saturating_sub(before) as f64 / seconds } else { 0.0 }
 }

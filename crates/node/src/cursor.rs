@@ -1,4 +1,4 @@
-//! A reader's place on the plant's ring: read tick by tick, and taken again where it was lost.
+//! A reader's position on the plant's ring: it reads tick by tick, and rejoins after the position was lost.
 
 use tapeline_measure::figures::thousands;
 use tapeline_plant::Seq;
@@ -10,40 +10,40 @@ use crate::events::Events;
 use crate::journal::Gate;
 use crate::ticks::{Lost, Next, OnRing, Position};
 
-/// Where a reader stands among a plant's ticks.
+/// A reader's position in a plant's ticks.
 #[derive(Debug)]
 pub(crate) struct RingCursor<T = OnRing> {
     pub(crate) ticks: T,
-    /// Which plant's they are: see [`Position::epoch`].
+    /// The epoch of the plant: see [`Position::epoch`].
     epoch: u32,
     /// The reader's name, in the ring's registry and in warnings.
     pub(crate) reader: &'static str,
-    /// What keeps ticks back until they are on disk.
+    /// Holds ticks back until they are durable.
     pub(crate) gate: Option<Gate>,
-    /// Whether the next tick was kept back, when it was looked for.
+    /// Whether the next tick was held back at the last look.
     pub(crate) is_held: bool,
-    /// How often the place was lost and another one taken.
+    /// Times that the position was lost and the reader rejoined.
     pub(crate) rejoined: u64,
     pub(crate) events: Events,
 }
 
-/// What stands next.
+/// The next entry of the ring.
 pub(crate) enum Read<'a> {
     Tick(Tick<'a>),
-    /// It was taken from the place before this one: what is released lags behind what was read.
+    /// The tick was already taken before the reader rejoined: releases lag behind reads.
     Again,
-    /// The ring no longer has what should stand before this tick, the first behind the gap.
+    /// The ring no longer has the ticks before this one, which is the first after the gap.
     Behind(Tick<'a>),
-    /// Nothing, for now.
+    /// Nothing yet.
     Nothing,
     /// The plant has ended, and everything was read.
     End,
-    /// The plant went on without this reader.
+    /// The plant continued without this reader.
     Lost(Lost),
 }
 
 impl RingCursor {
-    /// At the position of `subscriber`, behind `gate` where ticks must be on disk first.
+    /// Starts at the position of `subscriber`, behind `gate` if ticks must be durable first.
     pub(crate) fn on_ring(
         reader: &'static str,
         ring: Name,
@@ -63,20 +63,20 @@ impl<T: Position> RingCursor<T> {
         cursor
     }
 
-    /// Tells the gate where this reader stands.
+    /// Passes this reader's place on the ring to the gate.
     fn hold_back(&self) {
         if let (Some(gate), Some(seat)) = (&self.gate, self.ticks.seat()) {
             gate.holds_back(seat);
         }
     }
 
-    /// Takes the next tick; `awaited` is its place in the plant's sequence, 0 where any may be the first.
+    /// Takes the next tick. `awaited` is its expected sequence number; 0 accepts any.
     ///
     /// # Errors
-    /// Another plant goes on with the ring; there is something else than ticks.
+    /// Another plant continues with the ring, or the ring contains something that is not a tick.
     #[inline]
     pub(crate) fn next(&mut self, awaited: Seq) -> crate::Result<Read<'_>> {
-        // Before the tick: of one that comes later the next look says it.
+        // Checked before the tick: if another plant follows later, the next look detects it.
         let is_ours = self.ticks.epoch() == self.epoch;
         let has_rejoined = self.rejoined > 0;
         let tick = match self.take()? {
@@ -87,17 +87,17 @@ impl<T: Position> RingCursor<T> {
         };
         let seq = tick.header.seq;
         if seq < awaited {
-            // Another plant's begin with 1.
+            // The sequence of another plant starts with 1.
             return if has_rejoined && is_ours { Ok(Read::Again) } else { Err(another_plant()) };
         }
         let is_behind = has_rejoined && awaited > Seq(0) && seq > awaited;
         Ok(if is_behind { Read::Behind(tick) } else { Read::Tick(tick) })
     }
 
-    /// Takes the next tick, wherever that stands in the sequence; nothing while it is kept back.
+    /// Takes the next tick, whatever its sequence number; nothing while it is held back.
     ///
     /// # Errors
-    /// There is something else than ticks.
+    /// The ring contains something that is not a tick.
     #[inline]
     pub(crate) fn take(&mut self) -> crate::Result<Next<'_>> {
         let Some(gate) = &self.gate else { return self.ticks.next() };
@@ -106,10 +106,10 @@ impl<T: Position> RingCursor<T> {
         Ok(next.unwrap_or(Next::Nothing))
     }
 
-    /// The place was lost: takes another one, at the oldest tick that is still there.
+    /// Rejoins the ring at its oldest tick after the position was lost.
     ///
     /// # Errors
-    /// It is another plant's ring by now.
+    /// The ring belongs to another plant now.
     pub(crate) fn rejoin(&mut self, lost: &Lost) -> crate::Result<()> {
         self.events.warning(format_args!(
             "{} has read nothing for the plant's stall_limit and lost its position on the ring {} at {}: \
@@ -118,7 +118,8 @@ impl<T: Position> RingCursor<T> {
             self.ticks.ring(),
             lost.position
         ));
-        // Another plant numbers its ticks and items anew, and they would be taken for those of before.
+        // Another plant numbers its ticks and items from 1 again, and they would be taken for the earlier
+        // ones.
         if !self.ticks.rejoin(self.reader)? || self.ticks.epoch() != self.epoch {
             return Err(another_plant());
         }
@@ -128,7 +129,7 @@ impl<T: Position> RingCursor<T> {
     }
 }
 
-/// What reports say of a reader that lost its place so often, and so many ticks by that; nothing where it never did.
+/// The text in reports about a reader's lost positions and missed ticks; empty if there were none.
 pub fn losses(rejoined: u64, missing: u64) -> String {
     if rejoined == 0 {
         return String::new();
@@ -168,7 +169,7 @@ mod tests {
         }
     }
 
-    /// A hub that has read a few ticks of a ring which then goes on without it: where it joins again.
+    /// A hub that has read a few ticks of a ring which then continues without it, ready to rejoin.
     fn lost(name: &str, keep: bool) -> (RingCursor, Publisher) {
         let name: Name = format!("test-{name}-{}", std::process::id()).parse().unwrap();
         let mut publisher = open(&name, keep);
@@ -195,7 +196,7 @@ mod tests {
         let Read::Behind(first) = place.next(Seq(4)).unwrap() else { panic!("no gap") };
         let first = first.header.seq;
         assert!(first > Seq(4) && first < Seq(3_000), "{first:?}");
-        // Of those that come now, ten were taken from the place before.
+        // Ten of the next ticks were already taken before the reader rejoined.
         let awaited = Seq(first.0 + 11);
         for _ in 0..10 {
             assert!(matches!(place.next(awaited).unwrap(), Read::Again));

@@ -4,7 +4,7 @@ use std::fmt;
 
 type Cause = Box<dyn std::error::Error + Send + Sync>;
 
-/// An error in a part of a plant, with its cause and, where there is any, advice to the user.
+/// An error in a part of a plant, with its cause and, if any, advice to the user.
 ///
 /// `{}` prints what happened; `{:#}` also prints the causes, separated by colons.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ impl Error {
         Self::hinted(what, "")
     }
 
-    /// Returns advice to the user, if there is any: of this error, not of its causes.
+    /// Returns the advice to the user, if any: of this error, not of its causes.
     #[must_use]
     pub fn hint(&self) -> Option<&str> {
         Some(self.hint.as_str()).filter(|hint| !hint.is_empty())
@@ -42,7 +42,8 @@ impl Error {
         Self { cause: Some(cause.into()), ..self }
     }
 
-    /// Creates the error of a port that cannot be opened: `what` cannot be done then, and `table` of the configuration names the port.
+    /// Creates the error of a port that cannot be opened: `what` is not possible then, and the
+    /// configuration's `table` names the port.
     pub(crate) fn of_port(what: String, table: &str, error: tapeline_wire::Error) -> Self {
         let hint = match error.hint() {
             Some(hint) => format!("{hint}; port in {table} names it"),
@@ -94,7 +95,7 @@ impl From<&str> for Error {
     }
 }
 
-/// Errors of others that say everything by themselves: their own causes stay behind them.
+/// Errors of other crates whose text is complete: their own causes are preserved.
 macro_rules! transparent {
     ($($error:ty)*) => {$(
         impl From<$error> for Error {
@@ -113,19 +114,19 @@ transparent! {
 }
 
 impl Error {
-    /// Copies a chain of causes whose owner goes.
+    /// Copies a chain of causes, so that it no longer depends on its owner.
     pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> Self {
         let cause = error.source().map(|cause| Self::chain(cause).into());
         Self { what: error.to_string(), hint: String::new(), cause }
     }
 }
 
-/// Says what was being done when something failed.
+/// Adds what was being done when something failed.
 pub(crate) trait Context<T> {
-    /// Puts an error around the cause: a text, or an [`Error`] with advice.
+    /// Wraps the cause in an error: a text, or an [`Error`] with advice.
     fn context(self, what: impl Into<Error>) -> Result<T>;
 
-    /// As [`context`](Self::context), if making the error costs something.
+    /// As [`context`](Self::context), if creating the error has a cost.
     fn with_context<E: Into<Error>>(self, what: impl FnOnce() -> E) -> Result<T>;
 }
 
@@ -139,12 +140,12 @@ impl<T, C: Into<Cause>> Context<T> for std::result::Result<T, C> {
     }
 }
 
-/// Returns an error that needs no cause.
+/// Returns an error without a cause.
 macro_rules! bail {
     ($($what:tt)*) => { return Err($crate::Error::new(format!($($what)*))) };
 }
 
-/// Returns an error unless something is so.
+/// Returns an error unless the condition is true.
 macro_rules! ensure {
     ($so:expr, $($what:tt)*) => { if !$so { $crate::error::bail!($($what)*) } };
 }

@@ -1,18 +1,20 @@
-//! What a plant reports while it runs: data for whoever prints, logs or counts it. This crate itself prints nothing.
+//! What a plant reports while it runs: data for a program that prints, logs or counts it. This crate itself
+//! prints nothing.
 //!
-//! Peers can cause events without end: of each [`Kind`] at most [`MOST_EVENTS`] a second are reported, the others are counted in one event.
-//! Memory: three numbers for each kind, whoever the peers are.
+//! Peers can cause any number of events: for each [`Kind`], at most [`MOST_EVENTS`] per second are reported,
+//! and the rest are counted in one event. Memory: three numbers for each kind, whatever the number of peers.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tapeline_measure::Nanos;
 
-/// Events of one kind in a second: enough to read what happens, and a day of them is a few hundred MB of text at most.
+/// Maximum events of one kind per second: enough to see what happens, while a day's events are a few hundred
+/// MB of text at most.
 const MOST_EVENTS: u64 = 20;
 const PERIOD_NS: i64 = 1_000_000_000;
 
-/// The weight of an event.
+/// The severity of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
     /// Something ordinary happened.
@@ -25,17 +27,17 @@ pub enum Severity {
     Error,
 }
 
-/// Something that happened in a plant.
+/// An event of a plant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Event {
-    /// Its weight.
+    /// The severity.
     pub severity: Severity,
-    /// When it happened; `None` for what concerns the plant itself.
+    /// When it happened; `None` for events of the plant itself.
     pub time: Option<Nanos>,
     /// What happened, and where.
     pub text: String,
-    /// Advice to the operator, if there is any.
+    /// Advice to the operator, if any.
     pub hint: Option<String>,
 }
 
@@ -46,7 +48,7 @@ impl Event {
     }
 }
 
-/// As text for an operator: `TIME severity: text`, and the hint on a line of its own.
+/// Text for an operator: `TIME severity: text`, and the hint on its own line.
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(time) = self.time {
@@ -66,30 +68,30 @@ impl fmt::Display for Event {
     }
 }
 
-/// Which events are counted together: what peers cause.
+/// The kinds of events that peers cause; each kind is limited separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A client of the hub has logged in.
     Login,
-    /// A client of the hub has gone.
+    /// A client of the hub has disconnected.
     Gone,
     /// A login to the hub was refused.
     Refused,
     /// A client of the hub was denied an item.
     Denied,
-    /// A connection to the hub was over before a login.
+    /// A connection to the hub ended before a login.
     NeverOpened,
-    /// A message of a client of the hub cannot be read, or sent to it.
+    /// A message of a hub client cannot be decoded, or a message to it cannot be encoded.
     Unreadable,
-    /// A kdb+ client was turned away or cut off.
+    /// A kdb+ client was turned away or disconnected.
     Kdb,
-    /// A ZeroMQ subscriber has gone.
+    /// A ZeroMQ subscriber has disconnected.
     Zeromq,
-    /// A provider, publisher, or what one of them sends.
+    /// A provider or publisher, or a message from one.
     Source,
-    /// A server that is asked for what is missing.
+    /// A recovery server.
     Recovery,
-    /// A port lets nobody in.
+    /// A port cannot accept connections.
     Accept,
 }
 
@@ -125,7 +127,7 @@ impl Kind {
     }
 }
 
-/// Counts the events that peers cause; the text of none is kept.
+/// Counts the events that peers cause; it stores no text.
 #[derive(Debug)]
 struct Limiter {
     kinds: [Period; Kind::ALL.len()],
@@ -147,7 +149,7 @@ impl Limiter {
         Self { kinds: [Period::NONE; Kind::ALL.len()] }
     }
 
-    /// Whether an event of this kind is reported, and the count of those that were left out before it, if that is due.
+    /// Whether an event of this kind is reported, and the count of events left out before it, if that is due.
     fn admit(&mut self, now: Nanos, kind: Kind) -> (bool, Option<Event>) {
         let before = self.end_period(now, kind);
         let period = &mut self.kinds[kind as usize];
@@ -160,21 +162,21 @@ impl Limiter {
         (is_admitted, before)
     }
 
-    /// The counts that are due where nothing more comes.
+    /// The counts that are due although no event follows.
     fn due(&mut self, now: Nanos) -> Vec<Event> {
         Kind::ALL.iter().filter_map(|kind| self.end_period(now, *kind)).collect()
     }
 
-    /// Every count that was not reported yet: the plant ends.
+    /// Every count that was not reported yet, as the plant ends.
     fn rest(&mut self, now: Nanos) -> Vec<Event> {
         self.kinds.iter_mut().for_each(|period| period.begun = Nanos(0));
         self.due(now)
     }
 
-    /// Begins another period where the last one is over: the count of what was left out in it.
+    /// Starts another period if the last one has ended. Returns the count of events left out in it.
     fn end_period(&mut self, now: Nanos, kind: Kind) -> Option<Event> {
         let period = &mut self.kinds[kind as usize];
-        // A clock that was set back ends it too.
+        // A clock that was set back also ends the period.
         if (0..PERIOD_NS).contains(&now.since(period.begun)) {
             return None;
         }
@@ -186,7 +188,7 @@ impl Limiter {
     }
 }
 
-/// The way for events to whoever takes them. A copy is cheap, and goes to the same place.
+/// Passes events to their consumer. A clone is cheap and has the same consumer.
 #[derive(Clone)]
 pub struct Events {
     take: Arc<dyn Fn(&Event) + Send + Sync>,
@@ -194,7 +196,7 @@ pub struct Events {
 }
 
 impl Default for Events {
-    /// Nobody takes them.
+    /// Drops all events.
     fn default() -> Self {
         Self::new(|_| {})
     }
@@ -207,13 +209,14 @@ impl fmt::Debug for Events {
 }
 
 impl Events {
-    /// Creates the way to `take`, which threads of the plant call: it should be quick, and must not wait for the plant.
+    /// Passes events to `take`, which threads of the plant call: it should be quick, and must not wait for
+    /// the plant.
     #[must_use]
     pub fn new(take: impl Fn(&Event) + Send + Sync + 'static) -> Self {
         Self { take: Arc::new(take), limiter: Arc::new(Mutex::new(Limiter::new())) }
     }
 
-    /// Creates the way to the subscriber of the `tracing` crate: notes as `info`, advice in the field `hint`.
+    /// Passes events to the subscriber of the `tracing` crate: notes as `info`, advice in the field `hint`.
     #[cfg(feature = "tracing")]
     #[must_use]
     pub fn traced() -> Self {
@@ -249,12 +252,12 @@ impl Events {
         self.report(&Event { hint: Some(hint.into()), ..Event::new(Severity::Warning, text) });
     }
 
-    /// Reports a failure, with advice if there is any.
+    /// Reports a failure, with advice if any.
     pub(crate) fn error(&self, text: impl fmt::Display, hint: Option<String>) {
         self.report(&Event { hint, ..Event::new(Severity::Error, text) });
     }
 
-    /// The events to report for something that a peer caused: none if there were too many of its kind.
+    /// The events to report for an event that a peer caused: none if there were too many of its kind.
     pub(crate) fn of_peer(
         &self,
         now: Nanos,
@@ -268,25 +271,26 @@ impl Events {
         before.into_iter().chain(event)
     }
 
-    /// Reports something that a peer caused, unless there were too many events of its kind.
+    /// Reports an event that a peer caused, unless there were too many of its kind.
     pub(crate) fn peer(&self, now: Nanos, kind: Kind, severity: Severity, text: impl fmt::Display) {
         self.of_peer(now, kind, severity, text).for_each(|event| self.report(&event));
     }
 
-    /// Reports how many events were left out in the last second: whoever calls [`peer`](Self::peer) calls this about once a second.
+    /// Reports how many events were left out in the last second. Callers of [`peer`](Self::peer) call this
+    /// about once a second.
     pub(crate) fn left_out(&self, now: Nanos) {
         let due = self.limiter.lock().unwrap_or_else(PoisonError::into_inner).due(now);
         due.iter().for_each(|event| self.report(event));
     }
 
-    /// Reports how many events were left out and not counted yet: the plant ends.
+    /// Reports how many events were left out and not counted yet, as the plant ends.
     pub(crate) fn end(&self, now: Nanos) {
         let rest = self.limiter.lock().unwrap_or_else(PoisonError::into_inner).rest(now);
         rest.iter().for_each(|event| self.report(event));
     }
 }
 
-/// A moment, as RFC 3339 has it, in microseconds; nothing where no calendar has it.
+/// A time in RFC 3339, in microseconds; empty if outside the calendar's range.
 pub(crate) struct Utc(pub(crate) Nanos);
 
 impl fmt::Display for Utc {
@@ -304,7 +308,7 @@ mod tests {
 
     const BEGIN: u64 = 1_800_000_000_000_000_000;
 
-    /// Events, and what was taken of them.
+    /// An `Events` and the lines that it has passed on.
     fn taken() -> (Events, Arc<Mutex<Vec<String>>>) {
         let lines = Arc::<Mutex<Vec<String>>>::default();
         let to = Arc::clone(&lines);
@@ -353,7 +357,7 @@ mod tests {
         say(BEGIN + 2_000_000_000);
         let said = std::mem::take(&mut *lines.lock().unwrap());
         assert!(said[0].ends_with("kdb+ clients: 1 more lines left out") && said[1].ends_with("cut"));
-        // A clock that was set back begins another second.
+        // A clock that was set back starts another period.
         (0..=MOST_EVENTS).for_each(|_| say(BEGIN));
         lines.lock().unwrap().clear();
         events.end(Nanos(BEGIN));

@@ -1,4 +1,4 @@
-//! The plant's hub: one more reader of its ring, on a thread of its own, and the connections of its clients.
+//! The plant's hub: one more reader of its ring, on its own thread, and the connections of its clients.
 
 mod alone;
 mod audit;
@@ -43,11 +43,12 @@ use crate::socket_waker::SocketWaker;
 use crate::sources::Demanding;
 use crate::ticks::OnRing;
 
-/// How long to sleep at most while neither the ring nor a socket has anything: time-outs are as fine as that.
+/// The longest sleep while neither the ring nor a socket has input; this is the resolution of time-outs.
 const LONGEST_SLEEP: Duration = Duration::from_millis(10);
-/// The same where sources may answer, images come, or a password is checked: none of them rings, and the answer waits for that long.
+/// The same while answers of sources, images, or a password check are pending: none of them wakes the thread,
+/// so the result may wait this long.
 const SHORT_SLEEP: Duration = Duration::from_micros(500);
-/// For how long a hub that ends goes on sending what its clients are owed.
+/// How long a hub that ends still sends its clients' queued output.
 const LAST_WORDS_NS: i64 = 2_000_000_000;
 /// How often the clock is compared with the kernel's.
 const HOUSEKEEPING_NS: i64 = 1_000_000_000;
@@ -55,17 +56,17 @@ const HOUSEKEEPING_NS: i64 = 1_000_000_000;
 /// A hub on its thread.
 #[derive(Debug)]
 pub(crate) struct RunningHub {
-    /// Where clients connect.
+    /// The address at which clients connect.
     pub(crate) address: SocketAddr,
-    /// The most memory that it takes by its settings, bytes.
+    /// The hub's memory bound by its settings, in bytes.
     pub(crate) memory_bytes: usize,
-    /// Tells the thread which ring it is; dropped without a word, the thread ends.
+    /// Sends the ring's name to the thread; if dropped without a message, the thread ends.
     ring: SyncSender<(Name, Joining)>,
     joined: Receiver<SubscriberId>,
     thread: JoinHandle<crate::Result<HubReport>>,
 }
 
-/// What a hub sent to a client that was there to the end.
+/// What a hub sent to a client that was still connected at the end.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ClientReport {
     /// User name of the login; empty if the client has not logged in.
@@ -74,63 +75,66 @@ pub struct ClientReport {
     pub refreshes: u64,
     /// Updates sent or queued.
     pub updates: u64,
-    /// Updates that are in a later image instead.
+    /// Updates that were conflated into a later image.
     pub conflated: u64,
-    /// Updates dropped because the connection had no capacity; the client was told.
+    /// Updates dropped because the connection had no capacity; the client was notified.
     pub dropped: u64,
 }
 
-/// Clients in a hub's report, at most.
+/// Maximum number of clients in a hub's report.
 const MOST_CLIENTS: usize = 100;
 
-/// Where a hub begins in its ring, and what ends it.
+/// Where a hub starts on its ring, and what ends it.
 #[derive(Debug)]
 pub enum Joining {
-    /// Before the plant's first tick, which comes behind this one: it begins with what comes, and ends with the ring.
+    /// In the plant's process, before the first tick, which follows this one: the hub starts with the next
+    /// tick and ends with the ring.
     First(Seq),
-    /// Elsewhere than in the plant's process: it begins with the oldest tick that is still there, and ends also when it is told to.
+    /// Outside the plant's process: the hub starts with the oldest tick on the ring, and also ends when it is
+    /// asked to stop.
     Later(Stop),
-    /// As [`First`](Self::First), and lets nobody in until this channel is closed and it has taken what was published by then.
+    /// As [`First`](Self::First), but the hub admits no client until this channel is closed and the ticks
+    /// published by then are taken.
     Past(Receiver<()>),
 }
 
-/// What a hub did.
+/// Totals of a hub.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct HubReport {
-    /// Where clients connected.
+    /// The address at which clients connected.
     pub address: String,
     /// Ticks taken from the ring.
     pub ticks: u64,
     /// Clients that connected.
     pub sessions: u64,
-    /// Of them, those that were cut because they were too slow.
+    /// Clients disconnected for being slow.
     pub cut: u64,
-    /// Items that were asked for.
+    /// Items requested.
     pub requests: u64,
-    /// Of them, those that were refused.
+    /// Item requests that were refused.
     pub refused: u64,
     /// Images sent.
     pub refreshes: u64,
     /// Updates sent or queued.
     pub updates: u64,
-    /// Updates that are in a later image instead, as their client had no room.
+    /// Updates that were conflated into a later image, because the client had no capacity.
     pub conflated: u64,
-    /// Updates that were dropped, and their clients told.
+    /// Updates that were dropped, with a notification to the client.
     #[serde(default)]
     pub dropped: u64,
-    /// Times that it lost its place on the ring of a plant in another process, and began anew.
+    /// Times that the hub lost its position on the ring of a plant in another process and resynchronised.
     #[serde(default)]
     pub rejoined: u64,
-    /// Ticks that it missed by that.
+    /// Ticks that the hub missed by that.
     #[serde(default)]
     pub missing: u64,
-    /// Of the clients that were cut, those that took nothing at all.
+    /// Clients disconnected for being slow that had taken nothing at all.
     #[serde(default)]
     pub stuck: u64,
-    /// Connections that never opened: refused, broken, or silent for too long in the handshake.
+    /// Connections that never became sessions: refused, broken, or silent for too long in the handshake.
     #[serde(default)]
     pub never_opened: u64,
-    /// Of those who were there when it ended: what each was sent.
+    /// What each client that was connected at the end was sent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clients: Vec<ClientReport>,
 }
@@ -154,9 +158,9 @@ impl fmt::Display for HubReport {
 }
 
 impl RunningHub {
-    /// Opens the port and makes the thread, which waits for the ring. To be called before this thread is pinned: the other
-    /// one inherits where it may run. `sources`: the way to those of the plant that can be asked, if there are any; `gate`: what keeps
-    /// ticks back until they are on disk.
+    /// Opens the port and starts the thread, which waits for the ring. Call before this thread is pinned: a
+    /// new thread inherits its CPU affinity. `sources` connects to the plant's sources, if it has any; `gate`
+    /// holds ticks back until they are durable.
     pub(crate) fn start(
         config: HubConfig,
         sources: Option<Demanding>,
@@ -198,7 +202,7 @@ impl RunningHub {
                 let late = stop.as_ref().map(|_| CatchingUp::begin(&mut place)).transpose()?;
                 let mut config = config;
                 if late.as_ref().is_some_and(CatchingUp::lacks_images) {
-                    // What is not known here may be there.
+                    // An item unknown here may exist at the plant.
                     config.settings.unknown = Unknown::Wait;
                 }
                 let socket_waker = SocketWaker::begin("hub waker", reactor.lookout()?)?;
@@ -208,13 +212,13 @@ impl RunningHub {
                 let spin = config.spin;
                 let mut program = Program { turns, authenticator, socket_waker, stop, spin, housekept };
                 if let Some(after) = after {
-                    // A place that is lost before the first tick was read is one behind a gap.
+                    // A position lost before the first tick was read counts as a gap.
                     program.turns.hub.pass(after);
                 }
                 let ended = program.catch_up(late).and_then(|()| program.take_past(past.as_ref()));
                 let ended = ended.and_then(|()| program.run());
                 if let Err(error) = &ended {
-                    // The plant goes on without it; who waits for its end would hear of it too late.
+                    // The plant continues without its hub; a report at the plant's end would be too late.
                     events.warning(format_args!("the hub has ended early: {error:#}"));
                 }
                 let report = program.end(address);
@@ -224,7 +228,7 @@ impl RunningHub {
         Ok(Self { address, memory_bytes, ring, joined, thread })
     }
 
-    /// The ring is there: returns when the hub reads it, and its place there.
+    /// The ring exists: returns when the hub reads it, with the hub's place on the ring.
     pub(crate) fn join(self, ring: &Name, from: Joining) -> crate::Result<(Self, SubscriberId)> {
         if self.ring.send((ring.clone(), from)).is_ok()
             && let Ok(seat) = self.joined.recv()
@@ -235,12 +239,13 @@ impl RunningHub {
         crate::error::bail!("the hub has ended before it began")
     }
 
-    /// Whether its thread is over, whatever the ring does.
+    /// Whether the hub's thread has ended, whatever the state of the ring.
     pub(crate) fn has_ended(&self) -> bool {
         self.thread.is_finished()
     }
 
-    /// The ring has ended: waits until the clients have what they are owed, or the time for that is over.
+    /// The ring has ended: waits until the clients have received their queued output, or the time limit has
+    /// passed.
     pub(crate) fn end(self) -> crate::Result<HubReport> {
         drop(self.ring);
         match self.thread.join() {
@@ -250,7 +255,7 @@ impl RunningHub {
     }
 }
 
-/// All of it.
+/// The running hub.
 struct Program {
     turns: HubTurns<OnRing, Clock>,
     authenticator: Authenticator,
@@ -261,7 +266,7 @@ struct Program {
 }
 
 impl Program {
-    /// Takes over what was before, where this hub comes late.
+    /// Takes over the earlier state if this hub starts late.
     fn catch_up(&mut self, late: Option<CatchingUp>) -> crate::Result<()> {
         let Some(late) = late else { return Ok(()) };
         self.turns.enter(late);
@@ -273,16 +278,17 @@ impl Program {
         Ok(())
     }
 
-    /// Takes what clients are not to see come, before it serves anybody.
+    /// Takes ticks that clients must not receive, before the hub serves any client.
     fn take_past(&mut self, past: Option<&Receiver<()>>) -> crate::Result<()> {
         let Some(past) = past else { return Ok(()) };
         let turns = &mut self.turns;
         loop {
-            // Before the look at the ring: what was published until then is there.
+            // Checked before the ring: everything published until then is on the ring.
             let is_over = past.try_recv() == Err(TryRecvError::Disconnected);
             let (taken, has_ended) = turns.take_ticks(turns.clock.now(), LARGE_BATCH)?;
             if has_ended || is_over && taken == 0 {
-                // What comes is known to come: who waits for requests would wait for ever otherwise.
+                // The feeds' items are known to follow: without this, a source that waits for requests would
+                // wait for ever.
                 turns.hub.bring_up(turns.clock.now(), &mut turns.connections);
                 return Ok(());
             }
@@ -302,7 +308,8 @@ impl Program {
             if is_over || self.stop.as_ref().is_some_and(Stop::is_requested) {
                 return Ok(());
             }
-            // Who ends the ring lets go of it too: what is on it, and may wait for the disk, is read first, and then its end.
+            // A publisher releases the ring when it ends it: the remaining ticks, which may wait for the
+            // disk, are read first, then the end.
             if !is_alive && ticks == 0 && !turns.place.is_held {
                 let hint = "start the plant again, and then its hub";
                 return Err(Error::hinted("the plant has died", hint));
@@ -317,7 +324,7 @@ impl Program {
         }
     }
 
-    /// Once a second: whether the plant lives.
+    /// The work done once a second. Returns whether the plant is alive.
     fn keep_house(&mut self, now: Nanos) -> crate::Result<bool> {
         let HubTurns { place, connections, clock, .. } = &mut self.turns;
         clock.recalibrate();
@@ -329,15 +336,15 @@ impl Program {
         Ok(place.ticks.subscriber.publisher_alive()?)
     }
 
-    /// Until the ring or a socket has something, or a time-out may be due.
+    /// Sleeps until the ring or a socket has input, or a time-out may be due.
     fn sleep(&mut self) {
-        // What the turn had to say behind its look at the sockets.
+        // Output that the turn produced after it handled the sockets.
         self.turns.reactor().flush();
         let HubTurns { place, sources, late, .. } = &mut self.turns;
         let is_answered = sources.is_some() || self.authenticator.is_busy() || late.is_some();
         let sleep = if is_answered { SHORT_SLEEP } else { LONGEST_SLEEP };
         if place.is_held {
-            // The ring has something, so that it would not wait.
+            // The ring has ticks, so waiting on it would return at once.
             std::thread::sleep(WHILE_HELD);
         } else {
             place.ticks.subscriber.wait_or(self.socket_waker.bell(), sleep);
@@ -345,11 +352,11 @@ impl Program {
         self.socket_waker.answer();
     }
 
-    /// Tells the clients that it is over, and gives them the time to take what they are owed.
+    /// Tells the clients that the service has ended, and gives them time to take their queued output.
     fn end(self, address: SocketAddr) -> HubReport {
         let HubTurns { mut hub, mut connections, place, clock, mut telling, .. } = self.turns;
         let begun = clock.now();
-        // Nobody is held up by this reader any more.
+        // This reader no longer blocks the ring.
         let RingCursor { ticks, rejoined, .. } = place;
         drop(ticks);
         hub.stop("The plant has ended", &mut connections);
@@ -364,13 +371,13 @@ impl Program {
             } else if flushed.is_none() {
                 flushed = Some(now);
             }
-            // Those who were told of the end read that before the connection's.
+            // Clients notified of the end read that notice before the end of the connection.
             let is_read = |flushed: Nanos| now.0.saturating_sub(flushed.0) >= PARTING_NS;
             let is_done = flushed.is_some_and(is_read) || flushed.is_some() && hub.sessions() == 0;
             if is_done || served.is_err() || now.since(begun) >= LAST_WORDS_NS {
                 break;
             }
-            // Sockets are looked at without sleeping: it is for a moment only.
+            // Sockets are polled without sleeping, for a short time only.
             std::thread::yield_now();
         }
         let clients = hub.seen().take(MOST_CLIENTS).map(|seen| ClientReport {

@@ -1,13 +1,13 @@
-//! Images for readers that come late: `images` in `[plant]`. One more reader of the ring folds every tick, and gives what it has
-//! to whoever asks for it over a socket beside the ring.
+//! Images for readers that join late: `images` in `[plant]`. One more reader of the ring folds every tick,
+//! and sends its images to clients of a socket next to the ring.
 //!
 //! ```text
 //!  magic (8)   then, again and again: length (4), tick     then: 0 (4)
 //! ```
-//! Each tick is what a reader that was there from the beginning would know by it: the state of each feed and of each provider's
-//! service, then each item's image as a refresh, with the place in the plant's sequence of the last tick that is in it. Who asks
-//! joins the ring before, keeps what comes meanwhile, and passes by what is in an image already. So nothing has to stand still:
-//! the images may be of different moments.
+//! Each tick carries what a reader present from the start would know: the state of each feed and of each
+//! provider's service, then each item's image as a refresh, with the sequence number of the last tick in it.
+//! A reader joins the ring before it asks, buffers the ticks that arrive meanwhile, and skips those that an
+//! image already contains. So nothing has to pause: the images may be of different moments.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -34,52 +34,52 @@ use crate::reader::Reader;
 use crate::stat::file;
 use crate::ticks::{Next, OnRing, Ticks};
 
-/// What the answer begins with; another layout has another last digit.
+/// The first bytes of the answer; another layout has another last digit.
 const MAGIC: &[u8; 8] = b"tapeimg1";
-/// The longest tick: an image that clients of the hub can be sent, and what is around it.
+/// The longest tick: the largest image that the hub's clients can be sent, with its framing.
 const LONGEST: usize = 17 << 20;
-/// Bytes that are made ready at a time.
+/// Bytes prepared at a time.
 const READY: usize = 256 << 10;
-/// A directory's entry at most.
+/// The maximum size of a directory entry.
 const MOST_DIRECTORY: usize = 64 << 10;
-/// Ticks that are taken before the socket is looked at again.
+/// Ticks taken between two looks at the socket.
 const BATCH: usize = 64;
-/// How long to sleep at most while the ring is quiet: with somebody who is being answered, and without.
+/// The longest sleep while the ring is quiet: while a reader is being answered, and otherwise.
 const SHORT_SLEEP: Duration = Duration::from_micros(200);
 const LONG_SLEEP: Duration = Duration::from_millis(10);
-/// Who asked and takes nothing for so long is let go.
+/// A reader that takes nothing for this long is disconnected.
 const PATIENCE_NS: i64 = 5_000_000_000;
-/// How often it is looked whether the plant lives.
+/// How often the server checks that the plant is alive.
 const HOUSEKEEPING_NS: i64 = 1_000_000_000;
 
-/// What is to be kept.
+/// The settings of the image server.
 #[derive(Debug)]
 pub struct ImageServerConfig {
-    /// All images together at most.
+    /// Maximum bytes of all images together.
     pub bytes: usize,
     /// Largest item number with an image; ticks of items with larger numbers are ignored.
     pub max_items: usize,
-    /// The service of the feeds, and those of providers.
+    /// The services of the feeds and of the providers.
     pub services: Vec<u16>,
-    /// What fields mean, for partial text in images.
+    /// The dictionary for partial text in images.
     pub dictionary: Arc<Dictionary>,
 }
 
-/// Where a ring's images are given out.
+/// Returns the path of the socket that serves a ring's images.
 pub(crate) fn path(ring: &Name) -> PathBuf {
     file::path(ring).with_extension("images")
 }
 
-/// Its thread.
+/// The thread of the image server.
 #[derive(Debug)]
 pub(crate) struct RunningImageServer(Reader<()>);
 
 impl RunningImageServer {
-    /// Makes the thread, which waits for the ring. As a hub's, before this thread is pinned.
+    /// Starts the thread, which waits for the ring. Call before this thread is pinned, as for the hub.
     pub(crate) fn start(config: ImageServerConfig, ring: &Name, events: &Events) -> crate::Result<Self> {
         let path = path(ring);
         let read = move |ring, subscriber, _| {
-            // Only now is the ring this plant's, and with it the name.
+            // Only now does the ring, and with it the name, belong to this plant.
             let listener = Listener::bind(&path)
                 .with_context(|| format!("cannot serve images at {}", path.display()))?;
             let ticks = OnRing { ring, subscriber };
@@ -88,21 +88,22 @@ impl RunningImageServer {
         Ok(Self(Reader::start("images", events, read)?))
     }
 
-    /// The ring is there: returns when it is read; its place there is to be [exempt](tapeline_ring::Publisher) from the stall
-    /// limit, as nobody could go on in it.
+    /// The ring exists: returns when the thread reads it. Its place on the ring must be
+    /// [exempt](tapeline_ring::Publisher) from the stall limit, because the thread could not continue without
+    /// its position.
     pub(crate) fn join(self, ring: &Name) -> crate::Result<(Self, SubscriberId)> {
         let (reader, seat) = self.0.join(ring)?;
         Ok((Self(reader), seat))
     }
 
-    /// The ring has ended.
+    /// Waits for the thread, after the ring has ended.
     pub(crate) fn end(self) -> crate::Result<()> {
         self.0.end()
     }
 }
 
-/// Keeps the images of all items, and gives them to one reader after the other that asks. It never waits: a plant drives it on a
-/// thread, a simulation in a world of its own.
+/// Stores the images of all items and sends them to readers, one reader at a time. It never blocks: a plant
+/// drives it on a thread, a simulation in its own environment.
 #[derive(Debug)]
 pub struct ImageServer<T> {
     ticks: T,
@@ -110,30 +111,30 @@ pub struct ImageServer<T> {
     /// Readers that wait for their turn.
     waiting: VecDeque<UnixStream>,
     images: Images,
-    /// Of each feed the last tick about it as a whole.
+    /// For each feed, the last status of the feed as a whole.
     feeds: Vec<Option<Vec<u8>>>,
-    /// Of providers' services, and of each the last tick about it.
+    /// The directory of providers' services, and for each service the header of its last tick.
     directory: Directory,
     services: Vec<tick::Header>,
     asking: Option<Asking>,
 }
 
-/// Somebody who has asked.
+/// The reader being answered.
 #[derive(Debug)]
 struct Asking {
     stream: UnixStream,
     ready: Vec<u8>,
-    /// Of that, what is gone.
+    /// Bytes of `ready` that were sent.
     sent: usize,
     next: usize,
-    /// Items that there were when it asked; later ones it sees on the ring.
+    /// The number of items when the reader asked; the reader sees later items on the ring.
     end: usize,
-    /// When it took something last.
+    /// When the reader last took bytes.
     took: Nanos,
 }
 
 impl<T: Ticks> ImageServer<T> {
-    /// Creates a server behind these ticks, with no port: [`ask`](Self::ask) is the way to it.
+    /// Creates a server that reads these ticks, without a socket path: use [`ask`](Self::ask).
     #[must_use]
     pub fn new(config: &ImageServerConfig, ticks: T) -> Self {
         let limits =
@@ -157,7 +158,7 @@ impl<T: Ticks> ImageServer<T> {
     /// Asks for the images from within the process.
     ///
     /// # Errors
-    /// The machine refuses a pair of sockets.
+    /// The system refuses a pair of sockets.
     pub fn ask(&mut self) -> crate::Result<ImageReader> {
         let (ours, theirs) = UnixStream::pair()?;
         ours.set_nonblocking(true)?;
@@ -166,10 +167,10 @@ impl<T: Ticks> ImageServer<T> {
         Ok(ImageReader::over(theirs))
     }
 
-    /// Takes ticks and answers: the number of ticks, or `None` once the ring has ended.
+    /// Takes ticks and answers. Returns the number of ticks, or `None` once the ring has ended.
     ///
     /// # Errors
-    /// The ring holds something that is not a tick, or the position on it is lost.
+    /// The ring contains something that is not a tick, or the position on it is lost.
     pub fn turn(&mut self, now: Nanos) -> crate::Result<Option<usize>> {
         let mut taken = 0;
         while taken < BATCH {
@@ -193,7 +194,7 @@ impl<T: Ticks> ImageServer<T> {
         Ok(Some(taken))
     }
 
-    /// Gives who has asked as much as it takes; one after the other.
+    /// Sends to the current reader as much as it takes; readers are answered one after the other.
     fn answer(&mut self, now: Nanos) {
         if self.asking.is_none()
             && let Some(stream) = self.next_reader()
@@ -227,7 +228,7 @@ impl<T: Ticks> ImageServer<T> {
                 asking.took = now;
             }
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
-            // It has gone.
+            // The reader has disconnected.
             Err(_) => asking.took = Nanos(0),
         }
         if asking.sent == asking.ready.len() {
@@ -256,7 +257,8 @@ impl ImageServer<OnRing> {
                 housekept = now;
                 is_alive = self.ticks.subscriber.publisher_alive()?;
             } else if taken == 0 {
-                // Who ends the ring lets go of it too: what is on it is read first, and then its end.
+                // A publisher releases the ring when it ends it: the remaining ticks are read first, then the
+                // end.
                 crate::error::ensure!(is_alive, "the plant has died");
             }
             if taken == 0 {
@@ -267,7 +269,7 @@ impl ImageServer<OnRing> {
     }
 }
 
-/// What is kept, while the ring has lent a tick.
+/// The stored state, while a tick is borrowed from the ring.
 struct Kept<'a> {
     images: &'a mut Images,
     feeds: &'a mut Vec<Option<Vec<u8>>>,
@@ -289,7 +291,8 @@ impl Kept<'_> {
             return;
         }
         if message.domain() != Domain::SOURCE {
-            // Only what says a state: a reader that knows nothing else of the feed takes it from there.
+            // Only a status with a state: a reader that knows nothing else of the feed takes its state from
+            // there.
             if state_of(&message).is_none_or(|state| state == DataState::NO_CHANGE) {
                 return;
             }
@@ -313,23 +316,23 @@ impl Kept<'_> {
     }
 }
 
-/// The state of data that a status says.
+/// The data state of a status message.
 fn state_of(message: &MessageView<'_>) -> Option<DataState> {
     let Ok(Header::Status(header)) = message.header() else { return None };
     header.state.map(|state| state.data)
 }
 
-/// Puts a tick behind the others, with its length in front.
+/// Appends a tick with its length in front.
 pub(crate) fn put(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     let at = out.len();
     out.extend_from_slice(&[0; 4]);
     write(out);
-    // Cannot cut: `LONGEST` is far below that.
+    // The cast cannot truncate: `LONGEST` is far below `u32::MAX`.
     let length = (out.len() - at - 4) as u32;
     out[at..at + 4].copy_from_slice(&length.to_le_bytes());
 }
 
-/// Puts what a provider's service has said of itself, all together.
+/// Appends the current directory entry of a provider's service.
 fn put_service(out: &mut Vec<u8>, directory: &Directory, header: &tick::Header) {
     let Some(entry) = directory.service(header.service) else { return };
     let mut entry = entry.clone();
@@ -340,31 +343,31 @@ fn put_service(out: &mut Vec<u8>, directory: &Directory, header: &tick::Header) 
     put(out, |out| tick.write(out));
 }
 
-/// The images of a plant as they arrive, for a hub that begins late or continues behind a gap.
+/// The images of a plant as they arrive, for a hub that starts late or continues after a gap.
 #[derive(Debug)]
 pub struct ImageReader {
     stream: UnixStream,
     came: Vec<u8>,
-    /// Of that, what was taken.
+    /// Bytes of `came` that were taken.
     at: usize,
     has_begun: bool,
 }
 
-/// What came.
+/// The next part of the answer.
 pub(crate) enum Came<'a> {
-    /// An image, or a state.
+    /// An image or a state.
     Tick(Tick<'a>),
-    /// Nothing, for now.
+    /// Nothing yet.
     Nothing,
-    /// That was all.
+    /// The end of the images.
     End,
 }
 
 impl ImageReader {
-    /// Asks for the images of a ring; `None` where nobody keeps them.
+    /// Asks for the images of a ring; `None` if no process serves them.
     ///
     /// # Errors
-    /// Somebody else is there.
+    /// A process of another user serves the socket, or the connection fails.
     pub(crate) fn of(ring: &Name) -> crate::Result<Option<Self>> {
         let path = path(ring);
         match local::connect(&path) {
@@ -386,10 +389,10 @@ impl ImageReader {
         Self { stream, came: Vec::new(), at: 0, has_begun: false }
     }
 
-    /// The next of them.
+    /// Returns the next image or state.
     ///
     /// # Errors
-    /// It is over before the end, or is no image of this version.
+    /// The answer ends early, or its version differs.
     pub(crate) fn next(&mut self) -> crate::Result<Came<'_>> {
         if self.length().is_none_or(|length| self.came.len() - self.at < 4 + length) && !self.read()? {
             return Ok(Came::Nothing);
@@ -413,13 +416,13 @@ impl ImageReader {
         Ok(Came::Tick(Tick::parse(frame).context("the plant sent something that is not an image")?))
     }
 
-    /// The length of the next tick, if that is there.
+    /// The length of the next tick, if it has arrived.
     fn length(&self) -> Option<usize> {
         let length = self.has_begun.then(|| self.came.get(self.at..)?.first_chunk()).flatten()?;
         Some(u32::from_le_bytes(*length) as usize)
     }
 
-    /// Whether more has come.
+    /// Reads more bytes. Returns whether any arrived.
     fn read(&mut self) -> crate::Result<bool> {
         self.came.drain(..self.at);
         self.at = 0;
@@ -450,7 +453,7 @@ mod tests {
     use super::*;
     use crate::ticks;
 
-    /// Ticks that come one by one.
+    /// Ticks that arrive one by one.
     struct Row(VecDeque<Vec<u8>>, Vec<u8>);
 
     impl Ticks for Row {
@@ -474,7 +477,7 @@ mod tests {
         frame
     }
 
-    /// A late hub knows of a feed what this says and nothing else: one that is suspect must not look good to it.
+    /// A late hub knows only this of a feed: a suspect feed must not look healthy to it.
     #[test]
     fn what_is_given_of_a_feed_is_the_last_that_says_its_state() {
         let row = [status(1, DataState::OK), status(2, DataState::SUSPECT), status(3, DataState::NO_CHANGE)];

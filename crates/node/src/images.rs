@@ -1,4 +1,4 @@
-//! Images of all items, kept by a reader of the ring that gives them out again.
+//! Images of all items, stored by a reader of the ring that sends them on.
 
 use std::sync::Arc;
 
@@ -8,7 +8,8 @@ use tapeline_plant::ItemId;
 use tapeline_plant::cache::{Answer, Applied, Cache, ItemKey, Limits};
 use tapeline_plant::tick::{self, POSTED, Tick};
 
-/// Room for an image at first, and for the longest: the longest message that clients of the hub can be sent.
+/// Initial and maximum buffer size for an image: the maximum is the longest message that the hub's clients
+/// can be sent.
 const FIRST: usize = 4 << 10;
 const MOST: usize = 16 << 20;
 
@@ -17,7 +18,7 @@ const MOST: usize = 16 << 20;
 pub(crate) struct Place {
     pub(crate) domain: Domain,
     pub(crate) name: Box<str>,
-    /// Of its last tick.
+    /// The header of its last tick.
     pub(crate) last: tick::Header,
 }
 
@@ -25,17 +26,17 @@ pub(crate) struct Place {
 #[derive(Debug)]
 pub(crate) struct Images {
     cache: Cache,
-    /// Nothing where an item was that is over.
+    /// `None` in the place of an ended item.
     places: Vec<Option<Place>>,
     free: Vec<usize>,
-    /// By the item's number: of each domain its place. An item has one or two.
+    /// For each item number, the places of its domains. An item has one or two.
     of_item: Vec<Vec<usize>>,
     most: usize,
     room: Vec<u8>,
 }
 
 impl Images {
-    /// Of items whose numbers are `most` at most.
+    /// Stores images of items with numbers up to `most`.
     pub(crate) fn new(limits: Limits, most: usize) -> Self {
         Self {
             cache: Cache::new(limits),
@@ -47,12 +48,13 @@ impl Images {
         }
     }
 
-    /// In which words a service speaks: see [`Cache::set_dictionary`].
+    /// Sets the dictionary of a service: see [`Cache::set_dictionary`].
     pub(crate) fn set_dictionary(&mut self, service: u16, dictionary: &Arc<Dictionary>) {
         self.cache.set_dictionary(service, dictionary);
     }
 
-    /// Folds a tick of an item into its image. What the cache refuses makes an image that is not complete, and says so.
+    /// Folds a tick of an item into its image. If the cache refuses a tick, the image is incomplete and is
+    /// marked so.
     pub(crate) fn fold(&mut self, domain: Domain, tick: &Tick<'_>) {
         let number = tick.header.item.0 as usize;
         if number > self.most {
@@ -70,7 +72,7 @@ impl Images {
         if let Some(place) = known.and_then(|at| self.places.get_mut(at)?.as_mut()) {
             let mut last = tick.header;
             if last.channel == POSTED {
-                // A client's: the item stays its feed's, and goes with that.
+                // A client's post: the item still belongs to its feed, and ends with it.
                 last.channel = place.last.channel;
             }
             place.last = last;
@@ -84,7 +86,7 @@ impl Images {
         self.of_item[number].push(at);
     }
 
-    /// An item is over, and its number another's from here on.
+    /// An item has ended, and its number may belong to another from here on.
     pub(crate) fn forget(&mut self, number: ItemId) {
         let places = self.of_item.get_mut(number.0 as usize).map(std::mem::take).unwrap_or_default();
         for at in places {
@@ -95,17 +97,17 @@ impl Images {
         }
     }
 
-    /// How many places there are.
+    /// Returns the number of places, including empty ones.
     pub(crate) const fn len(&self) -> usize {
         self.places.len()
     }
 
-    /// What stands at a place, if anything.
+    /// Returns the entry of a place, if any.
     pub(crate) fn place(&self, at: usize) -> Option<&Place> {
         self.places.get(at)?.as_ref()
     }
 
-    /// The image at a place, as one refresh that nobody asked for, however long it is; `None` where there is none (yet).
+    /// Returns the image of a place as one unsolicited refresh of any length; `None` if there is none (yet).
     pub(crate) fn give(&mut self, at: usize) -> Option<&[u8]> {
         let Self { cache, places, room, .. } = self;
         let Place { domain, name, last } = places.get(at)?.as_ref()?;
@@ -115,7 +117,7 @@ impl Images {
         let len = loop {
             let mut parts = image.parts(answer);
             match parts.write(room) {
-                // With room for some of its entries alone it would be a part of several.
+                // A buffer for only some of the entries would make it one part of several.
                 Ok(len) if matches!(parts.write(&mut []), Ok(None)) => break len?,
                 Ok(_) | Err(Refused::Full) if room.len() < MOST => room.resize(room.len() * 4, 0),
                 _ => return None,
@@ -157,7 +159,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// A refresh with so many entries, of some forty bytes each.
+    /// A refresh with `entries` entries of about 40 bytes each.
     pub(in super::super) fn refresh(domain: Domain, entries: u16) -> Vec<u8> {
         let mut out = vec![0; 64 << 10];
         let mut header = RefreshHeader::new(domain, 0, State::OPEN_OK, DataType::MAP);

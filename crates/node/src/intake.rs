@@ -1,4 +1,5 @@
-//! Where a feed's datagrams come from: sockets that the plant's own thread reads, or a receiving thread with a pool.
+//! The source of a feed's datagrams: sockets that the plant's own thread reads, or a receiving thread with a
+//! pool.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,63 +17,63 @@ use crate::events::Events;
 
 /// Datagrams taken from one line before the next line has its turn.
 const BATCH_SLOTS: usize = 64;
-/// The longest datagram that is taken whole; exchanges stay below an Ethernet frame.
+/// The longest datagram accepted without truncation; exchanges stay below an Ethernet frame.
 const SLOT_BYTES: usize = pool::SLOT_BYTES;
-/// How long a thread sleeps at most while nothing arrives, so that gaps are declared and signals are seen.
+/// The longest sleep while nothing arrives, so that gaps are declared and signals are noticed.
 pub(crate) const LONGEST_SLEEP: Duration = Duration::from_millis(5);
-/// How long the receiving thread sleeps while the plant has all of its slots.
+/// How long the receiving thread sleeps while the plant holds all of its slots.
 const NO_SLOTS_SLEEP: Duration = Duration::from_micros(50);
 
-/// A feed's sockets, and who reads them.
+/// A feed's sockets, and the thread that reads them.
 pub(crate) enum Source {
     /// The plant's thread.
     Inline { receivers: Vec<Receiver>, batch: Batch },
     /// A thread of its own.
     Thread(Behind),
-    /// Nobody any more.
+    /// No thread any more.
     Ended { receivers: Vec<Receiver>, counters: Option<Counters> },
 }
 
-/// What the plant's thread has of a receiving thread.
+/// The plant's side of a receiving thread.
 pub(crate) struct Behind {
     outlet: Outlet,
     thread: JoinHandle<(Vec<Receiver>, Counters)>,
     told: Arc<Told>,
 }
 
-/// What the receiving thread and the plant's tell each other.
+/// State shared by the receiving thread and the plant's.
 #[derive(Debug, Default)]
 struct Told {
     stop: AtomicBool,
-    /// Datagrams that had been delivered when every line was last read to its end.
+    /// The number of datagrams delivered when every line was last read to its end.
     read_up_to: AtomicU64,
     kernel_drops: AtomicU64,
 }
 
-/// A datagram that has come.
+/// A received datagram.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrived<'a> {
     pub(crate) line: Line,
     pub(crate) bytes: &'a [u8],
-    /// The kernel's stamp.
+    /// The kernel's timestamp.
     pub(crate) received: Option<Nanos>,
     pub(crate) truncated: bool,
-    /// How many more are there already.
+    /// How many more datagrams are already available.
     pub(crate) left: usize,
 }
 
-/// What came of a turn.
+/// The result of a turn.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InputTurn {
-    /// Datagrams.
+    /// Datagrams taken.
     pub(crate) taken: usize,
-    /// Whether every line has been read to its end: only then what is missing on one is known not to lie unread on
-    /// another.
+    /// Whether every line has been read to its end: only then is it certain that a message missing on one
+    /// line is not unread on another.
     pub(crate) all_read: bool,
 }
 
-/// Sockets that fail while the plant runs (an interface that goes away, say): the other lines go on, and it is said, but
-/// not a million times a second.
+/// Socket errors while the plant runs, for example when an interface disappears: the other lines continue,
+/// and the error is reported at most once a second.
 #[derive(Debug, Default)]
 struct Failures {
     count: u64,
@@ -90,7 +91,7 @@ impl Failures {
     }
 }
 
-/// A plant's sources share what they complain of.
+/// Warnings shared by a plant's feeds.
 #[derive(Debug, Default)]
 pub(crate) struct Complaints {
     failures: Failures,
@@ -98,20 +99,20 @@ pub(crate) struct Complaints {
 }
 
 impl Complaints {
-    /// Goes to these events.
+    /// Reports to these events.
     pub(crate) fn to(events: &Events) -> Self {
         Self { failures: Failures::default(), events: events.clone() }
     }
 }
 
 impl Source {
-    /// Sockets that this thread reads itself.
+    /// Sockets that the plant's thread reads itself.
     pub(crate) fn inline(receivers: Vec<Receiver>) -> Self {
         Self::Inline { receivers, batch: Batch::new(BATCH_SLOTS, SLOT_BYTES) }
     }
 
-    /// Sockets that a thread of their own reads from now on, into a pool; `spin`: without rest. The calling thread is the
-    /// one that takes what they bring, and is woken from [`thread::park_timeout`] when there is something.
+    /// Sockets that a new thread reads into a pool, with `spin` without sleeping. The calling thread takes
+    /// the datagrams; when there are some, it is woken from [`thread::park_timeout`].
     pub(crate) fn thread(
         receivers: Vec<Receiver>,
         settings: &Settings,
@@ -137,7 +138,7 @@ impl Source {
         Ok(Self::Thread(Behind { outlet, thread, told }))
     }
 
-    /// Takes what has come, up to a batch for each line.
+    /// Takes the datagrams that have arrived, up to a batch for each line.
     #[inline]
     pub(crate) fn turn(
         &mut self,
@@ -170,7 +171,7 @@ impl Source {
         }
     }
 
-    /// Datagrams that the kernel has dropped.
+    /// Datagrams that the kernel dropped.
     pub(crate) fn kernel_drops(&mut self) -> u64 {
         match self {
             Self::Inline { receivers, .. } | Self::Ended { receivers, .. } => {
@@ -181,7 +182,7 @@ impl Source {
         }
     }
 
-    /// The sockets, where this thread reads them itself.
+    /// The sockets, if the plant's thread reads them itself.
     pub(crate) fn receivers(&self) -> &[Receiver] {
         match self {
             Self::Inline { receivers, .. } => receivers,
@@ -189,12 +190,12 @@ impl Source {
         }
     }
 
-    /// Whether a thread of their own reads them.
+    /// Whether a receiving thread reads the sockets.
     pub(crate) const fn is_thread(&self) -> bool {
         matches!(self, Self::Thread(_))
     }
 
-    /// Ends the receiving thread, if there is one, and gives the sockets and what its pool has counted.
+    /// Ends the receiving thread, if there is one. Returns the sockets and the pool's counters.
     pub(crate) fn end(&mut self) -> (&mut [Receiver], Option<Counters>) {
         let none = Self::Ended { receivers: Vec::new(), counters: None };
         *self = match std::mem::replace(self, none) {
@@ -221,8 +222,8 @@ impl Behind {
         &mut self,
         mut each: impl FnMut(Arrived<'_>) -> Result<(), Refused>,
     ) -> Result<InputTurn, Refused> {
-        // Before the look: what is delivered later can only make the two differ.
-        // Acquire pairs with the receiving thread's release: what it had delivered by then is there.
+        // Read before the pool: later deliveries can only make the two numbers differ.
+        // Acquire pairs with the receiving thread's release: everything delivered by then is visible.
         let read_up_to = self.told.read_up_to.load(Ordering::Acquire);
         let Poll::Ready(datagrams) = self.outlet.take() else {
             return Ok(InputTurn { taken: 0, all_read: self.outlet.taken() == read_up_to });
@@ -238,7 +239,7 @@ impl Behind {
     }
 }
 
-/// A receiving thread at work.
+/// A running receiving thread.
 struct Receiving {
     receivers: Vec<Receiver>,
     intake: Intake,
@@ -259,7 +260,7 @@ impl Receiving {
                     Ok(received) => {
                         let count = received.count + received.dropped;
                         came += count;
-                        // A batch can be short because slots were.
+                        // A batch can be short because of a lack of slots.
                         all_read &= count == 0 && !received.exhausted;
                         exhausted |= received.exhausted;
                     }
@@ -269,13 +270,13 @@ impl Receiving {
             let Ok(now_delivered) = self.intake.deliver() else { break };
             delivered += now_delivered as u64;
             if all_read {
-                // Release pairs with the taker's acquire: what was delivered is there.
+                // Release pairs with the taker's acquire: everything delivered is visible.
                 self.told.read_up_to.store(delivered, Ordering::Release);
             }
             if came > 0 {
                 let drops = self.receivers.iter().map(Receiver::kernel_drops).sum();
                 self.told.kernel_drops.store(drops, Ordering::Relaxed);
-                // Costs a swap while the taker is awake.
+                // Costs one atomic swap while the taker is awake.
                 self.taker.unpark();
             } else if exhausted {
                 thread::sleep(NO_SLOTS_SLEEP);

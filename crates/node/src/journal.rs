@@ -1,4 +1,5 @@
-//! The plant's journal: one more reader of its ring, that keeps every tick on disk. `[journal]` in its configuration.
+//! The plant's journal: one more reader of its ring, which writes every tick to disk. `[journal]` in the
+//! configuration.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,14 +19,14 @@ use crate::events::Events;
 use crate::reader::Reader;
 use crate::ticks::{Next, Position};
 
-/// Ticks that are taken before they are written, where the ring always has more.
+/// Maximum number of ticks taken from a busy ring before they are written.
 const BATCH: usize = 4_096;
-/// How long to sleep at most while the ring is quiet.
+/// The longest sleep while the ring is quiet.
 const SLEEP: Duration = Duration::from_millis(10);
-/// How long to sleep while the next tick is on its way to the disk: short beside what a disk takes.
+/// How long to sleep while the next tick is being written to disk: short compared with a disk write.
 pub(crate) const WHILE_HELD: Duration = Duration::from_micros(20);
 
-/// What is to be kept, and where.
+/// The settings of the journal.
 #[derive(Clone, Debug)]
 pub struct JournalConfig {
     /// Folder of the journal's segments.
@@ -42,47 +43,48 @@ impl JournalConfig {
     }
 }
 
-/// What a journal did.
+/// Totals of a journal.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct JournalReport {
-    /// Its folder.
+    /// Folder of the journal.
     pub folder: String,
-    /// Ticks of this plant that are in it.
+    /// Ticks of this plant in the journal.
     pub ticks: u64,
-    /// Ticks that are not, because it could not be written.
+    /// Ticks missing in the journal, because it could not be written.
     pub missing: u64,
-    /// The last sequence that is in it.
+    /// The last sequence number in the journal.
     pub last: u64,
 }
 
-/// Its thread.
+/// The thread of the journal.
 #[derive(Debug)]
 pub(crate) struct RunningJournal {
     reader: Reader<JournalReport>,
     progress: Arc<Progress>,
     durability: Durability,
-    /// The last tick of the plants before this one: it goes on behind it.
+    /// The last tick of the plants before this one; this plant's sequence continues after it.
     pub(crate) after: Seq,
 }
 
-/// What keeps ticks back from one reader until they are on disk.
+/// Holds ticks back from one reader until they are durable.
 #[derive(Debug)]
 pub struct Gate {
     progress: Arc<Progress>,
     held: Arc<Holding>,
 }
 
-/// What a gate holds, for who waits for its reader.
+/// The tick that a gate holds back, for the publisher that waits for the gate's reader.
 #[derive(Debug, Default)]
 struct Holding {
-    /// The tick that it holds, or held last; 0 for none.
+    /// The tick that the gate holds back, or held back last; 0 for none.
     seq: AtomicU64,
-    /// Where its reader stands.
+    /// The reader's place on the ring.
     seat: Mutex<Option<SubscriberId>>,
 }
 
 impl RunningJournal {
-    /// Opens it, cuts what a crash tore, and makes the thread, which waits for the ring. To be called before this thread is pinned.
+    /// Opens the journal, cuts off what a crash left incomplete, and starts the thread, which waits for the
+    /// ring. Call before this thread is pinned.
     pub(crate) fn start(config: &JournalConfig, events: &Events) -> crate::Result<Self> {
         let folder = config.folder.display().to_string();
         let opened = Directory::create(&config.folder).and_then(|open| Writer::open(open, config.settings));
@@ -115,59 +117,59 @@ impl RunningJournal {
         })
     }
 
-    /// The ring is there: returns when it is read; its place there is to be [exempt](tapeline_ring::Publisher) from the stall limit,
-    /// as what it missed would be lost.
+    /// The ring exists: returns when the thread reads it. Its place on the ring must be
+    /// [exempt](tapeline_ring::Publisher) from the stall limit, because ticks that it missed would be lost.
     pub(crate) fn join(self, ring: &Name) -> crate::Result<(Self, SubscriberId)> {
         let (reader, seat) = self.reader.join(ring)?;
         Ok((Self { reader, ..self }, seat))
     }
 
-    /// How far it is, for who tells that to the outside.
+    /// The journal's progress, for the counters.
     pub(crate) fn progress(&self) -> Arc<Progress> {
         Arc::clone(&self.progress)
     }
 
-    /// What holds back a reader that gives ticks to others, where they are to be on disk first: one for each reader.
+    /// A gate for one reader that passes ticks on; `None` unless ticks must be on disk first.
     pub(crate) fn gate(&self) -> Option<Gate> {
         (self.durability == Durability::Synced).then(|| Gate::of(Arc::clone(&self.progress)))
     }
 
-    /// Whether the plant has to stop, as nothing more can be kept.
+    /// Whether the plant must stop because nothing more can be written.
     pub(crate) fn has_stopped(&self) -> bool {
         self.progress.state() == State::Stopped
     }
 
-    /// The ring has ended.
+    /// Waits for the thread, after the ring has ended. Returns its totals.
     pub(crate) fn end(self) -> crate::Result<JournalReport> {
         self.reader.end()
     }
 }
 
-/// What a gate says of the next tick.
+/// Whether the next tick is held back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Held {
-    /// It may go out, or there is none.
+    /// The tick may go out, or there is none.
     No,
-    /// It is not on disk yet.
+    /// The tick is not on disk yet.
     Yes,
-    /// It will never be: the plant stops.
+    /// The tick will never be on disk: the plant stops.
     ForEver,
 }
 
 impl Gate {
-    /// Creates the gate of one reader: it lets a tick go once the journal's durability is reached.
+    /// Creates the gate of one reader: a tick passes once it has the journal's durability.
     #[must_use]
     pub fn of(progress: Arc<Progress>) -> Self {
         Self { progress, held: Arc::default() }
     }
 
-    /// Its reader stands here on the ring from now on.
+    /// Sets the reader's place on the ring.
     pub(crate) fn holds_back(&self, seat: SubscriberId) {
         *self.held.seat.lock().unwrap_or_else(PoisonError::into_inner) = Some(seat);
     }
 
-    /// Whether it holds back the reader at a place, for the publisher that waits for that one: see
-    /// [`excuse_while`](tapeline_ring::PublisherOf::excuse_while).
+    /// Returns a function that tells whether this gate holds back the reader at a place. The publisher calls
+    /// it while it waits for that reader: see [`excuse_while`](tapeline_ring::PublisherOf::excuse_while).
     pub(crate) fn excuse(&self) -> Box<dyn Fn(SubscriberId) -> bool + Send> {
         let (progress, held) = (Arc::clone(&self.progress), Arc::clone(&self.held));
         Box::new(move |seat| {
@@ -177,7 +179,8 @@ impl Gate {
         })
     }
 
-    /// Takes the next tick of a ring, once it may go out; `None` while it is held. Where it will never be on disk, that is the end.
+    /// Takes the next tick of a ring once it may go out; `None` while it is held back. A tick that will never
+    /// be on disk is the end.
     ///
     /// # Errors
     /// As [`Ticks::next`](crate::ticks::Ticks::next).
@@ -207,8 +210,8 @@ impl Gate {
         if self.progress.state() == State::Stopped { Held::ForEver } else { Held::Yes }
     }
 
-    /// Returns once a tick that was taken may go out: one that came behind the look at an empty ring was never held. `false`: it will never
-    /// be on disk.
+    /// Returns once a taken tick may go out: a tick that arrived after the gate saw an empty ring was never
+    /// held back. `false` means that the tick will never be on disk.
     pub(crate) fn lets_out(&self, seq: Seq) -> bool {
         while !self.progress.lets_go(seq.0) {
             self.held.seq.store(seq.0, Ordering::Relaxed);
@@ -221,30 +224,31 @@ impl Gate {
     }
 }
 
-/// The journal at work.
+/// The running journal.
 struct Keeping {
     writer: Writer<Directory>,
     subscriber: Subscriber,
-    /// Ticks of this plant.
+    /// Ticks of this plant that were taken.
     given: u64,
-    /// As the user was last told.
+    /// The condition last reported to the user.
     is_well: bool,
     events: Events,
 }
 
 impl Keeping {
-    /// Keeps what comes until the ring ends; what it did.
+    /// Writes ticks until the ring ends. Returns the totals.
     fn run(mut self, folder: String) -> crate::Result<JournalReport> {
         let kept = self.keep();
         if kept.is_err() {
-            // What it has taken is kept all the same. The writer says that it has stopped when it goes.
+            // The ticks taken so far are still written. The writer reports that it has stopped when it is
+            // dropped.
             let _ = self.writer.flush();
         }
         kept?;
         let progress = self.writer.progress();
         let outcome = self.writer.finish();
         let (last, missing) = (progress.written_up_to(), progress.missing());
-        // Each is there or missing, wherever the missing ones are.
+        // Each tick is either in the journal or missing, wherever the missing ones are.
         let report = JournalReport { folder, ticks: self.given.saturating_sub(missing), missing, last };
         crate::error::ensure!(
             outcome != Outcome::Stopped,
@@ -254,7 +258,8 @@ impl Keeping {
         Ok(report)
     }
 
-    /// Keeps what comes until the ring ends. A journal that has stopped goes on reading, so that it holds nobody up.
+    /// Writes ticks until the ring ends. A journal that has stopped continues to read, so that it does not
+    /// block the ring.
     fn keep(&mut self) -> crate::Result<()> {
         let mut is_alive = true;
         loop {
@@ -294,14 +299,15 @@ impl Keeping {
             if taken == 0 {
                 crate::error::ensure!(is_alive, "the plant has died");
                 self.subscriber.wait(Wait::Park, SLEEP);
-                // Who ends the ring lets go of it too: one more look tells that from death.
+                // A publisher releases the ring when it ends it: one more look distinguishes that from its
+                // death.
                 is_alive = self.subscriber.publisher_alive()?;
             }
         }
     }
 }
 
-/// Reports that the journal fails, or is well again.
+/// Reports that the journal fails, or is written again.
 fn say(writer: &Writer<Directory>, outcome: Outcome, seq: u64, events: &Events) {
     let Some(fault) = writer.fault() else {
         events.info(format_args!("the journal is written again, from tick {seq} on"));
@@ -317,7 +323,7 @@ fn say(writer: &Writer<Directory>, outcome: Outcome, seq: u64, events: &Events) 
     events.error(said, fault.hint().map(Into::into));
 }
 
-/// Between a gate's look at the ring and the take: where a test lets a tick come.
+/// Between a gate's look at the ring and the take: a test publishes a tick here.
 #[cfg(not(test))]
 const fn between_looks() {}
 #[cfg(test)]
@@ -380,7 +386,7 @@ mod tests {
         publisher.close().unwrap();
     }
 
-    /// From some tick on its folder takes no other segment: what is missing is at the end.
+    /// At some point the folder takes no more segments: the missing ticks are at the end.
     #[test]
     fn what_is_missing_at_the_end_is_not_taken_from_what_is_there() {
         let folder = tempfile::tempdir().unwrap();
@@ -417,13 +423,14 @@ mod tests {
         assert_eq!((report.ticks, report.ticks + report.missing), (report.last, given), "{report:?}");
     }
 
-    /// It comes where the gate has just looked at an empty ring, and the reader is about to take what there is.
+    /// The tick arrives after the gate saw an empty ring and before the reader takes what is there.
     #[test]
     fn a_tick_that_comes_behind_the_look_at_an_empty_ring_waits_for_the_disk_too() {
         let folder = tempfile::tempdir().unwrap();
         let (mut writer, publisher, mut reader) = scene("between", folder.path());
         let gate = Gate::of(writer.progress());
-        // The disk never has it: whoever waits is told so, and whoever does not wait is given the tick.
+        // The tick never reaches the disk. A reader that waits gets the end; without the wait it would get
+        // the tick.
         std::fs::remove_dir_all(folder.path()).unwrap();
         assert_eq!(writer.append(1, Nanos(0), &frame(1)), Outcome::Stopped);
         let publisher = Rc::new(RefCell::new(publisher));

@@ -1,4 +1,5 @@
-//! A plant's ring beside its journal, for who reads the journal: what that is still to have, and when the plant has ended.
+//! A plant's ring alongside its journal, for a reader of the journal: which ticks the journal will still get,
+//! and when the plant has ended.
 
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -11,43 +12,45 @@ use tapeline_ring::{Error, Name, Start, Subscriber};
 use crate::events::Events;
 use crate::ticks::{self, Next};
 
-/// A journal that has had nothing new for so long, while the ring has, is spoken of: a disk's longest pauses are shorter.
+/// A journal that has had nothing new for this long, while the ring has, is reported: a disk's longest pauses
+/// are shorter.
 const LONG: Duration = Duration::from_secs(1);
 
-/// What is known by the ring.
+/// What the ring shows.
 #[derive(Debug)]
 pub struct JournalFollower {
     ring: Name,
     label: String,
     events: Events,
-    /// The newest tick of the ring: the journal will have it, unless the plant dies, or is without its journal.
+    /// The newest tick of the ring: the journal will get it, unless the plant dies or runs without its
+    /// journal.
     newest: u64,
-    /// The plant's process; `None` once it is gone.
+    /// The plant's process; `None` if there is none.
     plant: Option<OwnedFd>,
-    /// A place on the ring was lost, and no tick has come since: there may be newer ones.
+    /// The position on the ring was lost, and no tick has arrived since: there may be newer ones.
     is_lost: bool,
     /// The ring has ended.
     has_ended: bool,
-    /// The plant was gone when it was last looked for.
+    /// The plant's process had exited at the last check.
     is_over: bool,
-    /// The last tick that the journal had when it was first asked in vain for the next one, and when that was.
+    /// The last tick of the journal, and the time, when its next tick was first missing.
     waiting: Option<(u64, Instant)>,
     has_said: bool,
 }
 
-/// What a reader that has come to the journal's end can expect.
+/// What a reader at the journal's end can expect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expect {
-    /// Nothing, for now: it has all that was published.
+    /// Nothing yet: the journal has everything that was published.
     Nothing,
-    /// More of the journal, at once or when the plant has it again.
+    /// More of the journal, at once or when the plant has written it.
     More,
-    /// Nothing more: the plant has ended. What the journal does not have by now of what was published is missing.
+    /// Nothing more: the plant has ended. Published ticks that the journal does not have by now are missing.
     End,
 }
 
 impl JournalFollower {
-    /// Beside the journal of the plant whose ring has been joined already.
+    /// Follows the journal of the plant whose ring has already been joined.
     pub fn of(ring: Name, label: &str, events: &Events) -> Self {
         let plant = process_of(&ring);
         Self {
@@ -64,32 +67,33 @@ impl JournalFollower {
         }
     }
 
-    /// The newest tick that was passed by.
+    /// Returns the newest tick that was passed over.
     pub const fn newest(&self) -> u64 {
         self.newest
     }
 
-    /// Up to which tick the journal is to be read: that of the newest one, or to its end where newer ones may have been passed by unseen.
+    /// Returns the tick up to which the journal must be read: the newest one, or the journal's end if newer
+    /// ones may have been missed.
     pub const fn up_to(&self) -> u64 {
         if self.is_lost { u64::MAX } else { self.newest }
     }
 
-    /// Whether the ring has come to its end.
+    /// Whether the ring has ended.
     pub const fn has_ended(&self) -> bool {
         self.has_ended
     }
 
-    /// A tick was taken from the ring, and is to come from the journal. Not the highest one ever counts: a plant that goes on behind a
-    /// killed one's journal begins further down.
+    /// Records a tick taken from the ring, which the journal will contain. The last tick counts, not the
+    /// highest: a plant that continues the journal of a killed one starts at a lower number.
     pub const fn take(&mut self, seq: u64) {
         (self.newest, self.is_lost) = (seq, false);
     }
 
-    /// Passes over what is on the ring, so that a long history does not hold up the plant. A place that is lost is taken anew at the
-    /// journal's end, and not before: whoever is behind for long is waited for once.
+    /// Skips the ticks on the ring, so that a long history does not block the plant. A lost position is taken
+    /// again at the journal's end only: a reader that is behind for long makes the plant wait once.
     ///
     /// # Errors
-    /// There is something else than ticks.
+    /// The ring contains something that is not a tick.
     pub fn pass(&mut self, ring: &mut Subscriber) -> crate::Result<()> {
         loop {
             match ticks::next(ring)? {
@@ -103,10 +107,10 @@ impl JournalFollower {
         }
     }
 
-    /// The journal has no more behind tick `last` for now: whether it will, by what is on the ring.
+    /// The journal has no more after tick `last` for now. Returns, from the ring, whether it will.
     ///
     /// # Errors
-    /// There is something else than ticks.
+    /// The ring contains something that is not a tick.
     pub fn look(&mut self, ring: &mut Subscriber, last: u64) -> crate::Result<Expect> {
         loop {
             match ticks::next(ring)? {
@@ -116,12 +120,12 @@ impl JournalFollower {
                     self.has_ended = true;
                     break;
                 }
-                // Nothing is lost by that: it is in the journal.
+                // Nothing is lost by that: the ticks are in the journal.
                 Next::Lost(_) => {
                     self.is_lost = true;
                     match Subscriber::join_as(&self.ring, Start::Newest, &self.label) {
                         Ok(again) => (*ring, self.plant) = (again, process_of(&self.ring)),
-                        // The plant has ended since, and its ring went with it.
+                        // The plant has ended since, and its ring was removed.
                         Err(Error::NotFound { .. }) => {
                             self.has_ended = true;
                             break;
@@ -140,16 +144,16 @@ impl JournalFollower {
             (self.waiting, self.has_said) = (None, false);
             return Ok(Expect::Nothing);
         }
-        // A slow disk takes its time.
+        // A slow disk takes time.
         if (is_behind || self.is_lost) && !self.is_over {
-            // What it wrote last is read once more.
+            // Its last writes are read once more.
             self.is_over = self.plant.as_ref().is_none_or(has_exited);
             return Ok(Expect::More);
         }
         Ok(Expect::End)
     }
 
-    /// Says, once until it is level again, that the journal stands still while the plant goes on.
+    /// Reports, once until the journal has caught up, that it gets nothing new while the plant continues.
     fn say(&mut self, last: u64) {
         let since = match self.waiting {
             Some((at, since)) if at == last => since,
@@ -173,9 +177,9 @@ fn process_of(ring: &Name) -> Option<OwnedFd> {
     pidfd_open(Pid::from_raw(ring.publisher.pid as i32)?, PidfdFlags::empty()).ok()
 }
 
-/// Whether a process has exited, also where nobody has waited for it yet.
+/// Whether a process has exited, even if its parent has not waited for it yet.
 fn has_exited(process: &OwnedFd) -> bool {
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    // What cannot be asked is taken for there still, and asked again.
+    // If the check fails, the process is assumed to exist and is checked again later.
     poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&now)).is_ok_and(|ready| ready > 0)
 }

@@ -1,8 +1,8 @@
-//! The plant's tickerplant: ticks as rows for kdb+ clients, from one more reader of the ring, and rows of theirs as ticks. `[kdb]` in
-//! its configuration.
+//! The plant's tickerplant: ticks become rows for kdb+ clients, read by one more reader of the ring, and
+//! clients' rows become ticks. `[kdb]` in the configuration.
 //!
-//! A publisher's rows go to the plant's thread, come back from the ring, and are published then: what subscribers and the log have is
-//! what the ring had, in its order.
+//! A publisher's rows go to the plant's thread, come back from the ring, and are published then: subscribers
+//! and the log get what the ring had, in its order.
 //!
 //! | file | owns |
 //! |---|---|
@@ -39,42 +39,43 @@ use crate::socket_waker::SocketWaker;
 use crate::tick::config::TickerplantConfig;
 use crate::tick::server::{Listening, Report, Server};
 
-/// Ticks that are taken before clients have their turn, where the ring always has more. Those of one turn are one update of a table.
+/// Maximum ticks taken from a busy ring before clients have their turn. The rows of one turn are one update
+/// of a table.
 const BATCH: usize = 1_024;
-/// The longest sleep: whether the plant lives is looked at so often.
+/// The longest sleep: the interval at which the plant is checked.
 const NAP: Duration = Duration::from_millis(10);
 
-/// What a plant's tickerplant is to be.
+/// The settings of a plant's tickerplant.
 #[derive(Debug)]
 pub struct KdbConfig {
     /// Sockets, limits, log, tables and access of the tickerplant.
     pub serve: TickerplantConfig,
     /// The tables that ticks fill.
     pub fillers: Vec<Filler>,
-    /// Items at most that have a row.
+    /// Maximum number of items with rows.
     pub max_items: usize,
-    /// How each table's rows are said to others.
+    /// How each table's rows are expressed for other readers.
     pub saying: Vec<Saying>,
-    /// What stands behind a symbol in the name of its item.
+    /// Suffix of item names, after the symbol.
     pub suffix: String,
-    /// The number that ticks of publishers have in the place of a channel's.
+    /// The channel number of publishers' ticks.
     pub channel: u16,
 }
 
-/// What it did.
+/// Totals of the tickerplant.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct KdbReport {
-    /// What the tickerplant did for its clients; JSON has these fields at the level of the report.
+    /// Totals of its service for clients; JSON has these fields at the level of the report.
     #[serde(flatten)]
     pub served: Report,
-    /// Ticks that were read.
+    /// Ticks read from the ring.
     pub ticks: u64,
-    /// Ticks whose message cannot be read.
+    /// Ticks whose message cannot be decoded.
     pub unusable: u64,
-    /// Times that it lost its place on the ring.
+    /// Times that the tickerplant lost its position on the ring.
     #[serde(default)]
     pub rejoined: u64,
-    /// Ticks that it missed by that, and that no journal has.
+    /// Ticks that the tickerplant missed by that and that no journal has.
     #[serde(default)]
     pub missing: u64,
     /// Rows of kdb+ clients that became ticks.
@@ -93,7 +94,7 @@ impl fmt::Display for KdbReport {
     }
 }
 
-/// Its thread.
+/// The thread of the tickerplant.
 #[derive(Debug)]
 pub(crate) struct RunningKdb {
     /// Where clients connect.
@@ -102,10 +103,11 @@ pub(crate) struct RunningKdb {
 }
 
 impl RunningKdb {
-    /// Opens the ports and the log and makes the thread, which waits for the ring. As a hub's, before this thread is pinned.
-    /// The plant's thread is this one: it is woken for rows, and publishes them; its ring takes ticks of so many bytes at most. Of the
-    /// plant's journal: what keeps ticks back until they are on disk, where they are then, and
-    /// the last one of the plants before.
+    /// Opens the ports and the log and starts the thread, which waits for the ring. Call before this thread
+    /// is pinned, as for the hub. The calling thread is the plant's: it is woken for rows, and publishes
+    /// them, as ticks of at most `most_tick` bytes. From the plant's journal the tickerplant takes the gate
+    /// that holds ticks back until they are durable, the folder where they are then, and the last tick of the
+    /// plants before this one.
     pub(crate) fn start(
         config: KdbConfig,
         (gate, journal, after): (Option<Gate>, Option<Kept>, Seq),
@@ -135,24 +137,24 @@ impl RunningKdb {
         Ok((Self { listening, reader }, publishing))
     }
 
-    /// For who tells the outside whether it serves.
+    /// Returns the thread's state for the counters.
     pub(crate) fn standing(&self) -> Serving {
         Serving { pulse: self.reader.pulse(), address: self.listening.places() }
     }
 
-    /// The ring is there: returns when it is read.
+    /// The ring exists: returns when the thread reads it.
     pub(crate) fn join(self, ring: &Name) -> crate::Result<Self> {
         let (reader, _) = self.reader.join(ring)?;
         Ok(Self { reader, ..self })
     }
 
-    /// The ring has ended.
+    /// Waits for the thread, after the ring has ended. Returns its totals.
     pub(crate) fn end(self) -> crate::Result<KdbReport> {
         self.reader.end()
     }
 }
 
-/// All of it.
+/// The running tickerplant.
 struct Outlet {
     rows: Rows,
     place: SequenceCursor,
@@ -162,11 +164,12 @@ struct Outlet {
     signs: Arc<Signs>,
 }
 
-/// Where ticks become rows.
+/// Turns ticks into rows.
 struct Rows {
     server: Server,
     filling: Filling,
-    /// The channel of publishers' ticks, and whether some of an update were taken and others are still to come.
+    /// The channel of publishers' ticks. `is_open`: some rows of an update were taken and others are still to
+    /// come.
     channel: u16,
     is_open: bool,
     report: KdbReport,
@@ -184,16 +187,17 @@ impl Outlet {
                 break;
             }
             if has_come && !self.spins {
-                // What clients cost is this thread's alone: plant and hub go before it where there are fewer cores than threads.
+                // Clients cost this thread's time only: with fewer cores than threads, plant and hub go
+                // first.
                 std::thread::yield_now();
             }
             if taken > 0 || has_come || self.spins {
                 continue;
             }
-            // What waits for the disk comes before the ring's end.
+            // Ticks that wait for the disk come before the ring's end.
             crate::error::ensure!(is_alive || self.place.is_held(), "the plant has died");
             if self.place.is_held() {
-                // The ring has something, so that it would not wait.
+                // The ring has ticks, so waiting on it would return at once.
                 std::thread::sleep(WHILE_HELD);
             } else {
                 self.place
@@ -203,7 +207,7 @@ impl Outlet {
                     .wait_or(self.socket_waker.bell(), self.rows.server.nap().min(NAP));
             }
             self.socket_waker.answer();
-            // Who ends the ring lets go of it too: one more look tells that from death.
+            // A publisher releases the ring when it ends it: one more look distinguishes that from its death.
             is_alive = self.place.ring.ticks.subscriber.publisher_alive()?;
         }
         let report = KdbReport { rejoined: self.place.ring.rejoined, ..self.rows.report };
@@ -211,7 +215,8 @@ impl Outlet {
         Ok(KdbReport { served: self.rows.server.end()?, ..report })
     }
 
-    /// Takes ticks, as many as are there, and publishes their rows: how many, and whether there will be no more.
+    /// Takes up to a batch of ticks and publishes their rows. Returns the number of ticks and whether the
+    /// ring has ended.
     fn take_ticks(&mut self) -> crate::Result<(usize, bool)> {
         let Self { rows, place, signs, .. } = self;
         let (taken, is_over) = place.take(BATCH, |taken| match taken {
@@ -221,7 +226,7 @@ impl Outlet {
                 signs.missing.fetch_add(count, Ordering::Relaxed);
             }
         })?;
-        // The rest of an update may not be on the ring yet, or on disk, or in this turn.
+        // The rest of an update may not yet be on the ring, on disk, or in this turn.
         if !self.rows.is_open {
             self.rows.server.publish_added();
         }
@@ -237,7 +242,7 @@ impl Rows {
         let is_published = header.channel == self.channel && header.flags.contains(Flags::SOURCE);
         let done = if is_published {
             if !self.is_open {
-                // A publisher's rows are an update of their own.
+                // A publisher's rows form an update of their own.
                 self.server.publish_added();
             }
             self.server.add(tick.source, header.sequenced)
@@ -250,7 +255,7 @@ impl Rows {
             self.is_open = !header.flags.contains(Flags::LAST_ROW);
             if !self.is_open {
                 self.server.publish_added();
-                // Whoever has sent them may know.
+                // The publisher may get its answer.
                 self.server.has_published(header.feed_seq);
             }
         }

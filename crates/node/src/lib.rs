@@ -1,8 +1,9 @@
-//! A plant as a library: feeds, providers and kdb+ publishers in; one sequence of ticks on a ring in shared memory; and from there a journal,
-//! a hub for OMM clients, ZeroMQ, kdb+, images for clients that come late, counters and a page.
+//! A plant as a library. Feeds, providers and kdb+ publishers are its inputs; it publishes one sequence of
+//! ticks on a ring in shared memory. The ring serves a journal, a hub for OMM clients, ZeroMQ, kdb+, images
+//! for late readers, counters and a page.
 //!
-//! This crate has the loops that drive the machines of the other crates over real sockets, files and threads. It parses no command line and
-//! no configuration file, prints nothing, and reports what happens as [`Events`].
+//! This crate has the loops that drive the state machines of the other crates over real sockets, files and
+//! threads. It parses no command line and no configuration file, prints nothing, and reports [`Events`].
 //!
 //! ```
 //! use tapeline_node::hub::HubConfig;

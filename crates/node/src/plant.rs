@@ -1,4 +1,5 @@
-//! A plant: sockets in, ring out, on one thread, or one more for each feed that receives; beside it the threads that read its ring.
+//! A plant: sockets in, ring out, on one thread, or one more for each feed that receives; other threads read
+//! its ring.
 
 use std::fmt;
 use std::sync::Arc;
@@ -35,16 +36,17 @@ use crate::stat::snapshot;
 use crate::zeromq::RunningZeromq;
 use crate::{Error, Result, Stop, web};
 
-/// Subscribers that sleep are woken after this many datagrams, and after the last of a batch. Less often would let them
-/// sleep through a burst; more often, they would fall asleep again in the middle of it.
+/// Sleeping subscribers are woken after this many datagrams, and after the last of a batch. With a larger
+/// number they would sleep through a burst; with a smaller one they would fall asleep again during it.
 const WAKE_EVERY: usize = 8;
-/// How long the plant sleeps while an answer is waited for: as long as one takes on the same host.
+/// How long the plant sleeps while a retransmission is pending: about as long as an answer takes on the same
+/// host.
 const WHILE_RECOVERING: Duration = Duration::from_micros(200);
-/// How long the plant sleeps at most while it waits for other threads, which cannot wake it together with sockets.
+/// The longest sleep while the plant waits for other threads, which cannot wake it together with sockets.
 const BETWEEN_THREADS: Duration = Duration::from_micros(500);
-/// Bytes that are kept for each message that may wait for recovery; ITCH's have 30 on average.
+/// Bytes reserved for each message that may wait for recovery. ITCH messages have 30 on average.
 const WAITING_BYTES: usize = 48;
-/// For how long a plant that is told to stop goes on with what has already arrived.
+/// How long a plant that was asked to stop still processes input that has arrived.
 const LAST_WORDS_NS: i64 = 500_000_000;
 /// How often the clock is compared with the kernel's and the note is rewritten.
 const HOUSEKEEPING_NS: i64 = 1_000_000_000;
@@ -56,14 +58,15 @@ struct Inlet {
     source: Source,
     file: Option<Recorded>,
     recovery: Option<Recovery>,
-    /// Where it began late, as the operator was told.
+    /// The first sequence number of a late start, as last reported to the operator.
     told_late: Option<u64>,
-    /// Whether the user knows that new symbols find no place.
+    /// Whether it was reported that there is no item left for new symbols.
     has_said_no_place: bool,
 }
 
 impl Inlet {
-    /// Tells the operator once that a session is heard of from its middle on, what that means, and what helps.
+    /// Warns the operator once if a session was received only from its middle on, with the consequence and
+    /// the remedy.
     fn tell_late(&mut self, events: &Events) {
         let late = self.channel.begun_late_at();
         if late != self.told_late
@@ -83,7 +86,7 @@ impl Inlet {
         self.told_late = late;
     }
 
-    /// Whether nothing more is to be expected.
+    /// Whether no more input is expected.
     fn is_over(&self, now: Nanos) -> bool {
         self.file.as_ref().map_or_else(|| self.channel.is_over(now), Recorded::is_over)
     }
@@ -100,10 +103,10 @@ struct Running {
     journal: Option<RunningJournal>,
     stop: Stop,
     housekept: Nanos,
-    /// The ring has lost its name.
+    /// The ring's name was removed.
     is_name_removed: bool,
     truncated: u64,
-    /// Of the ring's subscribers, as last told.
+    /// Evicted subscribers of the ring, as last reported.
     evicted: u64,
     complaints: Complaints,
     teller: SnapshotWriter<PlantFigures>,
@@ -125,31 +128,33 @@ impl fmt::Debug for Plant {
     }
 }
 
-/// What a plant did, and why it ended.
+/// What a plant did and why it ended.
 #[derive(Debug)]
 pub struct Ended {
-    /// What it did.
+    /// The totals.
     pub report: PlantReport,
-    /// Why it could not go on; `None` if it was stopped, or every feed is over.
+    /// Why the plant could not continue; `None` if it was stopped or every feed has ended.
     pub refused: Option<Refused>,
-    /// The first error of a part of it, if one failed.
+    /// The first error of one of its threads, if one failed.
     pub failed: Option<Error>,
 }
 
 impl Plant {
-    /// Opens sockets, ring and files, and makes the threads. The calling thread is the plant's own from here on: it is pinned to
-    /// [`Config::cpu`]. Where files have a size limit, the program should handle SIGXFSZ, whose default action ends the process: a journal or log at
-    /// its limit is then an error like a full disk.
+    /// Opens sockets, ring and files, and starts the threads. The calling thread becomes the plant's own
+    /// thread and is pinned to [`Config::cpu`]. Where files have a size limit, the program should handle
+    /// SIGXFSZ, whose default action ends the process. A journal or log at its limit is then an error like a
+    /// full disk.
     ///
     /// # Errors
-    /// What cannot be opened, with its place and advice.
+    /// What cannot be opened, with its place in the configuration and advice.
     pub fn open(mut config: Config, stop: &Stop, events: &Events) -> Result<Self> {
         // Before the threads take their parts of the configuration.
         let shares = sources_of(&config);
         let (threads, beside) = Threads::start(&mut config, events)?;
         let cpu = config.cpu;
         let pin = || cpu.map_or(Ok(()), tapeline_measure::pin);
-        // A thread inherits where its maker is bound, and a receiving thread is to have a core of its own.
+        // A thread inherits the CPU affinity of its creator, and a receiving thread must have a core of its
+        // own.
         if matches!(config.receive, Receive::Inline) {
             pin()?;
         }
@@ -183,13 +188,13 @@ impl Plant {
         &self.config
     }
 
-    /// Has something done about once a second by the plant's thread.
+    /// Sets a function that the plant's thread calls about once a second.
     pub fn each_second(&mut self, does: impl FnMut() + 'static) {
         self.running.each_second = Some(Box::new(does));
     }
 
-    /// Publishes until it is stopped, or, with `until_end_of_session`, until every feed has ended its session. Then ends the ring, gives the
-    /// clients what they are owed, and ends the threads.
+    /// Publishes until the plant is stopped, or, with `until_end_of_session`, until every feed has ended its
+    /// session. Then ends the ring, sends the clients what is queued for them, and ends the threads.
     #[must_use]
     pub fn run(self, until_end_of_session: bool) -> Ended {
         let Self { config, mut running, threads, .. } = self;
@@ -201,7 +206,7 @@ impl Plant {
     }
 }
 
-/// The threads beside the plant's own.
+/// The plant's other threads.
 struct Threads {
     journal: Option<RunningJournal>,
     hub: Option<RunningHub>,
@@ -212,10 +217,10 @@ struct Threads {
     counting: Counting,
 }
 
-/// A look at whether a subscriber is waited for, as long as its gate holds it back.
+/// Tells whether a gate holds a subscriber back, which exempts the subscriber from the stall limit meanwhile.
 type Excuse = Box<dyn Fn(SubscriberId) -> bool + Send>;
 
-/// What the plant's thread has of the others.
+/// What the plant's thread gets from the other threads.
 struct Beside {
     sources: Option<RunningSources>,
     /// What kdb+ clients publish.
@@ -223,13 +228,13 @@ struct Beside {
     teller: SnapshotWriter<PlantFigures>,
     /// The last tick of the plants before this one.
     after: Seq,
-    /// Each reader that gives ticks to others is held back by itself, and waited for while it is.
+    /// One for each reader with a gate.
     excuses: Vec<Excuse>,
 }
 
 impl Threads {
-    /// Opens the ports and makes the threads, which wait for the ring. Called before the plant's thread is pinned: the others inherit where
-    /// they may run.
+    /// Opens the ports and starts the threads, which wait for the ring. Call before the plant's thread is
+    /// pinned: the others inherit its CPU affinity.
     fn start(config: &mut Config, events: &Events) -> Result<(Self, Beside)> {
         let journal = config.journal.as_ref().map(|journal| RunningJournal::start(journal, events));
         let journal = journal.transpose()?;
@@ -273,7 +278,7 @@ impl Threads {
                 ..begin
             },
         });
-        // Gone, and the file with it, before the plant has reported its end.
+        // Ends, and removes its file, before the plant has reported its end.
         let progress = journal.as_ref().map(RunningJournal::progress);
         let served = Served {
             kdb: kdb.as_ref().map(RunningKdb::standing),
@@ -284,7 +289,8 @@ impl Threads {
         Ok((threads, Beside { sources, rows, teller, after, excuses }))
     }
 
-    /// The ring is there: returns when each of them reads it, before the first tick, so that journal, images and logs are whole.
+    /// The ring exists. Returns when every thread reads it, before the first tick, so that journal, images
+    /// and logs are complete.
     fn join(
         mut self,
         config: &Config,
@@ -313,8 +319,8 @@ impl Threads {
         Ok(self)
     }
 
-    /// Ends the ring, and with it the hub, once its clients have what they are owed. Whatever became of one thread, the others are waited
-    /// for: the journal writes what it has still to read.
+    /// Ends the ring, and then the hub after its clients have received their queued output. If one thread
+    /// fails, the others are still waited for: the journal writes the rest of the ring.
     fn end(self, mut running: Running, report: &mut PlantReport, failed: &mut Failed) {
         let journal = running.journal.take();
         let published = running.rows.as_ref().map(Publishing::report);
@@ -332,18 +338,18 @@ impl Threads {
     }
 }
 
-/// What went wrong first, while the rest is still brought to its end.
+/// The first error, while the remaining threads are still ended.
 #[derive(Default)]
 struct Failed(Option<Error>);
 
 impl Failed {
-    /// What was done, unless it failed.
+    /// Returns the result, or records the error.
     fn unless<T>(&mut self, done: Result<T>) -> Option<T> {
         done.map_err(|error| _ = self.0.get_or_insert(error)).ok()
     }
 }
 
-/// Who names items, each of whom has places of its own.
+/// The sources of items. Each of them has reserved items.
 fn sources_of(config: &Config) -> Vec<ItemSource> {
     let feeds = (0..config.feeds.len()).map(|number| ItemSource::Channel(number as u16));
     let kdb = config.kdb.iter().map(|kdb| ItemSource::Channel(kdb.channel));
@@ -351,7 +357,7 @@ fn sources_of(config: &Config) -> Vec<ItemSource> {
     feeds.chain(kdb).chain(services.map(|service| ItemSource::Service(service.id))).collect()
 }
 
-/// What the plant's ring is like.
+/// The options of the plant's ring.
 fn ring_options(config: &Config) -> tapeline_ring::Options {
     tapeline_ring::Options {
         capacity: config.ring_bytes,
@@ -393,7 +399,7 @@ impl Running {
         let publish = RingPublish::new(ring, on_stall(config.ring.clone(), stop.clone(), events.clone()));
         let mut items = Items::new(config.max_items);
         if !config.feeds.is_empty() {
-            // Providers name what they like, and clients ask them for what they like: feeds' new symbols need places still.
+            // Providers and clients may name any number of items: some must remain for feeds' new symbols.
             items = items.reserve(config.service_id, config.max_items.div_ceil(2));
         }
         items = items.share(shares, config.reserved_items);
@@ -421,7 +427,7 @@ impl Running {
         Ok(running)
     }
 
-    /// Takes datagrams and publishes ticks until it is told to stop, or every session is over.
+    /// Takes datagrams and publishes ticks until a stop is requested or every session has ended.
     fn run(&mut self, config: &Config, until_end_of_session: bool) -> Result<(), Refused> {
         let mut stopping: Option<Nanos> = None;
         if let Some(sources) = &mut self.sources {
@@ -453,7 +459,7 @@ impl Running {
                 {
                     self.sequencer.publisher().ring().flush();
                 }
-                // Only now is what is missing on one line known not to lie unread on another.
+                // Only now is it certain that a message missing on one line is not unread on another.
                 if all_read && inlet.channel.expire(&self.clock, &mut self.sequencer)? {
                     self.sequencer.publisher().ring().flush();
                 }
@@ -470,7 +476,8 @@ impl Running {
             }
             let now = self.clock.now();
             if self.stop.is_requested() {
-                // What has arrived is still published, but a feed that never pauses is not followed for ever.
+                // Input that has arrived is still published, but a feed that never pauses is not followed for
+                // ever.
                 let since = *stopping.get_or_insert(now);
                 if taken == 0 || now.since(since) >= LAST_WORDS_NS {
                     return self
@@ -499,7 +506,7 @@ impl Running {
 
     fn sleep(&mut self) {
         let publisher = self.sequencer.publisher().ring();
-        // Those who look from outside see where the ring stands while nothing moves.
+        // External observers see the ring's position while nothing moves.
         publisher.flush();
         let files = self.inlets.iter().filter_map(|inlet| inlet.file.as_ref());
         let longest = files.map(|file| file.until_due(&self.clock)).fold(LONGEST_SLEEP, Duration::min);
@@ -515,7 +522,7 @@ impl Running {
         let are_sockets = self.inlets.iter().any(|inlet| !inlet.source.receivers().is_empty());
         let longest = if are_sockets && self.rows.is_some() { longest.min(BETWEEN_THREADS) } else { longest };
         match self.inlets.as_slice() {
-            // All that have lines have a thread, or none has.
+            // Either all feeds with lines have a thread, or none has.
             all if all.iter().all(|inlet| inlet.source.receivers().is_empty()) => {
                 std::thread::park_timeout(longest);
             }
@@ -553,7 +560,7 @@ impl Running {
         }
     }
 
-    /// Names a feed, once, whose new symbols find no place.
+    /// Warns once for each feed that has no items left for new symbols.
     fn say_who_has_no_place(&mut self) {
         for inlet in &mut self.inlets {
             if inlet.channel.counters().items_refused > 0 && !inlet.has_said_no_place {
@@ -566,9 +573,9 @@ impl Running {
         }
     }
 
-    /// Notices that the ring has lost its name, once.
+    /// Notices once that the ring's name was removed.
     fn look_after_name(&mut self, config: &Config) -> Result<(), Refused> {
-        // What the system refuses to say is asked again.
+        // If the system does not answer, the check is repeated later.
         if self.is_name_removed || self.sequencer.publisher().ring().is_named().unwrap_or(true) {
             return Ok(());
         }
@@ -584,7 +591,7 @@ impl Running {
         if config.ends_without_name { Err(Refused::NameRemoved) } else { Ok(()) }
     }
 
-    /// Tells the outside how it stands.
+    /// Passes the plant's figures to the counters thread.
     fn tell(&mut self) {
         let publisher = self.sequencer.publisher();
         let (stalls, stalled_ns) = (publisher.stalls(), publisher.stalled_ns());
@@ -694,7 +701,7 @@ impl Inlet {
         })
     }
 
-    /// The sockets of a feed's lines, open.
+    /// Opens the sockets of a feed's lines.
     fn receivers(feed: &Feed, events: &Events) -> Result<Vec<Receiver>> {
         feed.lines
             .iter()
@@ -719,7 +726,7 @@ impl Inlet {
             .collect()
     }
 
-    /// How a feed's lines are made one: how much waits for what is missing, and how long.
+    /// How a feed's lines are merged: how much waits for missing messages, and how long.
     fn arbitration(feed: &Feed) -> line::Settings {
         let defaults = line::Settings::default();
         line::Settings {
@@ -738,7 +745,8 @@ impl Inlet {
     }
 }
 
-/// While a subscriber holds the ring full: says once a second who it is, and waits until it moves or we are to stop.
+/// While a subscriber keeps the ring full: names it once a second, and waits until it moves or a stop is
+/// requested.
 fn on_stall(ring: tapeline_ring::Name, stop: Stop, events: Events) -> tapeline_plant::OnStall {
     let mut said = 0;
     Box::new(move |_, stalled| {

@@ -1,16 +1,16 @@
-//! What waits between two threads: bounded in number, and in bytes, for a message may take 16 MiB.
+//! A queue between two threads: bounded in number and in bytes, because a message may take 16 MiB.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
-/// Something that waits.
+/// An entry of a queue.
 pub trait Bytes {
-    /// Bytes that it takes.
+    /// Bytes of memory that the entry takes.
     fn bytes(&self) -> usize;
 }
 
-/// The one end where things go in.
+/// The sending end.
 #[derive(Debug)]
 pub struct Entry<T> {
     to: SyncSender<T>,
@@ -18,14 +18,14 @@ pub struct Entry<T> {
     most: usize,
 }
 
-/// Where they come out.
+/// The receiving end.
 #[derive(Debug)]
 pub struct Exit<T> {
     from: Receiver<T>,
     waiting: Arc<AtomicUsize>,
 }
 
-/// A queue of so many things, and of `most_bytes` but for the one that goes beyond.
+/// Creates a queue of at most `most` entries and `most_bytes` bytes; one entry may exceed the bytes.
 pub fn queue<T: Bytes>(most: usize, most_bytes: usize) -> (Entry<T>, Exit<T>) {
     let (to, from) = sync_channel(most);
     let waiting = Arc::new(AtomicUsize::new(0));
@@ -33,17 +33,17 @@ pub fn queue<T: Bytes>(most: usize, most_bytes: usize) -> (Entry<T>, Exit<T>) {
 }
 
 impl<T: Bytes> Entry<T> {
-    /// Puts something in.
+    /// Adds an entry.
     ///
     /// # Errors
-    /// The queue is full, or its other end is gone.
+    /// The queue is full, or its receiving end was dropped.
     pub fn try_send(&self, what: T) -> Result<(), TrySendError<T>> {
-        // A number and nothing else: the channel orders what goes through it.
+        // Relaxed: a counter only; the channel orders the entries.
         if self.waiting.load(Ordering::Relaxed) >= self.most {
             return Err(TrySendError::Full(what));
         }
         let bytes = what.bytes();
-        // Before it can be taken out, so that there is never less than nothing.
+        // Before the entry can be taken, so that the counter never becomes negative.
         self.waiting.fetch_add(bytes, Ordering::Relaxed);
         self.to.try_send(what).inspect_err(|_| {
             self.waiting.fetch_sub(bytes, Ordering::Relaxed);
@@ -52,17 +52,17 @@ impl<T: Bytes> Entry<T> {
 }
 
 impl<T: Bytes> Exit<T> {
-    /// Whether nothing more will be put in: the other end is gone.
+    /// Whether no more entries will follow: the sending end was dropped.
     pub fn is_over(&self) -> bool {
         Arc::strong_count(&self.waiting) == 1
     }
 
-    /// Takes what is there, `most` at most: how many, and whether nothing comes behind them any more.
+    /// Takes up to `most` entries. Returns their number and whether no more entries will follow.
     ///
     /// # Errors
-    /// As `each` says, which is then the last.
+    /// The error of `each`, which is not called again.
     pub fn take<E>(&self, most: usize, mut each: impl FnMut(T) -> Result<(), E>) -> Result<(usize, bool), E> {
-        // Before anything is taken: what was put in last is seen then.
+        // Checked before entries are taken: the last entry sent is then visible.
         let is_over = self.is_over();
         let mut taken = 0;
         for what in self.try_iter().take(most) {
@@ -72,7 +72,7 @@ impl<T: Bytes> Exit<T> {
         Ok((taken, is_over && taken < most))
     }
 
-    /// What is there now.
+    /// Takes the entries that are available now.
     pub fn try_iter(&self) -> impl Iterator<Item = T> {
         self.from.try_iter().inspect(|what| {
             self.waiting.fetch_sub(what.bytes(), Ordering::Relaxed);
@@ -99,7 +99,7 @@ mod tests {
         assert_eq!((entry.try_send(1), entry.try_send(2)), (Ok(()), Ok(())));
         assert_eq!(entry.try_send(3), Err(TrySendError::Full(3)));
         assert_eq!(exit.try_iter().collect::<Vec<usize>>(), [60, 1, 2]);
-        // What was refused for its number counts for nothing.
+        // An entry refused for the limit on the number does not count in bytes.
         assert_eq!(exit.waiting.load(Ordering::Relaxed), 0);
         assert!(!exit.is_over());
         drop(exit);
@@ -109,7 +109,7 @@ mod tests {
         assert!(exit.is_over());
     }
 
-    /// An end that was seen before what stands in front of it would be believed too early.
+    /// An end that was noticed before the entries in front of it would be reported too early.
     #[test]
     fn the_end_comes_behind_all_that_was_put_in() {
         let (entry, exit) = queue(5, 100);
@@ -127,7 +127,7 @@ mod tests {
         assert_eq!(take(&exit, 9), Err("no more of this"));
         assert_eq!((take(&exit, 1), take(&exit, 1)), (Ok((1, false)), Ok((0, true))));
         assert_eq!(came, [1, 2, 3, 4, 5]);
-        // Put in, and dropped, while it is looked: that end is seen with the next look.
+        // An entry is sent, and its sender dropped, during the take: the next take notices that end.
         let (entry, exit) = queue::<usize>(5, 100);
         entry.try_send(1).unwrap();
         let mut entry = Some(entry);

@@ -11,41 +11,42 @@ use tapeline_ring::{Name, Start, Subscriber, SubscriberId};
 use crate::error::Context;
 use crate::events::Events;
 
-/// A reader on its thread, and what it comes back with.
+/// A reader on its thread, with its result.
 #[derive(Debug)]
 pub(crate) struct Reader<R> {
     name: &'static str,
-    /// Tells the thread which ring it is; dropped without a word, the thread ends.
+    /// Sends the ring's name to the thread; if dropped without a message, the thread ends.
     ring: SyncSender<Name>,
     joined: Receiver<SubscriberId>,
     pulse: Pulse,
     thread: JoinHandle<crate::Result<R>>,
 }
 
-/// How a reader's thread is, for those who tell the outside.
+/// The state of a reader's thread, for the counters.
 #[derive(Clone, Debug)]
 pub(crate) struct Pulse(Weak<Signs>);
 
 impl Pulse {
-    /// When the thread was at its loop last, and how many ticks it has missed; `None` once it has ended, or panicked.
+    /// Returns the time of the thread's last turn and its number of missed ticks; `None` once it has ended or
+    /// panicked.
     pub(crate) fn look(&self) -> Option<(Nanos, u64)> {
         let signs = self.0.upgrade()?;
         Some((Nanos(signs.turned.load(Ordering::Relaxed)), signs.missing.load(Ordering::Relaxed)))
     }
 }
 
-/// What a reader's thread shows of itself; gone with the thread, however that ends.
+/// Signs of life of a reader's thread; dropped with the thread, however it ends.
 #[derive(Debug, Default)]
 pub(crate) struct Signs {
-    /// When it was at its loop last, ns since 1970.
+    /// Time of the last turn, ns since 1970 UTC.
     pub(crate) turned: AtomicU64,
-    /// Ticks that it has missed.
+    /// Ticks missed.
     pub(crate) missing: AtomicU64,
 }
 
 impl<R: Default + Send + 'static> Reader<R> {
-    /// Makes the thread, which waits for the ring. To be called before this thread is pinned: the other one inherits where it
-    /// may run.
+    /// Starts the thread, which waits for the ring. Call before this thread is pinned: a new thread inherits
+    /// its CPU affinity.
     pub(crate) fn start(
         name: &'static str,
         events: &Events,
@@ -65,7 +66,7 @@ impl<R: Default + Send + 'static> Reader<R> {
                 let _ = tell.send(subscriber.seat());
                 let ended = read(ring, subscriber, signs);
                 if let Err(error) = &ended {
-                    // The plant goes on without it; who waits for its end would hear of it too late.
+                    // The plant continues without this reader; a report at the plant's end would be too late.
                     events.warning(format_args!("{name} has ended early: {error:#}"));
                 }
                 ended
@@ -74,7 +75,8 @@ impl<R: Default + Send + 'static> Reader<R> {
         Ok(Self { name, ring, joined, pulse, thread })
     }
 
-    /// The ring is there: returns when it is read, and nothing is missed from here on; with the reader's place there.
+    /// The ring exists: returns when the thread reads it, and misses nothing from here on; with the reader's
+    /// place on the ring.
     pub(crate) fn join(self, ring: &Name) -> crate::Result<(Self, SubscriberId)> {
         if self.ring.send(ring.clone()).is_ok()
             && let Ok(seat) = self.joined.recv()
@@ -86,12 +88,12 @@ impl<R: Default + Send + 'static> Reader<R> {
         crate::error::bail!("{name} has ended before it began")
     }
 
-    /// Whether it is there, from now on.
+    /// Returns access to the state of the thread.
     pub(crate) fn pulse(&self) -> Pulse {
         self.pulse.clone()
     }
 
-    /// The ring has ended: waits until the reader is done.
+    /// The ring has ended: waits until the reader has ended.
     pub(crate) fn end(self) -> crate::Result<R> {
         drop(self.ring);
         match self.thread.join() {

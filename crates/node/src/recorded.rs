@@ -1,4 +1,4 @@
-//! A file that takes the place of a feed's lines: a capture of its datagrams, or the messages themselves.
+//! A file that replaces a feed's lines: a capture of its datagrams, or the messages themselves.
 
 use std::fs::File;
 use std::net::SocketAddr;
@@ -20,29 +20,29 @@ use crate::config::Recording;
 use crate::error::Context;
 use crate::events::Events;
 
-/// Messages or datagrams in one turn, and after how many subscribers that sleep are woken.
+/// Maximum messages or datagrams per turn, and the number after which sleeping subscribers are woken.
 const TURN: usize = 256;
 const WAKE_EVERY: usize = 32;
 
-/// A recording that is being played into a channel. Reading it is a system call for every half mebibyte.
+/// A recording played into a channel. Reading costs one system call per half mebibyte.
 pub(crate) struct Recorded {
     path: PathBuf,
     stream: Stream,
     speed: Option<f64>,
-    /// When the first was recorded, and when it was played.
+    /// When the first unit was recorded, and when it was played.
     origin: Option<(Nanos, Nanos)>,
-    /// What was read, but is not due yet.
+    /// A unit that was read and is not due yet.
     held: Option<Held>,
-    /// Messages so far: the number of the last.
+    /// Messages played so far: the number of the last one.
     played: u64,
     over: bool,
-    /// What ended it early.
+    /// What ended the file early.
     damage: Option<String>,
     events: Events,
 }
 
 enum Stream {
-    /// Datagrams; each destination is a line.
+    /// Datagrams; each destination becomes a line.
     Datagrams(Capture<'static>, Vec<SocketAddr>),
     Messages(ItchFile<'static>),
     Records(dbn::File<'static>),
@@ -54,20 +54,21 @@ struct Held {
     bytes: Vec<u8>,
 }
 
-/// Something that was recorded.
+/// A recorded datagram, message or record.
 struct Unit<'a> {
     recorded: Option<Nanos>,
-    /// A datagram's line; a message has none.
+    /// The line of a datagram; `None` for a message.
     line: Option<Line>,
     bytes: &'a [u8],
 }
 
 impl Recorded {
-    /// Opens a recording, and tells the channel what it says before its messages. Warns of patterns of `wanted` that none
-    /// of its symbols matches, where it names them.
+    /// Opens a recording, and gives the channel the metadata that precedes the messages. Warns of patterns of
+    /// `wanted` that match none of the recording's symbols, if it names them.
     ///
     /// # Errors
-    /// It cannot be read, or holds nothing of the feed's protocol, or nothing that is published as `publish` says.
+    /// The file cannot be read, contains nothing of the feed's protocol, or nothing that is published under
+    /// `publish`.
     pub(crate) fn open(
         recording: &Recording,
         protocol: Protocol,
@@ -134,7 +135,8 @@ impl Recorded {
         })
     }
 
-    /// Plays what is due, at most a turn's worth; how much that was. At the end of the file the session is over.
+    /// Plays what is due, at most a turn's worth, and returns the number of units. At the end of the file the
+    /// session ends.
     ///
     /// # Errors
     /// [`Refused`] when a tick could not be published.
@@ -184,7 +186,8 @@ impl Recorded {
         Ok(played)
     }
 
-    /// Says which packets or records were of no use: files of several kinds of records, or without metadata, tell no sooner.
+    /// Reports which packets or records were not used: files with several kinds of records, or without
+    /// metadata, show that at the end only.
     fn judge(&mut self, channel: &Channel) {
         if let Stream::Datagrams(capture, _) = &self.stream {
             for (skip, count) in capture.counts().skipped() {
@@ -230,17 +233,17 @@ impl Recorded {
         channel.end(last, clock, to)
     }
 
-    /// Whether it has been played to its end, or up to where it is damaged.
+    /// Whether the file was played to its end, or up to the damage.
     pub(crate) fn is_over(&self) -> bool {
         self.over
     }
 
-    /// What ended it early.
+    /// What ended the file early.
     pub(crate) fn damage(&self) -> Option<&str> {
         self.damage.as_deref()
     }
 
-    /// How long nothing is due.
+    /// Time until something is due.
     pub(crate) fn until_due(&self, clock: &Clock) -> Duration {
         match &self.held {
             Some(held) => Duration::from_nanos(u64::try_from(held.due.since(clock.now())).unwrap_or(0)),
@@ -250,12 +253,13 @@ impl Recorded {
     }
 }
 
-/// The kinds of DBN's records of which something is published, as a hint.
+/// A hint that lists the kinds of DBN records that are published.
 fn used() -> String {
     format!("a plant uses {}", dbn::Kind::published().collect::<Vec<_>>().join(", "))
 }
 
-/// Says which patterns are matched by none of a file's symbols: a definition among its records could still bring one.
+/// Warns of patterns that match none of a file's symbols; a definition among its records may still bring a
+/// matching one.
 fn warn_of_unknown(path: &Path, wanted: Option<&Symbols>, symbols: &dbn::Symbols, events: &Events) {
     let Some(wanted) = wanted.filter(|_| !symbols.is_empty()) else { return };
     let known: Vec<&str> = symbols.names().collect();
@@ -265,7 +269,7 @@ fn warn_of_unknown(path: &Path, wanted: Option<&Symbols>, symbols: &dbn::Symbols
     }
 }
 
-/// When something that was recorded is to be played. What has no time comes at once, and so does what is older than the first.
+/// When a recorded unit must be played. A unit without a time, or older than the first, is due at once.
 fn due(
     origin: &mut Option<(Nanos, Nanos)>,
     speed: Option<f64>,
@@ -278,7 +282,7 @@ fn due(
     begun + (after as f64 / speed) as u64
 }
 
-/// Gives one unit to the channel; the number of the last message.
+/// Passes one unit to the channel. Returns the number of the last message.
 fn deliver(
     channel: &mut Channel,
     line: Option<Line>,

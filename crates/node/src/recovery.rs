@@ -1,7 +1,9 @@
-//! A feed's recovery: what is missing on every line is asked for again, in the plant's own loop, without waiting.
+//! A feed's recovery: messages missing on every line are requested again, in the plant's own loop, without
+//! blocking.
 //!
-//! The rules (what to ask, whom, when to give up) are [`Client`]'s, whatever the servers speak. Servers of MoldUDP64 are
-//! asked here; those of SoupBinTCP by [`soup`], which turns a request into a login and what comes into an answer.
+//! [`Client`] has the rules (what to request, from which server, when to give up), for any protocol of the
+//! servers. MoldUDP64 servers are asked here; SoupBinTCP servers by [`soup`], which turns a request into a
+//! login and the received messages into an answer.
 
 mod soup;
 
@@ -18,7 +20,8 @@ use crate::config::{RecoveryConfig as Configured, RecoveryKind as Kind};
 use crate::error::Context;
 use crate::events::{self, Events, Severity};
 
-/// Answers taken in one turn, so that the lines are not left waiting, and the longest that is taken whole.
+/// Maximum number of answers taken in one turn, so that the lines do not wait, and the longest answer
+/// accepted without truncation.
 const BATCH_SLOTS: usize = 16;
 const SLOT_BYTES: usize = 9_216;
 
@@ -28,9 +31,9 @@ pub(crate) struct Recovery {
     servers: Vec<SocketAddrV4>,
     transport: Transport,
     counters: Counters,
-    /// How often the feed's numbers have begun again.
+    /// The feed's number of sequence resets.
     restarts: u64,
-    /// The server whose answer was taken last.
+    /// The server of the last accepted answer.
     answered: usize,
     events: Events,
 }
@@ -41,26 +44,27 @@ enum Transport {
     Soup(Soup),
 }
 
-/// What went on beside requests and answers.
+/// Counters besides requests and answers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counters {
-    /// Datagrams of somebody who is no server of this feed.
+    /// Datagrams from an address that is not a server of this feed.
     pub(crate) strangers: u64,
-    /// Requests that could not be sent, connections that could not be made or broke, logins that were refused.
+    /// Requests that could not be sent, connections that failed, logins that were refused.
     pub(crate) failures: u64,
-    /// Connections begun.
+    /// Connections started.
     pub(crate) connections: u64,
 }
 
-/// Where answers come in: on loopback alone where every server is there. Else at any address of this machine, since the routes
-/// to several servers may begin at several; who is no server is not listened to.
+/// The local address for answers: loopback only if every server is there. Otherwise any address of this
+/// machine, since the routes to several servers may start at different addresses; datagrams from other
+/// senders are ignored.
 fn own_address(servers: &[SocketAddrV4]) -> SocketAddrV4 {
     let is_local = servers.iter().all(|server| server.ip().is_loopback());
     SocketAddrV4::new(if is_local { Ipv4Addr::LOCALHOST } else { Ipv4Addr::UNSPECIFIED }, 0)
 }
 
 impl Recovery {
-    /// Opens what it needs; `delay_ns` is for how long what is missing is left to the lines.
+    /// Opens the transport; `delay_ns` is the time that missing messages are left to the lines.
     pub(crate) fn open(configured: &Configured, delay_ns: u64, events: &Events) -> crate::Result<Self> {
         let transport = match &configured.kind {
             Kind::MoldUdp64 => {
@@ -81,7 +85,7 @@ impl Recovery {
             max_hole: configured.max_hole,
             max_outstanding: match configured.kind {
                 Kind::MoldUdp64 => Settings::default().max_outstanding,
-                // One connection, and one place in it.
+                // One connection, with one position in it.
                 Kind::SoupBinTcp { .. } => 1,
             },
             requests_per_second: configured.requests_per_second,
@@ -92,8 +96,8 @@ impl Recovery {
         Ok(Self { client, servers, transport, counters, restarts: 0, answered: 0, events })
     }
 
-    /// Takes what came, tells the channel what will not come, and asks for what is missing. Whether anything came. Costs a
-    /// look at the arbiter while nothing is missing.
+    /// Takes answers, reports to the channel the messages that will not come, and requests missing ones.
+    /// Returns whether there was any input. While nothing is missing, the cost is a look at the arbiter.
     ///
     /// # Errors
     /// As [`Channel::datagram`].
@@ -106,7 +110,7 @@ impl Recovery {
         let restarts = channel.arbiter().statistics().restarts;
         if std::mem::replace(&mut self.restarts, restarts) != restarts {
             self.client.begin_again();
-            // What a connection goes on to bring was asked for by the old numbers.
+            // The messages still to come on a connection were requested under the old numbers.
             self.rest();
         }
         let is_whole = channel.arbiter().missing().next().is_none();
@@ -131,17 +135,17 @@ impl Recovery {
         Ok(came)
     }
 
-    /// Whether an answer is waited for, so that the plant should not sleep for long.
+    /// Whether an answer is pending, so that the plant should not sleep for long.
     pub(crate) fn is_busy(&self) -> bool {
         self.client.is_busy()
     }
 
-    /// What was asked and answered.
+    /// Returns the counters of requests and answers.
     pub(crate) fn statistics(&self) -> &Statistics {
         self.client.statistics()
     }
 
-    /// What went on beside that.
+    /// Returns the other counters.
     pub(crate) fn counters(&self) -> Counters {
         self.counters
     }
@@ -168,7 +172,7 @@ impl Recovery {
                         self.counters.strangers += 1;
                         continue;
                     };
-                    // What is wrong with an answer is counted by the client.
+                    // The client counts invalid answers.
                     if self.client.answer(server, datagram.bytes).is_ok() {
                         let wire = datagram.received.unwrap_or(now);
                         answered_by(server, &mut self.answered, channel);
@@ -196,7 +200,7 @@ impl Recovery {
 
     fn ask(&mut self, ask: &Ask, now: Nanos) {
         let Some(&server) = self.servers.get(ask.server) else { return };
-        // What cannot be sent is as good as lost: the next server is asked when its time is over.
+        // A request that cannot be sent is treated as lost: the next server is asked after the timeout.
         let failed: Option<Box<dyn std::error::Error>> = match &mut self.transport {
             Transport::Datagrams { socket, .. } => match socket.send_to(&ask.request.encode(), server) {
                 Ok(true) => None,
@@ -219,7 +223,7 @@ impl Recovery {
         }
     }
 
-    /// Nothing is missing of what was asked for: a server need not be kept busy with our silence.
+    /// No requested message is missing: disconnects, so that a server does not keep an idle connection.
     fn rest(&mut self) {
         if let Transport::Soup(soup) = &mut self.transport {
             soup.log_out();
@@ -233,7 +237,7 @@ impl Recovery {
     }
 }
 
-/// Tells the channel where answers come of another server than the last one.
+/// Notifies the channel when answers come from another server than the last one.
 fn answered_by(server: usize, last: &mut usize, channel: &mut Channel) {
     if std::mem::replace(last, server) != server {
         channel.other_server();

@@ -1,4 +1,4 @@
-//! What a plant says about itself: that it is ready, and, at its end, what it did.
+//! A plant's own messages: that it is ready, and at its end its totals.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -23,30 +23,30 @@ use crate::zeromq::ZeromqReport;
 pub struct Ready {
     /// The ring to join.
     pub ready: String,
-    /// The process.
+    /// Id of the process.
     pub pid: u32,
-    /// Where clients connect, where there is a hub.
+    /// Address of the hub's listener, if there is a hub.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hub: Option<SocketAddr>,
-    /// The most memory that the hub takes, bytes, by its settings.
+    /// The hub's memory bound by its settings, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hub_memory_bytes: Option<usize>,
-    /// Where non-interactive providers connect, where they can.
+    /// The address at which non-interactive providers connect, if they can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub publishers: Option<SocketAddr>,
-    /// Where the live page, metrics and health are, if anywhere.
+    /// Address of the live page, metrics and health, if they are served.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub web: Option<SocketAddr>,
-    /// Where subscribers of ZeroMQ connect, where there is anything for them.
+    /// The address at which ZeroMQ subscribers connect, if there is an outlet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zeromq: Option<SocketAddr>,
-    /// Where kdb+ clients connect, where they can, and the day's log.
+    /// The address at which kdb+ clients connect, if they can, and the day's log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kdb: Option<Listening>,
 }
 
 impl Ready {
-    /// Of the ring alone; where clients connect is filled in.
+    /// Describes the ring only; the caller fills in the addresses.
     #[must_use]
     pub fn of(config: &Config) -> Self {
         Self {
@@ -62,50 +62,51 @@ impl Ready {
     }
 }
 
-/// What a plant did.
+/// Totals of a plant.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct PlantReport {
-    /// The service.
+    /// Name of the service.
     pub service: String,
-    /// The ring.
+    /// Name of the ring.
     pub ring: String,
     /// Ticks published.
     pub ticks: u64,
-    /// Items named.
+    /// Items in the plant.
     pub items: usize,
-    /// Times and ns that ticks waited because a subscriber held the ring full.
+    /// Times that ticks waited because a subscriber kept the ring full.
     pub ring_stalls: u64,
-    /// See `ring_stalls`.
+    /// Total of those waits, in ns.
     pub ring_stalled_ns: u64,
-    /// Live subscribers that lost their place because they held the full ring for longer than its stall limit.
+    /// Live subscribers that lost their place because they kept the ring full for longer than its stall
+    /// limit.
     pub ring_evicted: u64,
-    /// Datagrams that were longer than a slot and so cut.
+    /// Datagrams that were longer than a slot and were truncated.
     pub truncated_datagrams: u64,
-    /// Why it ended early, if it did.
+    /// Why the plant ended early, if it did.
     pub refused: Option<String>,
     /// The feeds.
     pub feeds: Vec<FeedReport>,
-    /// The best bid and offer over feeds, where it is published.
+    /// The best bid and offer over feeds, if it is published.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nbbo: Option<NbboReport>,
-    /// What came of its sources that speak OMM.
+    /// Totals of the OMM sources.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sources: Option<SourcesReport>,
-    /// What its clients got.
+    /// Totals of the hub.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hub: Option<HubReport>,
-    /// What subscribers of ZeroMQ got.
+    /// Totals of the ZeroMQ outlet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zeromq: Option<ZeromqReport>,
-    /// What kdb+ clients got.
+    /// Totals of the kdb+ outlet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kdb: Option<KdbReport>,
-    /// What its journal kept.
+    /// Totals of the journal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub journal: Option<JournalReport>,
 }
 
-/// What was published of the best bid and offer over feeds.
+/// Totals of the best bid and offer over feeds.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct NbboReport {
     /// Ticks published.
@@ -119,7 +120,7 @@ pub struct NbboReport {
 }
 
 impl NbboReport {
-    /// What was published so far.
+    /// The totals so far.
     fn of(consolidation: &Consolidation) -> Self {
         let counters = consolidation.counters();
         Self {
@@ -131,25 +132,27 @@ impl NbboReport {
     }
 }
 
-/// What a feed brought.
+/// Totals of a feed.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct FeedReport {
     /// The feed's name.
     pub name: String,
     /// Name of the feed's protocol, such as `itch50-moldudp64`.
     pub protocol: String,
-    /// The present session, as the protocol names it; `None` before the first packet, and for a file without packets.
+    /// The current session, as the protocol names it; `None` before the first packet, and for a file without
+    /// packets.
     pub session: Option<String>,
-    /// `true` if the present session has ended.
+    /// `true` if the current session has ended.
     pub ended: bool,
-    /// Announced ends that were taken back, as the session went on.
+    /// Announced ends of session that were withdrawn because the session continued.
     #[serde(default)]
     pub false_ends: u64,
-    /// As subscribers were told it last: initial, live, recovering or stale.
+    /// The state last published to subscribers: initial, live, recovering or stale.
     pub state: String,
-    /// The first message that was lost in the present session: since then what is published may be wrong.
+    /// The first message that was lost in the current session: everything published since then may be wrong.
     pub damaged_from: Option<u64>,
-    /// The first message that came of the present session, where its books lack those before it: they are suspect.
+    /// The first message received of the current session if earlier ones are missing from its books: they are
+    /// suspect.
     #[serde(default)]
     pub begun_late_at: Option<u64>,
     /// Messages about orders that were not on the books.
@@ -165,24 +168,24 @@ pub struct FeedReport {
     pub ticks: u64,
     /// Messages that neither a line nor recovery delivered in time, except those of `absurd_gaps`.
     pub missing_messages: u64,
-    /// Gaps in the sequence, those of `absurd_gaps` included.
+    /// Gaps in the sequence, including those of `absurd_gaps`.
     pub gaps: u64,
-    /// Holes of more messages than any feed sends, which `missing_messages` leaves out.
+    /// Gaps of more messages than any feed sends, which `missing_messages` excludes.
     #[serde(default)]
     pub absurd_gaps: u64,
     /// Messages that could not be decoded.
     pub malformed_messages: u64,
-    /// Ticks published without an item, because the plant had no place for another item.
+    /// Ticks published without an item, because the plant's item limit was reached.
     pub items_refused: u64,
     /// Orders on the books at the end; 0 for a protocol without orders.
     pub live_orders: usize,
-    /// Messages of symbols that are not wanted.
+    /// Messages of symbols outside the configured selection.
     #[serde(default)]
     pub passed_over: u64,
-    /// Of the receiving thread's pool, where it has one.
+    /// Counters of the receiving thread's pool, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<PoolReport>,
-    /// The file that took the place of the lines.
+    /// The file that replaces the lines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     /// What ended the file early.
@@ -190,13 +193,13 @@ pub struct FeedReport {
     pub damage: Option<String>,
     /// The lines, in the order of the configuration.
     pub lines: Vec<LineReport>,
-    /// Absent where nobody is asked.
+    /// Recovery; `None` if the feed has none.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub recovery: Option<RecoveryReport>,
 }
 
 impl FeedReport {
-    /// What a feed's channel and lines say of it.
+    /// Collects the counters of a feed's channel and lines.
     fn of(
         feed: &config::Feed,
         channel: &Channel,
@@ -243,26 +246,26 @@ impl FeedReport {
     }
 }
 
-/// What was asked for again, and what came of it.
+/// Requests for retransmission, and their results.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct RecoveryReport {
-    /// Requests made, those that could not be sent included.
+    /// Requests made, including those that could not be sent.
     pub requests: u64,
     /// Answers accepted.
     pub answers: u64,
-    /// Messages that were missing on every line and came so.
+    /// Messages that were missing on every line and were recovered.
     pub recovered: u64,
     /// Requests without an answer in time.
     pub timeouts: u64,
-    /// Messages that no server gave.
+    /// Messages that no server delivered.
     pub given_up: u64,
-    /// Answers that were not taken, by reason.
+    /// Answers that were rejected, by reason.
     pub rejected: BTreeMap<String, u64>,
-    /// Datagrams of somebody who is no server.
+    /// Datagrams from an address that is not a configured server.
     pub strangers: u64,
     /// Requests not sent, connections not made or broken, logins refused.
     pub failures: u64,
-    /// Connections begun, where servers are reached by those.
+    /// Connections started, for servers that use connections.
     pub connections: u64,
 }
 
@@ -270,7 +273,7 @@ impl RecoveryReport {
     fn of(recovery: &Recovery, channel: &Channel) -> Self {
         let (statistics, counters) = (recovery.statistics(), recovery.counters());
         let received = channel.line(Line::RECOVERY);
-        // The client sees no other numbering: the arbiter does.
+        // A change of sequence numbering is seen by the arbiter only, not by the client.
         let rejected = statistics.rejected_by_reason().chain([("other-numbering", received.stale_session)]);
         let rejected = rejected.filter(|(_, count)| *count > 0);
         Self {
@@ -287,7 +290,7 @@ impl RecoveryReport {
     }
 }
 
-/// What came on one line.
+/// Totals of one line.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct LineReport {
     /// The line's name.
@@ -300,20 +303,20 @@ pub struct LineReport {
     pub datagrams: u64,
     /// Bytes of those datagrams.
     pub bytes: u64,
-    /// Messages whose first copy came here.
+    /// Messages that arrived on this line first.
     pub first: u64,
     /// Messages that had arrived before, on this line or another.
     pub duplicates: u64,
     /// Messages that had been declared missing before they arrived.
     pub late: u64,
-    /// Packets of other sessions that nothing confirmed.
+    /// Packets of other sessions that no later packet confirmed.
     pub strays: u64,
-    /// Messages from behind the session's announced end, which was not taken back.
+    /// Messages after the session's announced end, which was not withdrawn.
     #[serde(default)]
     pub after_end: u64,
-    /// Messages that never came on this line.
+    /// Messages that never arrived on this line.
     pub missing: u64,
-    /// Datagrams that the kernel dropped for want of buffer.
+    /// Datagrams that the kernel dropped because the socket buffer was full.
     pub kernel_drops: u64,
     /// Size of the socket's receive buffer that the kernel granted, in bytes.
     pub receive_buffer: usize,
@@ -322,7 +325,7 @@ pub struct LineReport {
 }
 
 impl LineReport {
-    /// What the channel and the socket say of a line.
+    /// Collects the counters of the channel and the socket for a line.
     fn of(line: &config::Line, number: Line, channel: &Channel, receiver: &mut Receiver) -> Self {
         let seen = channel.line(number);
         Self {
@@ -348,18 +351,18 @@ impl LineReport {
     }
 }
 
-/// What a receiving thread's pool has given.
+/// Counters of a receiving thread's pool.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 pub struct PoolReport {
-    /// Slots that it had when one was needed.
+    /// Slots that were available when one was needed.
     pub hits: u64,
-    /// Slots that it did not have.
+    /// Slots that were not available.
     pub misses: u64,
-    /// Times at which none was free.
+    /// Times that no slot was free.
     pub exhaustions: u64,
-    /// Datagrams that were thrown away because none was free.
+    /// Datagrams that were dropped because no slot was free.
     pub dropped: u64,
-    /// The most that held datagrams.
+    /// Maximum number of slots in use.
     pub high_water: u64,
 }
 
@@ -410,7 +413,7 @@ impl PlantReport {
         self.feeds.iter().flat_map(|feed| &feed.lines).map(|line| line.kernel_drops).sum()
     }
 
-    /// Whether every file that took the place of lines was read to its end.
+    /// Whether every file that replaces lines was read to its end.
     pub fn files_are_whole(&self) -> bool {
         self.feeds.iter().all(|feed| feed.damage.is_none())
     }
@@ -425,18 +428,18 @@ impl PlantReport {
         self.feeds.iter().map(|feed| feed.message_bytes).sum()
     }
 
-    /// Messages that came on no line, of all feeds.
+    /// Messages that arrived on no line, of all feeds.
     pub fn missing_messages(&self) -> u64 {
         self.feeds.iter().map(|feed| feed.missing_messages).sum()
     }
 
-    /// Whether messages came on no line of a feed, or sequences made it seem so.
+    /// Whether messages arrived on no line of a feed, or sequence numbers suggest so.
     pub fn is_anything_missing(&self) -> bool {
         self.feeds.iter().any(|feed| feed.missing_messages > 0 || feed.absurd_gaps > 0)
     }
 }
 
-/// Who holds a ring full, for a warning.
+/// Names the subscriber that keeps a ring full, for a warning.
 pub fn slowest(view: &tapeline_ring::Snapshot) -> String {
     match view.subscribers.iter().filter(|one| !one.evicted).max_by_key(|subscriber| subscriber.lag_bytes) {
         Some(slow) => format!(

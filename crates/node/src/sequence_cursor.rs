@@ -1,4 +1,5 @@
-//! A reader's place in the plant's sequence: on the ring, and in the plant's journal for what the ring no longer has.
+//! A reader's position in the plant's sequence: on the ring, and in the plant's journal for ticks that the
+//! ring no longer has.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,19 +15,19 @@ use crate::error::Context;
 use crate::events::Events;
 use crate::journal::Gate;
 
-/// The journal that a plant keeps: its folder, and how far it is.
+/// A plant's journal: its folder and its progress.
 pub(crate) type Kept = (PathBuf, Arc<Progress>);
 
-/// Where a reader stands in the plant's sequence.
+/// A reader's position in the plant's sequence.
 pub(crate) struct SequenceCursor {
     pub(crate) ring: RingCursor,
     /// The plant's journal.
     journal: Option<Kept>,
-    /// What is still to be taken from the journal, or to be gone without, before the ring goes on.
+    /// Ticks still to be taken from the journal, or lost, before reading from the ring continues.
     behind: Option<Behind>,
-    /// The sequence of the tick that comes next.
+    /// The sequence number of the next tick.
     next: Seq,
-    /// Where ticks are missing that no journal has, such as `in kdb+'s tables and log`.
+    /// Where lost ticks are missing, such as `in kdb+'s tables and log`.
     lacking: &'static str,
     events: Events,
 }
@@ -34,21 +35,22 @@ pub(crate) struct SequenceCursor {
 /// What a reader takes.
 pub(crate) enum Taken<'a> {
     Tick(&'a Tick<'a>),
-    /// So many ticks, before the next one, are nowhere.
+    /// The number of lost ticks before the next one.
     Gone(u64),
 }
 
 impl SequenceCursor {
-    /// Behind the tick `after`, at this place on the ring; `journal`: the plant's, if it keeps one.
+    /// Starts after the tick `after`, at this position on the ring; `journal` is the plant's, if it has one.
     pub(crate) fn new(ring: RingCursor, journal: Option<Kept>, after: Seq, lacking: &'static str) -> Self {
         let events = ring.events.clone();
         Self { ring, journal, behind: None, next: Seq(after.0 + 1), lacking, events }
     }
 
-    /// Takes ticks in the order of the sequence, as many as are there, and `most` at a time: how many, and whether there will be no more.
+    /// Takes up to `most` ticks in sequence. Returns their number and whether the ring has ended.
     ///
     /// # Errors
-    /// Another plant goes on with the ring; ring or journal hold something else than ticks; the journal cannot be read.
+    /// Another plant continues with the ring, the ring or the journal contains something that is not a tick,
+    /// or the journal cannot be read.
     pub(crate) fn take(
         &mut self,
         most: usize,
@@ -89,38 +91,38 @@ impl SequenceCursor {
         Ok((taken, false))
     }
 
-    /// Whether the ring has something that cannot be taken yet: it, or what stood before it, waits for the disk.
+    /// Whether the ring has ticks that cannot be taken yet: they, or ticks before them, wait for the disk.
     pub(crate) fn is_held(&self) -> bool {
         self.ring.is_held || self.behind.is_some()
     }
 }
 
-/// Ticks in front of the first one that the ring still had, and that one.
+/// The ticks before the first one that the ring still had, and that one.
 #[derive(Debug)]
 struct Behind {
-    /// Where they are; `None` where no journal is kept, or it has given all that it has.
+    /// The journal; `None` if there is none.
     journal: Option<(Reader<Directory>, Arc<Progress>)>,
-    /// The sequence of the next one to be taken.
+    /// The sequence number of the next tick to take.
     next: u64,
-    /// The sequence of the first tick that the ring still had, and its frame; empty once it was taken.
+    /// The sequence number of the first tick that the ring still had, and its frame.
     first: u64,
     frame: Vec<u8>,
 }
 
-/// What comes next of what was missed.
+/// The next of the missed ticks.
 enum Missed<'a> {
     Tick(Tick<'a>),
-    /// So many ticks are nowhere.
+    /// The number of lost ticks.
     Gone(u64),
     /// The journal does not have the next one yet.
     Nothing,
-    /// All was taken: the ring goes on.
+    /// All ticks were taken: reading from the ring continues.
     Over,
 }
 
 impl Behind {
-    /// What stood from `next` up to the `first` tick that the ring still had; `journal`: the plant's, if it keeps one. For what is
-    /// said: who reads, and where ticks are missing.
+    /// Covers the ticks from `next` to `first`, the first tick that the ring still had. `journal` is the
+    /// plant's, if it has one. `who` and `lacking` are for reports: the reader, and where ticks are missing.
     ///
     /// # Errors
     /// The journal cannot be read.
@@ -154,7 +156,7 @@ impl Behind {
         Ok(Self { journal, next: next.0, first: first.header.seq.0, frame })
     }
 
-    /// The next of it; `gate` keeps back what is not on disk.
+    /// Returns the next tick; `gate` holds ticks back until they are on disk.
     ///
     /// # Errors
     /// The journal is damaged.
@@ -168,30 +170,30 @@ impl Behind {
             *next += 1;
             return Ok(Missed::Tick(Tick::parse(frame)?));
         }
-        // Up to this one nobody has them.
+        // The ticks before `to` are in no place: skips them.
         let mut gone = |to: u64| {
             let count = to - *next;
             *next = to;
             Ok(Missed::Gone(count))
         };
         let Some((journal, progress)) = journal else { return gone(first) };
-        // Before the look: what it keeps until it ends is there then.
+        // Checked before the journal is read: everything written before a stop is then visible.
         let is_kept = progress.state() == State::Keeping;
         match journal.next().map_err(|error| Error::of_journal("the journal cannot be read on", error))? {
             Next::Record(record) if record.seq < first => {
                 *next = record.seq + 1;
                 if gate.is_some_and(|gate| !gate.lets_out(Seq(record.seq))) {
-                    // It will never be on disk: the plant ends.
+                    // The tick will never be on disk: the plant ends.
                     return Ok(Missed::Nothing);
                 }
                 let tick =
                     Tick::parse(record.body).context("the journal holds something that is not a tick")?;
                 Ok(Missed::Tick(tick))
             }
-            // What follows is on the ring.
+            // The following ticks are on the ring.
             Next::Record(_) => gone(first),
             Next::Missing { to, .. } => gone(first.min(to + 1)),
-            // What is not there yet comes, as the ring waits for the journal; but not where that cannot be written.
+            // The tick will follow, as the ring waits for the journal, unless the journal cannot be written.
             Next::End if is_kept => Ok(Missed::Nothing),
             Next::End => gone(first),
         }

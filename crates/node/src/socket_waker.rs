@@ -1,8 +1,9 @@
 //! Waiting for the ring and for sockets at once.
 //!
-//! The kernel has no call for a futex and sockets together. So a thread that serves clients from the ring sleeps on the ring, and
-//! a second one, its sentry, on the sockets; when one of those has something it rings the first one's bell, and then sleeps until
-//! the bell is answered. While nothing but ticks moves, or while the first has no time to sleep, it costs nothing.
+//! The kernel has no call for a futex and sockets together. So a thread that serves clients from the ring
+//! sleeps on the ring, and a second thread sleeps on the sockets. When a socket has input, the second thread
+//! rings the first one's bell, and then sleeps until the bell is answered. While only ticks arrive, or while
+//! the first thread never sleeps, it costs nothing.
 
 use std::thread::JoinHandle;
 
@@ -17,12 +18,13 @@ pub(crate) struct SocketWaker {
 }
 
 impl SocketWaker {
-    /// Begins to look out for what comes to sockets; the name is its thread's.
+    /// Starts to watch the sockets, on a thread with this name.
     pub(crate) fn begin(name: &str, (mut lookout, end): (Readiness, Waker)) -> crate::Result<Self> {
         let bell = Bell::new();
         let rings = bell.clone();
         let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
-            // A machine that refuses to wait makes it slower and nothing else: the other never sleeps for long.
+            // If the system refuses to wait, the only consequence is latency: the first thread never sleeps
+            // for long.
             while lookout.wait(None).unwrap_or(false) {
                 rings.ring();
                 while rings.is_rung() {
@@ -33,12 +35,12 @@ impl SocketWaker {
         Ok(Self { bell, thread: Some(thread), end })
     }
 
-    /// What rings when there is something.
+    /// Returns the bell that rings when a socket has input.
     pub(crate) fn bell(&self) -> &Bell {
         &self.bell
     }
 
-    /// To be called after a sleep, before the sockets are looked at: what comes from here on rings again.
+    /// Call after a sleep, before the sockets are read: later input rings again.
     pub(crate) fn answer(&self) {
         if self.bell.answer()
             && let Some(thread) = &self.thread

@@ -1,4 +1,4 @@
-//! A SoupBinTCP client on its socket: what the commands and the plant share.
+//! A SoupBinTCP client on its socket, shared by the commands and the plant.
 
 use std::net::SocketAddrV4;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -8,37 +8,38 @@ use tapeline_feed::soupbintcp::{Client, ClientEvent, ClientStep, LOGOUT, Login, 
 use tapeline_measure::Nanos;
 use tapeline_wire::tcp::{Received, Stream};
 
-/// Bytes that were received and not taken: four of the longest packets, and as much as a socket gives at once.
+/// Maximum bytes received and not yet consumed: four of the longest packets, and as much as a socket returns
+/// at once.
 const INPUT_BYTES: usize = 256 << 10;
-/// How often the socket is read before the caller has its turn.
+/// How often the socket is read per call.
 const ROUNDS: usize = 4;
 
-/// A connection to a server, from before it is made until it is over.
+/// A connection to a server, from before it is established until it ends.
 #[derive(Debug)]
 pub struct Link {
     stream: Stream,
     client: Client,
 }
 
-/// Why a connection is of no more use.
+/// Why a connection can no longer be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Broken {
-    /// It could not be made, or broke.
+    /// The connection could not be established, or broke.
     #[error(transparent)]
     Wire(#[from] tapeline_wire::Error),
     /// The server broke the protocol.
     #[error("the server broke the protocol: {0}")]
     Violation(#[from] Violation),
-    /// Nothing was heard for too long.
+    /// The server sent nothing for too long.
     #[error("the server sent nothing for 15 s")]
     Silent,
-    /// The server closed without a word.
+    /// The server closed the connection without a message.
     #[error("the server closed the connection")]
     Closed,
 }
 
 impl Link {
-    /// Begins to connect, and to log in as soon as that is done.
+    /// Starts to connect, and logs in once connected.
     pub fn connect(server: SocketAddrV4, login: Login, now: Nanos) -> Result<Self, Broken> {
         let mut stream = Stream::connect(server, INPUT_BYTES)?;
         let client = Client::new(login, now);
@@ -46,11 +47,12 @@ impl Link {
         Ok(Self { stream, client })
     }
 
-    /// Takes what has come and sends what is due, without waiting. `each` gets what the server said and says whether to go
-    /// on; what it did not get stays for the next time. Whether the session, or the login, is over.
+    /// Takes input and sends what is due, without blocking. `each` gets the server's events and returns
+    /// whether to continue; later events remain for the next call. Returns whether the session, or the login,
+    /// is over.
     ///
     /// # Errors
-    /// [`Broken`]; the link is of no more use. What came before that was handed on.
+    /// [`Broken`]; the link can no longer be used. Earlier events were passed on.
     pub fn step(
         &mut self,
         now: Nanos,
@@ -72,7 +74,7 @@ impl Link {
             match received {
                 Received::Bytes(_) => {}
                 Received::Closed => return Err(Broken::Closed),
-                // The longest packet fits, so what is there was taken.
+                // The longest packet fits, so all available bytes were taken.
                 Received::Nothing | Received::Full => break,
             }
         }
@@ -86,12 +88,12 @@ impl Link {
         Ok(false)
     }
 
-    /// Waits until there is something to do, at most so long.
+    /// Waits until there is something to do, for at most `timeout`.
     pub fn wait(&self, timeout: Duration) {
         self.stream.wait(timeout);
     }
 
-    /// Says goodbye and closes. If the server does not hear it, it finds the connection closed.
+    /// Logs out and closes. If the server misses the logout, it finds the connection closed.
     pub fn log_out(mut self) {
         self.stream.output().extend_from_slice(&LOGOUT);
         let _ = self.stream.flush();

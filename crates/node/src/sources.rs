@@ -1,4 +1,4 @@
-//! The plant's sources that speak OMM, in the plant's own thread: their connections, and what is demanded of them.
+//! The plant's OMM sources, on the plant's own thread: their connections, and the demands on them.
 
 mod hosts;
 
@@ -29,15 +29,16 @@ use crate::error::Context;
 use crate::events::{Events, Kind, Severity};
 use crate::queue::{Bytes, Entry, Exit, queue};
 
-/// While feeds keep the plant busy, sources are looked at once in so long: a look costs a system call.
+/// While feeds keep the plant busy, sources are looked at once per this interval: a look costs a system call.
 const WHILE_BUSY_NS: i64 = 50_000;
-/// Demands that are taken at a time, before sources have their turn.
+/// Demands taken at a time, before the sources have their turn.
 const DEMANDS: usize = 1_024;
-/// Demands, and answers, that wait between two threads at most.
+/// Maximum number of demands, and of answers, queued between two threads.
 const QUEUE: usize = 16_384;
-/// Bytes of either; what finds no room waits with whoever has it, within limits of its own.
+/// Maximum bytes of each queue; what does not fit waits with its sender, within the sender's own limits.
 const QUEUE_BYTES: usize = 64 << 20;
-/// What both queues take at most, bytes: each may go beyond its limit by one message, and has a place for each thing in it.
+/// Maximum memory of both queues, in bytes: each may exceed its limit by one message, and has a slot for each
+/// entry.
 pub(crate) const BETWEEN: usize = 2 * (QUEUE_BYTES + (16 << 20) + QUEUE * 256);
 
 impl Bytes for Demand {
@@ -55,10 +56,10 @@ impl Bytes for Answer {
 /// A hub's end of the two queues between it and the plant's sources: demands one way, answers the other.
 #[derive(Debug)]
 pub struct Demanding {
-    /// What is wanted.
+    /// Demands for the plant's sources.
     pub(crate) demands: Entry<Demand>,
     pub(crate) answers: Exit<Answer>,
-    /// Wakes the plant after a demand, where it sleeps on another thread.
+    /// Wakes the plant after a demand, if it sleeps on another thread.
     pub(crate) waker: Option<Arc<Waker>>,
 }
 
@@ -72,7 +73,7 @@ impl Demanding {
     }
 }
 
-/// What the sources did.
+/// Totals of the sources.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct SourcesReport {
     /// Images, or parts of them, that became ticks.
@@ -81,39 +82,40 @@ pub struct SourcesReport {
     pub updates: u64,
     /// Statuses of items and services that became ticks.
     pub statuses: u64,
-    /// Messages that are longer than the ring takes.
+    /// Messages longer than the ring accepts.
     pub too_long: u64,
-    /// Messages of items that have no place.
+    /// Messages of items beyond the item limit.
     pub no_place: u64,
-    /// Items that nobody had, and whose place another one has.
+    /// Items without a client whose place was given to another item.
     #[serde(default)]
     pub ended: u64,
-    /// Messages of services that are not taken, and of items without an image.
+    /// Messages of services that are not accepted, and of items without an image.
     pub passed_over: u64,
     /// Posts accepted: passed to a source, or published by the plant itself.
     pub posts: u64,
     /// Posts refused, or not answered by the source in time.
     pub posts_refused: u64,
-    /// Answers that were dropped because too many waited.
+    /// Answers dropped because too many were queued.
     pub answers_dropped: u64,
-    /// Times that a service went over to another source.
+    /// Times that a service failed over to another source.
     pub taken_over: u64,
 }
 
-/// Providers and publishers at work: their connections, and what is demanded of them. It never waits, and serves in turns.
+/// Running providers and publishers: their connections, and the demands on them. It never blocks, and works
+/// in turns.
 pub struct RunningSources {
     sources: Sources,
     lines: Lines,
     hosts: Hosts,
     demands: Exit<Demand>,
-    /// Somebody serves clients, or may yet.
+    /// A hub serves clients, or may still do so.
     has_clients: bool,
     answers: Entry<Answer>,
-    /// An answer for which there was no room.
+    /// An answer for which the queue had no capacity.
     held: Option<Answer>,
     due: Option<Nanos>,
     looked: Nanos,
-    /// Where non-interactive providers connect.
+    /// The address at which non-interactive providers connect.
     pub(crate) address: Option<SocketAddr>,
     events: Events,
 }
@@ -129,7 +131,7 @@ struct Lines {
 struct Line {
     connection: ConnectionId,
     room: RoleConnection,
-    /// What JSON calls its services; `None` of connections that speak RWF.
+    /// The names of services in JSON; `None` for RWF connections.
     services: Option<Directory>,
     is_open: bool,
 }
@@ -158,16 +160,17 @@ impl AsFd for RunningSources {
 }
 
 impl RunningSources {
-    /// Opens the port of those that publish.
+    /// Opens the port for publishers.
     pub(crate) fn open(config: SourcesConfig, events: &Events) -> crate::Result<(Self, Demanding)> {
         let limit = config.hosts.len() + config.door.as_ref().map_or(0, |door| door.max_connections);
         Self::on(Reactor::new(limit)?, config, QUEUE, events)
     }
 
-    /// Begins on a reactor; at most `most` demands and answers wait between it and its hub.
+    /// Starts on a reactor; at most `most` demands and `most` answers are queued between the sources and
+    /// their hub.
     ///
     /// # Errors
-    /// The port of those that publish cannot be opened; a login is too long.
+    /// The port for publishers cannot be opened, or a login is too long.
     pub fn on(
         mut reactor: Reactor,
         config: SourcesConfig,
@@ -207,7 +210,7 @@ impl RunningSources {
         &self.sources
     }
 
-    /// Says which services there are.
+    /// Publishes the services.
     ///
     /// # Errors
     /// The ring refuses a tick.
@@ -215,8 +218,8 @@ impl RunningSources {
         self.sources.begin(to, clock)
     }
 
-    /// Takes what has come from sources and for them, and does what is due: whether there was anything. `is_busy`: others
-    /// have work for this thread, which goes on with that soon.
+    /// Takes input from the sources and demands on them, and does what is due. Returns whether there was any
+    /// work. With `is_busy` the thread has other work, and the sources are looked at less often.
     ///
     /// # Errors
     /// The ring refuses a tick.
@@ -241,7 +244,7 @@ impl RunningSources {
             demands.take(DEMANDS, |demand| sources.demand(now, demand, lines, to, clock))?;
         has_come |= taken > 0;
         if self.has_clients && is_over {
-            // The hub does not come back in this process: providers need not send what nobody takes.
+            // The hub does not come back in this process: providers need not send data without a receiver.
             self.has_clients = false;
             self.sources.nobody_demands(now, to.items());
             has_come = true;
@@ -257,7 +260,7 @@ impl RunningSources {
         Ok(has_come)
     }
 
-    /// How long nothing is due.
+    /// Time until something is due.
     pub(crate) fn until_due(&self, now: Nanos) -> Duration {
         match self.due {
             Some(due) => Duration::from_nanos(due.0.saturating_sub(now.0)),
@@ -265,7 +268,7 @@ impl RunningSources {
         }
     }
 
-    /// Fills in how the sources are, and which services have items that nobody serves any more.
+    /// Fills in the state of each source, and the services with items that no source serves any more.
     pub(crate) fn tell(&self, figures: &mut Vec<SourceFigures>, unserved: &mut Vec<(String, usize)>) {
         unserved.clear();
         unserved.extend(self.sources.unserved().map(|(service, items)| (service.to_owned(), items)));
@@ -304,7 +307,7 @@ impl RunningSources {
         clock: &impl Time,
         to: &mut Sequencer<impl Publish>,
     ) -> Result<bool, Refused> {
-        // What the machine refuses here, it refuses at the next look too, and the feeds go on.
+        // An error here occurs again at the next look, and the feeds continue.
         if self.lines.reactor.wait(Duration::ZERO).is_err() {
             return Ok(false);
         }
@@ -402,7 +405,7 @@ impl RunningSources {
         Ok(())
     }
 
-    /// Begins to connect to a provider, at whichever of its addresses it can be reached.
+    /// Starts to connect to a provider, at any of its addresses that can be reached.
     fn connect(
         &mut self,
         Resolved { link, host, addresses }: Resolved,
@@ -426,14 +429,14 @@ impl RunningSources {
         }
     }
 
-    /// Logs out of the providers: the plant ends.
+    /// Logs out of the providers as the plant ends.
     pub(crate) fn end(mut self) {
         self.sources.end(&mut self.lines);
         let Lines { reactor, lines, .. } = &mut self.lines;
         lines.values().for_each(|line| reactor.close(line.connection));
     }
 
-    /// Passes answers on as long as there is room: whether there were any.
+    /// Passes answers on while the queue has capacity. Returns whether there were any.
     fn give_answers(&mut self) -> bool {
         let mut are_some = false;
         while let Some(answer) = self.held.take().or_else(|| self.sources.next_answer()) {
@@ -443,7 +446,7 @@ impl RunningSources {
                     self.held = Some(answer);
                     break;
                 }
-                // Nobody serves clients any more.
+                // No hub serves clients any more.
                 Err(TrySendError::Disconnected(_)) => {}
             }
         }

@@ -1,4 +1,4 @@
-//! How a plant is told to end.
+//! Ends a plant from outside.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,15 +8,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct Stop(Arc<AtomicBool>);
 
 impl Stop {
-    /// Asks for the end.
+    /// Requests the end.
     pub fn request(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Returns `true` once the end was asked for.
+    /// Returns `true` once the end was requested.
     #[must_use]
     pub fn is_requested(&self) -> bool {
-        // Relaxed: nothing is published by this flag but itself.
+        // Relaxed: the flag publishes nothing but itself.
         self.0.load(Ordering::Relaxed)
     }
 }

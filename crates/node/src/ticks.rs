@@ -1,4 +1,4 @@
-//! A plant's ring, read tick by tick: what is on it, and what there is to say where it cannot be read.
+//! A plant's ring, read tick by tick, and the error when the position is lost.
 
 use std::time::Duration;
 
@@ -9,20 +9,20 @@ use crate::Error;
 use crate::error::Context;
 use crate::image_server::ImageReader;
 
-/// What stands next on a plant's ring.
+/// The next entry of a plant's ring.
 #[derive(Debug)]
 pub enum Next<'a> {
     /// The next tick.
     Tick(Tick<'a>),
-    /// Nothing, for now.
+    /// Nothing yet.
     Nothing,
     /// The plant has ended, and everything was read.
     End,
-    /// The plant went on without this reader, which has to join again.
+    /// The plant continued without this reader, which has to join again.
     Lost(Lost),
 }
 
-/// Where a reader lost its place.
+/// A lost position.
 #[derive(Debug)]
 pub struct Lost {
     /// Position on the ring from which ticks are lost, in bytes since its first frame.
@@ -30,16 +30,16 @@ pub struct Lost {
     stall_limit: Duration,
 }
 
-/// The ticks of a plant as one reader takes them: from [its ring](OnRing), or a simulated ring's.
+/// The ticks of a plant as read by one reader: from [its ring](OnRing), or from a simulated ring.
 pub trait Ticks {
     /// Takes the next tick.
     ///
     /// # Errors
-    /// The ring holds something that is not a tick.
+    /// The ring contains something that is not a tick.
     fn next(&mut self) -> crate::Result<Next<'_>>;
 }
 
-/// A position among them that can be lost and taken again.
+/// A position in the ticks that can be lost and taken again.
 pub trait Position: Ticks {
     /// Applies `view` to each tick already published, starting with the next one, without taking it.
     fn ahead<T>(&mut self, view: impl FnMut(&[u8]) -> T) -> impl Iterator<Item = T>;
@@ -47,26 +47,27 @@ pub trait Position: Ticks {
     /// Returns `true` if a tick can be taken.
     fn has_next(&self) -> bool;
 
-    /// Returns the number of the plant's start on this ring: it changes when another plant takes the ring over.
+    /// Returns the number of the plant's start on this ring. It changes when another plant takes over the
+    /// ring.
     fn epoch(&self) -> u32;
 
-    /// Returns the reader's position in the ring's registry, if it has one.
+    /// Returns the reader's place in the ring's registry, if it has one.
     fn seat(&self) -> Option<SubscriberId>;
 
     /// Returns the ring's name.
     fn ring(&self) -> String;
 
-    /// Takes a new position after the last one was lost, at the oldest tick that the ring still holds. Returns `false` if the ring is
-    /// another plant's by now.
+    /// Takes a new position at the ring's oldest tick after the last position was lost. Returns `false` if
+    /// the ring belongs to another plant now.
     ///
     /// # Errors
     /// The ring cannot be joined.
     fn rejoin(&mut self, reader: &str) -> crate::Result<bool>;
 
-    /// Asks the plant for the images of all items; `None` if it keeps none.
+    /// Asks the plant for the images of all items; `None` if it serves none.
     ///
     /// # Errors
-    /// The images are there and cannot be read.
+    /// The plant serves images, but they cannot be read.
     fn images(&self) -> crate::Result<Option<ImageReader>>;
 }
 
@@ -121,7 +122,7 @@ impl Position for OnRing {
 /// Takes the next tick.
 ///
 /// # Errors
-/// There is something else than ticks.
+/// The ring contains something that is not a tick.
 #[inline]
 pub fn next(subscriber: &mut Subscriber) -> crate::Result<Next<'_>> {
     let stall_limit = subscriber.stall_limit();
@@ -136,19 +137,19 @@ pub fn next(subscriber: &mut Subscriber) -> crate::Result<Next<'_>> {
             position.0
         ),
         Poll::Evicted { position } => Ok(Next::Lost(Lost { position: position.0, stall_limit })),
-        // And what a later version of the ring may say: nothing that this one can act on.
+        // Includes entries of a later version of the ring, which this version cannot handle.
         _ => Ok(Next::Nothing),
     }
 }
 
 impl Lost {
-    /// Creates it: the ring's stall limit, and the position from which ticks are lost.
+    /// Creates it from the position from which ticks are lost and the ring's stall limit.
     #[must_use]
     pub const fn new(position: u64, stall_limit: Duration) -> Self {
         Self { position, stall_limit }
     }
 
-    /// What there is to say where that is the end of a reader.
+    /// The error for a reader that ends because of it.
     pub fn of(&self, reader: &str) -> Error {
         let (limit, position) = (self.stall_limit.as_secs_f64(), self.position);
         let what = format!(
@@ -161,7 +162,7 @@ impl Lost {
     }
 }
 
-/// An update of an item of a feed, as it stands on a ring.
+/// An update of a feed's item, as a frame on a ring.
 #[cfg(test)]
 pub fn frame(seq: u64) -> Vec<u8> {
     use tapeline_measure::Nanos;

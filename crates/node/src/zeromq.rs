@@ -1,8 +1,9 @@
-//! The plant's ticks for subscribers of ZeroMQ: one more reader of the ring, on a thread of its own.
+//! The plant's ticks for ZeroMQ subscribers: one more reader of the ring, on its own thread.
 //!
-//! Each message has three parts: the topic, `SERVICE/ITEM`; a [header](header) with numbers, flags and times; the tick's RWF
-//! message, or the same as JSON. What becomes of feeds as a whole is published under `SERVICE#CHANNEL`. There are no
-//! requests: who comes late waits for an image, which is published again now and then, or for the next refresh.
+//! Each message has three parts: the topic, `SERVICE/ITEM`; a [header](header) with numbers, flags and times;
+//! the tick's RWF message, or the same as JSON. The states of feeds as a whole are published under
+//! `SERVICE#CHANNEL`. There are no requests: a late subscriber waits for an image, which is published again
+//! at intervals, or for the next refresh.
 
 pub mod header;
 
@@ -32,28 +33,28 @@ use crate::journal::{Gate, WHILE_HELD};
 use crate::reader::{Reader, Signs};
 use crate::sequence_cursor::{Kept, SequenceCursor, Taken};
 
-/// What ZeroMQ's outlet is to be.
+/// The settings of the ZeroMQ outlet.
 #[derive(Debug)]
 pub struct ZeromqConfig {
-    /// Where it listens; port 0 for a free one.
+    /// Address of the listener; port 0 selects a free port.
     pub address: SocketAddr,
-    /// What the third part of a message is.
+    /// The format of a message's third part.
     pub body: Body,
     /// How often each item's image is published again.
     pub images_every: Option<Duration>,
-    /// Of the sockets.
+    /// Settings of the sockets.
     pub settings: Settings,
-    /// The services' numbers and names; of others the number is the name.
+    /// Numbers and names of the services; a service without a name is called by its number.
     pub services: Vec<(u16, String)>,
-    /// What fields mean, for JSON and for partial text in images.
+    /// The dictionary for JSON and for partial text in images.
     pub dictionary: Arc<Dictionary>,
-    /// Items at most; those beyond are published to nobody, and counted.
+    /// Maximum number of items; ticks of items beyond it are not published, and are counted.
     pub max_items: usize,
-    /// All images together at most.
+    /// Maximum bytes of all images together.
     pub cache_bytes: usize,
 }
 
-/// Its thread.
+/// The thread of the outlet.
 #[derive(Debug)]
 pub(crate) struct RunningZeromq {
     /// Where subscribers connect.
@@ -61,36 +62,37 @@ pub(crate) struct RunningZeromq {
     reader: Reader<ZeromqReport>,
 }
 
-/// What it did.
+/// Totals of the outlet.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct ZeromqReport {
     /// Where subscribers connected.
     pub address: String,
     /// Ticks taken from the ring.
     pub ticks: u64,
-    /// Times that it lost its place on the ring.
+    /// Times that the outlet lost its position on the ring.
     #[serde(default)]
     pub rejoined: u64,
-    /// Ticks that it missed by that, and that no journal has.
+    /// Ticks that the outlet missed by that and that no journal has.
     #[serde(default)]
     pub missing: u64,
-    /// Ticks that nobody had subscribed to.
+    /// Ticks without a subscriber.
     pub unwanted: u64,
-    /// Messages that were sent, once for each subscriber.
+    /// Messages sent, counted once per subscriber.
     pub sent: u64,
-    /// Messages that a subscriber's queue had no room for, once for each.
+    /// Messages that a subscriber's queue had no capacity for, counted once per subscriber.
     pub dropped: u64,
-    /// Messages that cannot be said in JSON, and items beyond the limit.
+    /// Messages that JSON cannot express, and ticks of items beyond the limit.
     pub unusable: u64,
     /// Subscribers that connected.
     pub subscribers: u64,
-    /// Of them, those that were let go.
+    /// Subscribers that were disconnected by the outlet.
     pub let_go: u64,
 }
 
 impl RunningZeromq {
-    /// Opens the port and makes the thread, which waits for the ring. As a hub's, before this thread is pinned. Of the plant's journal:
-    /// what keeps ticks back until they are on disk, where they are then, and the last one of the plants before.
+    /// Opens the port and starts the thread, which waits for the ring. Call before this thread is pinned, as
+    /// for the hub. From the plant's journal it takes the gate that holds ticks back until they are durable,
+    /// the folder where they are then, and the last tick of the plants before this one.
     pub(crate) fn start(
         config: ZeromqConfig,
         (gate, journal, after): (Option<Gate>, Option<Kept>, Seq),
@@ -112,30 +114,30 @@ impl RunningZeromq {
         Ok(Self { address, reader })
     }
 
-    /// For who tells the outside whether it serves.
+    /// Returns the thread's state for the counters.
     pub(crate) fn standing(&self) -> Serving {
         Serving { pulse: self.reader.pulse(), address: self.address.to_string() }
     }
 
-    /// The ring is there: returns when it is read.
+    /// The ring exists: returns when the thread reads it.
     pub(crate) fn join(self, ring: &tapeline_ring::Name) -> crate::Result<Self> {
         let (reader, _) = self.reader.join(ring)?;
         Ok(Self { reader, ..self })
     }
 
-    /// The ring has ended.
+    /// Waits for the thread, after the ring has ended. Returns its totals.
     pub(crate) fn end(self) -> crate::Result<ZeromqReport> {
         self.reader.end()
     }
 }
 
-/// Ticks that are taken before the sockets are looked at again.
+/// Ticks taken between two looks at the sockets.
 const BATCH: usize = 64;
-/// How long to sleep at most while the ring is quiet; a subscription waits so long then.
+/// The longest sleep while the ring is quiet; a subscription may wait this long.
 const SHORT_SLEEP: Duration = Duration::from_micros(500);
-/// The same while nobody is connected.
+/// The same while no subscriber is connected.
 const LONG_SLEEP: Duration = Duration::from_millis(10);
-/// For how long what is queued is sent when the plant has ended.
+/// How long queued output is still sent after the plant has ended.
 const LAST_WORDS_NS: i64 = 2_000_000_000;
 /// How often the clock is compared with the kernel's.
 const HOUSEKEEPING_NS: i64 = 1_000_000_000;
@@ -145,11 +147,11 @@ const HOUSEKEEPING_NS: i64 = 1_000_000_000;
 struct Topic {
     name: Box<str>,
     route: Route,
-    /// Messages that were published under it.
+    /// Number of messages published under the topic.
     number: u64,
 }
 
-/// All of it.
+/// The running outlet.
 struct Outlet {
     place: SequenceCursor,
     clock: Clock,
@@ -176,7 +178,7 @@ impl Topics {
 }
 
 impl Outlet {
-    /// Publishes until the ring ends, and then what is queued.
+    /// Publishes until the ring ends, then sends what is queued.
     fn run(mut self) -> crate::Result<ZeromqReport> {
         let (mut housekept, mut is_alive) = (self.topics.begun, true);
         loop {
@@ -189,7 +191,8 @@ impl Outlet {
             if is_over {
                 break;
             }
-            // Who ends the ring lets go of it too: what is on it, and may wait for the disk, is read first, and then its end.
+            // A publisher releases the ring when it ends it: the remaining ticks, which may wait for the
+            // disk, are read first, then the end.
             crate::error::ensure!(is_alive || taken > 0 || self.place.is_held(), "the plant has died");
             if now.since(housekept) >= HOUSEKEEPING_NS {
                 housekept = now;
@@ -202,7 +205,7 @@ impl Outlet {
                 is_alive = self.place.ring.ticks.subscriber.publisher_alive()?;
             }
             if taken == 0 && self.place.is_held() {
-                // The ring has something, so that it would not wait.
+                // The ring has ticks, so waiting on it would return at once.
                 std::thread::sleep(WHILE_HELD);
             } else if taken == 0 {
                 let is_alone = self.topics.publisher.counters().subscribers == 0;
@@ -228,7 +231,7 @@ impl Outlet {
         Ok(ZeromqReport { rejoined, sent: queued, dropped, subscribers: connected, let_go, ..report })
     }
 
-    /// Takes ticks, as many as are there: how many, and whether there will be no more.
+    /// Takes up to a batch of ticks. Returns their number and whether the ring has ended.
     fn take_ticks(&mut self) -> crate::Result<(usize, bool)> {
         let Self { place, clock, topics, signs } = self;
         place.take(BATCH, |taken| match taken {
@@ -241,14 +244,14 @@ impl Outlet {
     }
 }
 
-/// What is published: all but where ticks come from.
+/// The publishing side: everything except the source of the ticks.
 struct Topics {
     publisher: Publisher,
     config: ZeromqConfig,
     begun: Nanos,
-    /// By the item's number.
+    /// Indexed by item number.
     items: Vec<Topic>,
-    /// By the channel's.
+    /// Indexed by channel number.
     channels: Vec<Topic>,
     images: Option<(Images, Round)>,
     text: Vec<u8>,
@@ -257,7 +260,7 @@ struct Topics {
 }
 
 impl Topics {
-    /// Publishes the images whose turn it is.
+    /// Publishes the images that are due.
     fn send_images(&mut self, now: Nanos) {
         let Some((images, round)) = &mut self.images else { return };
         for _ in 0..BATCH {
@@ -285,7 +288,7 @@ impl Topics {
         }
     }
 
-    /// Reports who has gone, and why.
+    /// Reports which subscribers disconnected, and why.
     fn say(&mut self, now: Nanos) {
         for left in self.publisher.take_left() {
             let what = if left.is_let_go { "was disconnected" } else { "has gone" };
@@ -298,17 +301,17 @@ impl Topics {
     }
 }
 
-/// Whose turn it is, when every item's image is to be published again in so long.
+/// Spreads the images of all items over an interval, for publishing each again once per interval.
 #[derive(Debug)]
 struct Round {
     every_ns: u64,
     next: usize,
-    /// When it began.
+    /// When the current round began.
     begun: Nanos,
 }
 
 impl Round {
-    /// The next of so many whose turn it is by now.
+    /// The next of `count` images if it is due by now.
     fn due(&mut self, count: usize, now: Nanos) -> Option<usize> {
         let elapsed = u64::try_from(now.since(self.begun)).unwrap_or(0);
         let share = u128::from(elapsed) * count as u128 / u128::from(self.every_ns.max(1));
@@ -327,7 +330,7 @@ impl Round {
 }
 
 impl Topics {
-    /// An item is over, and its number another's.
+    /// An item has ended, and its number may belong to another.
     fn forget(&mut self, item: ItemId) {
         let at = item.0 as usize;
         if let Some(topic) = self.items.get_mut(at) {
@@ -338,8 +341,8 @@ impl Topics {
         }
     }
 
-    /// So many ticks are nowhere, and nobody knows whose they were: the numbers of every topic leap, and no image is whole until its item's
-    /// next refresh.
+    /// `count` ticks are lost, of unknown items: the number of every topic leaps, and no image is complete
+    /// until its item's next refresh.
     fn skip(&mut self, count: u64) {
         self.report.missing += count;
         let known = self.items.iter_mut().chain(&mut self.channels).filter(|topic| !topic.name.is_empty());
@@ -349,7 +352,7 @@ impl Topics {
         }
     }
 
-    /// Costs a look at the topic's number where nobody has subscribed to it, and nothing has been subscribed to since.
+    /// Without a subscriber, and without a new subscription since, the cost is a look at the topic's number.
     fn publish(&mut self, tick: &Tick<'_>, clock: &Clock) {
         self.send_tick(tick, clock);
         if tick.header.flags.contains(Flags::LAST) {
@@ -414,7 +417,7 @@ impl Topics {
     }
 }
 
-/// Publishes a message to those who want its topic; whether it could be said.
+/// Publishes a message to the topic's subscribers. Returns whether it could be encoded.
 fn send(
     publisher: &mut Publisher,
     config: &ZeromqConfig,
@@ -440,7 +443,7 @@ fn send(
 }
 
 impl ZeromqConfig {
-    /// What a service is called.
+    /// Returns the name of a service.
     fn service(&self, number: u16) -> String {
         let known = self.services.iter().find(|(known, _)| *known == number);
         known.map_or_else(|| number.to_string(), |(_, name)| name.clone())

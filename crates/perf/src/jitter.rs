@@ -13,7 +13,7 @@ use tapeline_console::output::{self, Format, Progress};
 use tapeline_console::stop::Stop;
 use tapeline_measure::{Clock, Environment, Jitter as Measured, Rank, cores, figures, floor_ns};
 
-/// How often the progress moves: each time wakes this thread on a core that may be watched.
+/// Interval of progress updates. Each update wakes this thread on a core that may be under measurement.
 const PROGRESS_EVERY: Duration = Duration::from_millis(250);
 
 /// Quantiles for which the floor is printed.
@@ -79,7 +79,7 @@ struct Core<'a> {
 }
 
 impl Jitter {
-    /// Runs the tool to its end; the code is the process's exit status.
+    /// Runs the tool and returns the process's exit status.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         let watched = match &self.cpus {
             Some(Cores(list)) => list.clone(),
@@ -111,7 +111,7 @@ fn check(watched: &[usize]) -> anyhow::Result<()> {
     }
 }
 
-/// Watches all the cores at once, one thread each, in the order given.
+/// Measures all cores at once, one thread each; results are in the given order.
 pub fn measure(
     watched: &[usize],
     duration: Duration,
@@ -131,7 +131,7 @@ pub fn measure(
             })
             .collect();
         while !threads.iter().all(ScopedJoinHandle::is_finished) {
-            // A short measurement ends on time.
+            // The sleep is shorter for a short measurement, so that it ends on time.
             thread::park_timeout(PROGRESS_EVERY.min(duration / 4 + Duration::from_millis(1)));
             progress.set_elapsed();
         }
@@ -189,7 +189,7 @@ fn table(measured: &[Measured], environment: &Environment) -> String {
 fn row(core: &Measured) -> Vec<String> {
     let often = |count: u64| {
         let per_second = core.per_second(count);
-        // A rate of rare gaps needs decimals to differ from none at all.
+        // A low rate needs a decimal, to distinguish it from zero.
         if count > 0 && per_second < 10.0 {
             format!("{per_second:.1}")
         } else {

@@ -1,5 +1,5 @@
-//! Measuring tools: LSEG's performance tools for the Open Message Model, bursts of datagrams, the noise of cores; and what is made of their
-//! runs: run folders, plots, reports.
+//! Measuring tools: LSEG's performance tools for the Open Message Model, bursts of datagrams, the noise of cores;
+//! and the evaluation of their runs: run folders, plots, reports.
 //!
 //! Each tool is a set of options and a `run`; the binary adds them to its command line. A plant links none of this.
 

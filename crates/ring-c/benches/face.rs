@@ -1,7 +1,8 @@
-//! What the way through C costs: `cargo bench -p tapeline-ring-c [-- --short]`.
+//! The cost of the C interface: `cargo bench -p tapeline-ring-c [-- --short]`.
 //!
-//! A publisher and a subscriber, processes of their own on two cores, at full speed; both in Rust, or both in C through
-//! the shared library, in turns. *In place*: written into the claim, read where it lies. *Copy*: copied in and out.
+//! A publisher and a subscriber, separate processes on two cores, at full speed; both in Rust, or both in C
+//! through the shared library, in turns. *In place*: written into the claim, read in place. *Copy*: copied in and
+//! out.
 
 use std::hint::black_box;
 use std::process::{Child, Command, Stdio};
@@ -86,7 +87,7 @@ fn rate(program: &str, messages: u64, bytes: usize, how: &str) -> Result<f64, Fa
     Ok(messages as f64 * 1e9 / ns)
 }
 
-/// A child has the core of the thread that starts it.
+/// A child runs on the core of the thread that starts it.
 fn start_on(core: usize, program: &str, arguments: &[&str]) -> Result<Child, Failed> {
     pin(core)?;
     Ok(Command::new(program).args(arguments).stdout(Stdio::piped()).spawn()?)

@@ -2,10 +2,10 @@
 //
 //     cc -O2 ring.c -o ring $(pkg-config --cflags --libs tapeline-ring)
 //
-//     ./ring pub NAME MESSAGES SUBSCRIBERS     waits for so many subscribers, publishes, closes
+//     ./ring pub NAME MESSAGES SUBSCRIBERS     waits for SUBSCRIBERS subscribers, publishes, closes
 //     ./ring sub NAME [copy]                   reads until the publisher closes, checks that nothing is missing
 //
-// A message begins with a word: 12 bits of mark, 4 bits that say what follows, 48 bits of sequence.
+// A message starts with a word: 12 bits of mark, 4 bits for the kind of content, 48 bits of sequence.
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -31,7 +31,7 @@ static int publish(const char *name, uint64_t messages, uint32_t subscribers) {
         if (tapeline_publisher_look(publisher, &state, sizeof state) != TAPELINE_OK) return fail("cannot look");
     } while (state.subscribers < subscribers);
 
-    // A continued ring's sequence goes on.
+    // A continued ring continues the sequence.
     for (uint64_t sequence = state.frames; sequence < state.frames + messages;) {
         void *place;
         switch (tapeline_publisher_claim(publisher, MESSAGE_BYTES, &place)) {

@@ -2,7 +2,7 @@
 //
 //     c++ -std=c++17 -O2 ring.cpp -o ring $(pkg-config --cflags --libs tapeline-ring)
 //
-//     ./ring pub NAME MESSAGES SUBSCRIBERS     waits for so many subscribers, publishes in batches, closes
+//     ./ring pub NAME MESSAGES SUBSCRIBERS     waits for SUBSCRIBERS subscribers, publishes in batches, closes
 //     ./ring sub NAME                          reads until the publisher closes, checks that nothing is missing
 
 #include <cstring>
@@ -11,7 +11,7 @@
 
 #include <tapeline_ring.hpp>
 
-// A message begins with a word: 12 bits of mark, 4 bits that say what follows, 48 bits of sequence.
+// A message starts with a word: 12 bits of mark, 4 bits for the kind of content, 48 bits of sequence.
 constexpr std::uint64_t mark = 0x7a9;
 constexpr std::size_t message_bytes = 32, messages_in_batch = 16;
 
@@ -26,7 +26,7 @@ static void publish(const std::string &name, std::uint64_t messages, std::uint32
         auto batch = publisher.claim_batch();
         for (std::size_t i = 0; i < messages_in_batch && sequence < end; ++i) {
             void *place = batch.claim(message_bytes);
-            if (!place) break; // Full: what is claimed goes out, the rest next time.
+            if (!place) break; // Full: commit the claimed frames, publish the rest next time.
             const std::uint64_t words[message_bytes / 8] = {mark << 52 | sequence};
             std::memcpy(place, words, sizeof words);
             ++sequence;

@@ -1,5 +1,5 @@
-// The ring for C++17: handles that give themselves back, errors as exceptions, outcomes as values. A thin cover over
-// tapeline_ring.h, which says more; nothing here costs a message more than the C call.
+// The ring for C++17: handles that free themselves, errors as exceptions, outcomes as values. A thin wrapper of
+// tapeline_ring.h, which documents more; it adds no cost per message to the C call.
 //
 //     tapeline::publisher publisher("quotes");
 //     if (auto claim = publisher.claim(32)) {          // empty: the ring is full
@@ -11,7 +11,7 @@
 //     tapeline::frame frame;
 //     while (subscriber.wait_next(frame) == tapeline::poll::frame) use(frame.data(), frame.size());
 //
-// As in C, a handle may go from thread to thread and is used by one at a time.
+// As in C, a handle may move from thread to thread, and only one thread may use it at a time.
 
 #ifndef TAPELINE_RING_HPP
 #define TAPELINE_RING_HPP
@@ -30,8 +30,8 @@
 
 namespace tapeline {
 
-// What could not be done, with a hint where there is one. `code()` is one of the TAPELINE_ERROR_ values, or an outcome
-// that the caller had excluded.
+// An error, with a hint where there is one. `code()` is one of the TAPELINE_ERROR_ values, or an outcome that
+// the call does not allow, such as TAPELINE_TOO_LONG.
 class error : public std::runtime_error {
 public:
     error(tapeline_code code, const std::string &text) : std::runtime_error(text), code_(code) {}
@@ -55,7 +55,7 @@ public:
     handle(handle &&other) noexcept : raw_(std::exchange(other.raw_, nullptr)) {}
     handle &operator=(handle &&other) noexcept {
         if (this != &other) {
-            // A destructor has nobody to tell.
+            // An assignment, like a destructor, cannot report an error.
             static_cast<void>(give_back(raw_));
             raw_ = std::exchange(other.raw_, nullptr);
         }
@@ -76,7 +76,7 @@ private:
 enum class policy : std::uint32_t { gated = TAPELINE_GATED, broadcast = TAPELINE_BROADCAST };
 enum class framing : std::uint32_t { packed = TAPELINE_PACKED, lines = TAPELINE_LINES };
 
-// What a new ring is to be like; zero is each field's default.
+// Options of a new ring; zero is each field's default.
 struct options {
     std::size_t capacity = 0;
     std::size_t max_frame = 0;
@@ -90,7 +90,8 @@ struct options {
     bool huge_pages = false;
 };
 
-// A claimed frame, or none: `if (claim)`. It must not outlive its publisher, nor be kept while that does other things.
+// A claimed frame, or none: `if (claim)`. It must not outlive its publisher. While it is open, make no other
+// call with the publisher.
 class claim {
 public:
     claim(claim &&other) noexcept
@@ -100,19 +101,19 @@ public:
         if (publisher_) static_cast<void>(tapeline_publisher_abort(publisher_));
     }
 
-    // False: there was no room.
+    // False: the ring was full.
     explicit operator bool() const noexcept { return publisher_ != nullptr; }
     // The frame's bytes, to be written in place.
     void *data() const noexcept { return data_; }
     std::size_t size() const noexcept { return size_; }
 
-    // Makes the frame visible; gives its position.
+    // Makes the frame visible; returns its position.
     std::uint64_t commit() {
         std::uint64_t position = 0;
         detail::checked(tapeline_publisher_commit(std::exchange(publisher_, nullptr), &position));
         return position;
     }
-    // Makes the frame visible with its first `size` bytes alone.
+    // Makes the frame visible with only its first `size` bytes.
     std::uint64_t commit_prefix(std::size_t size) {
         std::uint64_t position = 0;
         auto code = tapeline_publisher_commit_prefix(std::exchange(publisher_, nullptr), size, &position);
@@ -131,7 +132,7 @@ private:
     std::size_t size_ = 0;
 };
 
-// Frames that become visible at once; aborted unless committed.
+// Frames that become visible together; aborted unless committed.
 class batch {
 public:
     batch(batch &&other) noexcept
@@ -141,8 +142,8 @@ public:
         if (frames_ != 0) static_cast<void>(tapeline_publisher_abort(publisher_));
     }
 
-    // The next frame's bytes, to be written in place; nullptr if there is no room. What was claimed before can still be
-    // committed.
+    // The next frame's bytes, to be written in place; nullptr if the ring is full. Frames claimed earlier can still
+    // be committed.
     void *claim(std::size_t size) {
         void *data = nullptr;
         auto code = tapeline_publisher_batch_claim(publisher_, size, &data);
@@ -164,12 +165,12 @@ private:
     std::size_t frames_ = 0;
 };
 
-// The one publisher of a ring. Its destructor ends the ring, as close() does, and keeps a failure to itself.
+// The single publisher of a ring. Its destructor ends the ring, as close() does, but ignores errors.
 class publisher {
 public:
     using state_type = tapeline_publisher_state;
 
-    // Makes a ring, or continues one whose publisher is gone.
+    // Creates a ring, or continues one whose publisher is gone.
     explicit publisher(const std::string &name, const options &wanted = {}) {
         tapeline_publisher_options raw = {};
         raw.size = sizeof raw;
@@ -187,7 +188,8 @@ public:
         detail::checked(tapeline_publisher_open(name.c_str(), &raw, handle_.place()));
     }
 
-    // A frame to be written in place; empty if the ring is full. A frame longer than the ring takes is an error.
+    // Claims a frame, to be written in place; empty if the ring is full. Throws if the frame is longer than the
+    // ring's longest.
     tapeline::claim claim(std::size_t size) {
         void *data = nullptr;
         auto code = tapeline_publisher_claim(handle_.get(), size, &data);
@@ -210,14 +212,14 @@ public:
     void set_note(const std::array<std::uint64_t, 8> &words) {
         detail::checked(tapeline_publisher_set_note(handle_.get(), words.data()));
     }
-    // Not for every message: it looks at each subscriber.
+    // Do not call it for every message: it reads each subscriber's position.
     state_type look() {
         state_type state;
         detail::checked(tapeline_publisher_look(handle_.get(), &state, sizeof state));
         return state;
     }
     void lock_memory() { detail::checked(tapeline_publisher_lock_memory(handle_.get())); }
-    // Says that nothing more comes. The publisher is of no use afterwards.
+    // Ends the ring. The publisher cannot be used afterwards.
     void close() { detail::checked(tapeline_publisher_close(handle_.release())); }
 
 private:
@@ -238,7 +240,7 @@ enum class wait : std::uint32_t {
     park = TAPELINE_WAIT_PARK,
 };
 
-// What a look at the ring gives.
+// The result of reading from the ring.
 enum class poll : std::int32_t {
     frame = TAPELINE_FRAME,
     empty = TAPELINE_EMPTY,
@@ -246,10 +248,10 @@ enum class poll : std::int32_t {
     damaged = TAPELINE_DAMAGED,
     too_long = TAPELINE_TOO_LONG,
     evicted = TAPELINE_EVICTED, // Stalled for too long; join again.
-    lost = TAPELINE_LOST,       // Broadcast only: lost() says how much.
+    lost = TAPELINE_LOST,       // Broadcast only: lost() returns the number of frames.
 };
 
-// A frame where it lies: good until the next call with its subscriber.
+// A frame: valid until the next call with its subscriber.
 class frame {
 public:
     const void *data() const noexcept { return raw_.bytes; }
@@ -263,8 +265,8 @@ private:
     tapeline_frame raw_ = {};
 };
 
-// One of a ring's subscribers. While one of a gated ring lives, the publisher does not write over what it has not
-// released.
+// A subscriber of a ring. While a subscriber of a gated ring lives, the publisher does not overwrite frames that
+// it has not released.
 class subscriber {
 public:
     using state_type = tapeline_subscriber_state;
@@ -274,7 +276,7 @@ public:
             tapeline_subscriber_join(name.c_str(), static_cast<std::uint32_t>(where), label, handle_.place()));
     }
 
-    // One of a broadcast ring, whose publisher waits for nobody.
+    // Joins a broadcast ring, whose publisher never waits.
     static subscriber join_broadcast(const std::string &name, start where = start::newest, const char *label = nullptr) {
         subscriber joined;
         detail::checked(tapeline_subscriber_join_broadcast(name.c_str(), static_cast<std::uint32_t>(where), label,
@@ -282,28 +284,28 @@ public:
         return joined;
     }
 
-    // The next frame, borrowed; releases the one before.
+    // Lends the next frame and releases the previous one.
     poll next(frame &found) {
         return static_cast<poll>(detail::checked(tapeline_subscriber_next(handle_.get(), &found.raw_)));
     }
-    // The next frame, copied to `to`. `poll::too_long`: borrowed after all, since it is longer than `room`.
+    // Copies the next frame to `to`. `poll::too_long`: the frame is longer than `room`, and is lent instead.
     poll copy(void *to, std::size_t room, frame &found) {
         return static_cast<poll>(detail::checked(tapeline_subscriber_copy(handle_.get(), to, room, &found.raw_)));
     }
-    // Waits until next() gives something other than `poll::empty`; false when the time was over first.
+    // Waits until next() would return something other than `poll::empty`; false if the timeout passes first.
     bool wait(tapeline::wait how, std::chrono::nanoseconds timeout) {
         auto ns = timeout.count() < 0 ? 0 : static_cast<std::uint64_t>(timeout.count());
         return detail::checked(tapeline_subscriber_wait(handle_.get(), static_cast<std::uint32_t>(how), ns)) ==
                TAPELINE_OK;
     }
-    // next(), waiting where nothing is there; `poll::empty` when the time was over first.
+    // next(), but waits for a frame; `poll::empty` if the timeout passes first.
     poll wait_next(frame &found, tapeline::wait how = tapeline::wait::adaptive,
                    std::chrono::nanoseconds timeout = std::chrono::hours(1)) {
         auto found_what = next(found);
         if (found_what != poll::empty || !wait(how, timeout)) return found_what;
         return next(found);
     }
-    // Frames that the latest `poll::lost` stood for.
+    // Number of frames that the latest `poll::lost` reported.
     std::uint64_t lost() const {
         std::uint64_t frames = 0;
         detail::checked(tapeline_subscriber_lost(handle_.get(), &frames, nullptr));
@@ -318,7 +320,7 @@ public:
     bool note(std::array<std::uint64_t, 8> &words) {
         return detail::checked(tapeline_subscriber_note(handle_.get(), words.data())) == TAPELINE_OK;
     }
-    // Not for every message: it asks the system whether the publisher lives.
+    // Do not call it for every message: it makes system calls.
     state_type look() const {
         state_type state;
         detail::checked(tapeline_subscriber_look(handle_.get(), &state, sizeof state));

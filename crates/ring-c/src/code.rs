@@ -1,9 +1,9 @@
-//! What calls give: outcomes of normal work, and errors.
+//! The results of calls: outcomes of normal work, and errors.
 
 use tapeline_ring::{Error, Refused};
 
-/// What a call gave. Zero and above: an outcome. Below zero: an error; tapeline_last_error() has its text. Later
-/// releases may add both.
+/// The result of a call. Zero or above: an outcome. Below zero: an error; tapeline_last_error() returns its text.
+/// Later releases may add both.
 #[repr(i32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
@@ -12,58 +12,58 @@ pub enum tapeline_code {
     TAPELINE_OK = 0,
     /// A frame.
     TAPELINE_FRAME = 1,
-    /// No frame yet. More may come: also from another publisher, if this one has died.
+    /// No frame yet. More may come, also from another publisher if this one has died.
     TAPELINE_EMPTY = 2,
-    /// No frame, and the publisher has said that no more come.
+    /// No frame, and the publisher has ended the ring.
     TAPELINE_ENDED = 3,
-    /// Something other than a publisher has written into the ring; the subscriber can go no further.
+    /// Something other than a publisher has written into the ring. The subscriber cannot continue.
     TAPELINE_DAMAGED = 4,
-    /// The wait was over before a frame came.
+    /// The timeout passed before a frame came.
     TAPELINE_TIMED_OUT = 5,
-    /// A subscriber has not yet released the room. Nothing is lost by trying again.
+    /// A subscriber has not released the space yet. Try again: nothing is lost.
     TAPELINE_FULL = 6,
     /// Longer than the ring's longest frame, than what was claimed, or than the buffer to copy to.
     TAPELINE_TOO_LONG = 7,
-    /// This subscriber held the full ring for longer than its stall limit, and the publisher has gone on without it. It
-    /// stays so: leave, and join again.
+    /// This subscriber blocked the full ring for longer than its stall limit and was evicted. Eviction is permanent:
+    /// leave, and join again.
     TAPELINE_EVICTED = 8,
-    /// The publisher of a broadcast ring has passed this subscriber, which goes on at the oldest frame that is whole;
-    /// tapeline_subscriber_lost() says how much is lost.
+    /// The publisher of a broadcast ring has overtaken this subscriber, which continues at the oldest intact frame;
+    /// tapeline_subscriber_lost() returns the loss.
     TAPELINE_LOST = 9,
 
     /// A NULL where none is allowed.
     TAPELINE_ERROR_NULL = -1,
-    /// An argument that is none of its values, or text that is not UTF-8.
+    /// An argument without a valid value, or text that is not UTF-8.
     TAPELINE_ERROR_ARGUMENT = -2,
-    /// A call that cannot come now: a claim or a batch is open, or none is.
+    /// A call in the wrong order: a claim or a batch is open, or none is.
     TAPELINE_ERROR_ORDER = -3,
-    /// The library failed in a way that its makers excluded. The handle can only be given back.
+    /// A bug: the library panicked. The handle can only be freed.
     TAPELINE_ERROR_PANIC = -4,
-    /// A name that cannot be a ring's.
+    /// An invalid ring name.
     TAPELINE_ERROR_NAME = -5,
-    /// Options that no ring can have, or that this release does not know.
+    /// Invalid options, or options that this release does not know.
     TAPELINE_ERROR_OPTIONS = -6,
     /// There is no such ring.
     TAPELINE_ERROR_NOT_FOUND = -7,
-    /// Another publisher holds the ring.
+    /// Another publisher owns the ring.
     TAPELINE_ERROR_PUBLISHER_ALIVE = -8,
-    /// The ring is there with another shape than was asked for.
+    /// The ring exists with another shape than requested.
     TAPELINE_ERROR_OTHER_SHAPE = -9,
-    /// The file is no ring.
+    /// The file is not a ring.
     TAPELINE_ERROR_FOREIGN = -10,
-    /// The ring has another layout than this release reads.
+    /// The ring has another layout version than this release reads.
     TAPELINE_ERROR_LAYOUT = -11,
     /// Something has overwritten the ring.
     TAPELINE_ERROR_DAMAGED = -12,
-    /// The ring has as many subscribers as it takes.
+    /// The ring has the maximum number of subscribers.
     TAPELINE_ERROR_NO_SLOT = -13,
-    /// The file system for shared memory is too small.
+    /// The shared-memory file system has too little free space.
     TAPELINE_ERROR_NO_ROOM = -14,
     /// A system call failed.
     TAPELINE_ERROR_SYSTEM = -15,
     /// The ring has the other policy.
     TAPELINE_ERROR_OTHER_POLICY = -16,
-    /// The machine does not give huge pages.
+    /// The machine provides no huge pages.
     TAPELINE_ERROR_NO_HUGE_PAGES = -17,
     /// Another error.
     TAPELINE_ERROR_OTHER = -99,

@@ -1,4 +1,4 @@
-//! A publisher with what it has claimed, for both policies.
+//! A publisher with its open claim or batch, for both policies.
 
 #![allow(unsafe_code)]
 
@@ -14,11 +14,11 @@ use crate::tapeline_code::{self, *};
 #[derive(Debug)]
 pub(crate) struct End<D: Discipline + 'static> {
     open: Open<D>,
-    /// In a box of its own. Only `open` may use it while that is not `Nothing`.
+    /// In a box of its own. While `open` is not `Nothing`, only `open` may use it.
     publisher: NonNull<PublisherOf<D>>,
 }
 
-/// What is claimed and not yet committed. It borrows the publisher, which outlives it: `close` drops this first.
+/// The open claim or batch. It borrows the publisher, which outlives it: `close` drops this first.
 #[derive(Debug)]
 enum Open<D: Discipline + 'static> {
     Nothing,
@@ -38,17 +38,18 @@ impl<D: Discipline + 'static> End<D> {
     #[inline]
     fn idle(&mut self) -> Option<&mut PublisherOf<D>> {
         match self.open {
-            // SAFETY: made of a box, nobody else borrows it, and it is lent for as long as this end is.
+            // SAFETY: made from a box, nobody else borrows it, and it is lent for as long as this end is.
             Open::Nothing => Some(unsafe { self.publisher.as_mut() }),
             _ => None,
         }
     }
 
-    /// The publisher for something that `open` will keep.
+    /// The publisher for a claim or batch that goes to `open`.
     #[inline]
     fn idle_for_good(&mut self) -> Option<&'static mut PublisherOf<D>> {
         match self.open {
-            // SAFETY: as above; what borrows it goes to `open` alone, which `idle` asks and `close` drops first.
+            // SAFETY: as above; the value that borrows it goes to `open` alone, which `idle` checks and `close`
+            // drops first.
             Open::Nothing => Some(unsafe { self.publisher.as_mut() }),
             _ => None,
         }
@@ -112,7 +113,7 @@ impl<D: Discipline + 'static> End<D> {
         Ok(publisher.publish(message)?)
     }
 
-    /// Calls that are not for every message, and not while something is claimed.
+    /// For calls that are not made for every message, and not while a claim or a batch is open.
     pub(crate) fn with_idle<R>(&mut self, what: impl FnOnce(&mut PublisherOf<D>) -> R) -> Result<R, Failure> {
         let publisher = self.idle().ok_or_else(|| Failure::new(TAPELINE_ERROR_ORDER, CLAIM_OPEN))?;
         Ok(what(publisher))
@@ -120,7 +121,7 @@ impl<D: Discipline + 'static> End<D> {
 
     pub(crate) fn close(mut self) -> Result<(), tapeline_ring::Error> {
         self.open = Open::Nothing;
-        // SAFETY: made of a box, `self` ends here, and what borrowed it is gone.
+        // SAFETY: made from a box, `self` ends here, and the value that borrowed it is gone.
         unsafe { *Box::from_raw(self.publisher.as_ptr()) }.close()
     }
 }

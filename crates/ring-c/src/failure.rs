@@ -1,4 +1,4 @@
-//! Errors on their way to C: a code, and a text kept for the thread.
+//! Errors for C: a code, and a text stored for the thread.
 
 #![allow(unsafe_code)]
 
@@ -14,7 +14,7 @@ thread_local! {
     static LAST: RefCell<CString> = RefCell::default();
 }
 
-/// An error with all that C gets to know of it.
+/// An error with all information that C gets.
 pub(crate) struct Failure {
     code: tapeline_code,
     text: String,
@@ -25,13 +25,13 @@ impl Failure {
         Self { code, text: text.into() }
     }
 
-    /// Keeps the text for this thread.
+    /// Stores the text for this thread; returns the code.
     #[cold]
     pub(crate) fn tell(self) -> tapeline_code {
         let mut bytes = self.text.into_bytes();
         bytes.retain(|&byte| byte != 0);
         let text = CString::new(bytes).unwrap_or_default();
-        // A thread that is ending has nowhere left to keep it; the code stands.
+        // A thread that is ending cannot store the text any more; the code is still returned.
         let _ = LAST.try_with(|last| last.replace(text));
         self.code
     }
@@ -50,7 +50,7 @@ impl From<Error> for Failure {
     }
 }
 
-/// Runs what may fail or, against all intention, panic.
+/// Runs a call that may fail or, because of a bug, panic.
 pub(crate) fn guarded(what: impl FnOnce() -> Result<tapeline_code, Failure>) -> tapeline_code {
     match catch_unwind(AssertUnwindSafe(what)) {
         Ok(Ok(code)) => code,
@@ -105,11 +105,11 @@ pub(crate) unsafe fn name(name: *const c_char) -> Result<Name, Failure> {
     Ok(Name::new(unsafe { text(name, "the ring's name") }?)?)
 }
 
-/// The text of this thread's latest error, with a hint where there is one; "" before the first. Never NULL. It stays
-/// as it is until this thread's next error: copy it to keep it.
+/// The text of this thread's latest error, with a hint where there is one; "" before the first. Never NULL. The
+/// text is valid until this thread's next error: copy it to use it later.
 #[unsafe(no_mangle)]
 pub extern "C" fn tapeline_last_error() -> *const c_char {
-    // The buffer of a `CString` stays where it is until `tell` replaces it.
+    // The buffer of a `CString` does not move until `tell` replaces it.
     LAST.try_with(|last| last.borrow().as_ptr()).unwrap_or(c"".as_ptr())
 }
 

@@ -1,12 +1,13 @@
 //! The ring for C and C++: `libtapeline_ring` with `include/tapeline_ring.h` (made by cbindgen from this crate) and
 //! `include/tapeline_ring.hpp` (a thin wrapper, written by hand). How to build and link it: `docs/ring-c.md`.
 //!
-//! Names are C's, as they stand in the header. What a caller must keep to is the same for all functions, and said once,
-//! at the header's top.
+//! Names are C's, as in the header. The rules for callers are the same for all functions, and stated once, at the
+//! top of the header.
 //!
-//! Nothing unwinds into C. Calls that may allocate, format or talk to the system run under `catch_unwind` and turn a
-//! panic into `TAPELINE_ERROR_PANIC`. Those of the hot path (claim, commit, publish, next, copy) have no code of their
-//! own that can panic; should the ring's ever do so, `extern "C"` ends the process rather than unwind.
+//! Nothing unwinds into C. Calls that may allocate, format or make system calls run under `catch_unwind` and turn
+//! a panic into `TAPELINE_ERROR_PANIC`. Those of the hot path (claim, commit, publish, next, copy) have no code
+//! of their own that can panic; if the ring's code ever panics, `extern "C"` ends the process instead of
+//! unwinding.
 
 #![deny(unsafe_code)]
 #![allow(non_camel_case_types, reason = "the names are C's")]

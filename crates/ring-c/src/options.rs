@@ -1,4 +1,4 @@
-//! What C asks of a ring.
+//! The options of a ring, from C.
 
 #![allow(unsafe_code)]
 
@@ -10,12 +10,12 @@ use crate::failure::{Failure, null};
 use crate::sized::read_sized;
 use crate::tapeline_code::TAPELINE_ERROR_ARGUMENT;
 
-/// What a new ring is to be like. An existing ring that is continued must have the same shape. Zero is the default of
+/// Options of a new ring. An existing ring can be continued only with the same shape. Zero is the default of
 /// every field but the first: `tapeline_publisher_options options = { .size = sizeof options };`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct tapeline_publisher_options {
-    /// sizeof(tapeline_publisher_options). Later releases add fields behind the last one; this tells which there are.
+    /// sizeof(tapeline_publisher_options). Later releases add fields at the end; the size shows which fields exist.
     pub size: usize,
     /// Bytes of the data area, a power of two from 4096; 0 = 1 MiB.
     pub capacity: usize,
@@ -25,72 +25,72 @@ pub struct tapeline_publisher_options {
     pub mode: u32,
     /// Not 0: keep the ring's name after the publisher has closed, so that subscribers can still join and drain.
     pub keep: u32,
-    /// Not 0: sleeping subscribers are woken by tapeline_publisher_flush() alone, not by each commit. For frames that
-    /// come in bursts.
+    /// Not 0: only tapeline_publisher_flush() wakes sleeping subscribers, not each commit. For frames that come in
+    /// bursts.
     pub wake_on_flush: u32,
-    /// A tapeline_policy: what becomes of subscribers that are slow.
+    /// A tapeline_policy: the policy for slow subscribers.
     pub policy: u32,
-    /// A tapeline_framing: how frames lie.
+    /// A tapeline_framing: the placement of frames.
     pub framing: u32,
-    /// Not 0: the segment is given to `group`.
+    /// Not 0: the segment gets the group `group`.
     pub set_group: u32,
-    /// The group's number. With a mode of 0660 its members can subscribe.
+    /// The group's number. With mode 0660 the group's members can subscribe.
     pub group: u32,
-    /// Not 0: lay the data area on huge pages (of 2 MiB, so the capacity is at least that).
+    /// Not 0: place the data area on huge pages (2 MiB each, so the capacity is at least 2 MiB).
     pub huge_pages: u32,
-    /// For how long a live subscriber may hold a full ring without releasing anything, in ns; then it is evicted and
-    /// told so. 0 = for ever. Broadcast rings take none.
+    /// How long a live subscriber may block a full ring without releasing anything, in ns; then it is evicted and
+    /// gets TAPELINE_EVICTED. 0 = no limit. Broadcast rings take no limit.
     pub stall_limit_ns: u64,
 }
 
-/// What becomes of subscribers that are slow. Fixed when a ring is made.
+/// The policy for slow subscribers. Fixed when the ring is created.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug)]
 pub enum tapeline_policy {
-    /// The publisher waits for them: nothing is lost.
+    /// The publisher waits for slow subscribers: nothing is lost.
     TAPELINE_GATED = 0,
-    /// The publisher never waits: they are told how much they lost.
+    /// The publisher never waits: a slow subscriber gets the number of frames that it lost.
     TAPELINE_BROADCAST = 1,
 }
 
-/// How frames lie.
+/// The placement of frames.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug)]
 pub enum tapeline_framing {
-    /// One after the other: the most messages a second.
+    /// One after the other: the highest throughput.
     TAPELINE_PACKED = 0,
-    /// Each on cache lines of its own: the least latency where messages come every 100 ns or faster.
+    /// Each on cache lines of its own: the lowest latency where messages come every 100 ns or faster.
     TAPELINE_LINES = 1,
 }
 
-/// Where a subscriber joins.
+/// The position at which a subscriber joins.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug)]
 pub enum tapeline_start {
-    /// Behind the newest frame: only what comes from now on.
+    /// Behind the newest frame: only later frames are read.
     TAPELINE_NEWEST = 0,
-    /// At the oldest frame that is still there for sure, about 7/8 of the ring back.
+    /// At the oldest frame that is guaranteed to be intact: about 7/8 of the ring back.
     TAPELINE_OLDEST = 1,
 }
 
-/// How to wait for a frame: each trades the processor for time.
+/// How to wait for a frame. Each choice trades processor time for latency.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug)]
 pub enum tapeline_wait {
-    /// Polls with the processor's pause for 50 µs, then sleeps until woken.
+    /// Polls with the processor's pause instruction for 50 µs, then sleeps until woken.
     TAPELINE_WAIT_ADAPTIVE = 0,
-    /// Polls without a break: the least latency, a whole core.
+    /// Polls without a break: the lowest latency, but takes a whole core.
     TAPELINE_WAIT_SPIN = 1,
-    /// Polls with the processor's pause: a whole core, kind to a sibling thread.
+    /// Polls with the processor's pause instruction: takes a whole core, but spares a sibling hyper-thread.
     TAPELINE_WAIT_PAUSE = 2,
-    /// Gives the core to others between polls.
+    /// Yields the core to other threads between polls.
     TAPELINE_WAIT_YIELD = 3,
     /// Sleeps until woken.
     TAPELINE_WAIT_PARK = 4,
 }
 
 impl tapeline_publisher_options {
-    /// The fields that the caller knows; the others are zero.
+    /// Reads the fields that the caller knows; the others are zero.
     ///
     /// # Safety
     /// `options` is NULL, or points to its own `size` bytes.
@@ -127,12 +127,12 @@ impl tapeline_publisher_options {
     }
 }
 
-/// A number that stands for none of its values.
+/// The error for a number that is none of the valid values.
 pub(crate) fn no_value(what: &str, found: u32, expected: &str) -> Failure {
     Failure::new(TAPELINE_ERROR_ARGUMENT, format!("{found} is no {what}, expected {expected}"))
 }
 
-/// Whether a pointer to a result may be written to.
+/// Checks that a pointer to a result is not NULL.
 pub(crate) fn given<T>(pointer: *mut T, what: &str) -> Result<*mut T, Failure> {
     if pointer.is_null() { Err(null(what)) } else { Ok(pointer) }
 }

@@ -1,4 +1,4 @@
-//! The publishing end.
+//! The publisher for C.
 
 #![allow(unsafe_code)]
 
@@ -14,7 +14,7 @@ use crate::sized::write_sized;
 use crate::tapeline_code::{self, *};
 use crate::tapeline_publisher_options;
 
-/// The one publisher of a ring.
+/// The single publisher of a ring.
 #[derive(Debug)]
 pub struct tapeline_publisher(Either);
 
@@ -24,7 +24,7 @@ enum Either {
     Broadcast(End<Broadcast>),
 }
 
-/// The same call for either policy.
+/// Makes the same call for either policy.
 macro_rules! each {
     ($handle:expr, $end:ident => $call:expr) => {
         match &mut $handle.0 {
@@ -34,19 +34,19 @@ macro_rules! each {
     };
 }
 
-/// What tapeline_publisher_look() tells.
+/// The result of tapeline_publisher_look().
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct tapeline_publisher_state {
-    /// Where the next frame will stand: bytes since the ring's first frame, headers and padding included.
+    /// The position of the next frame: bytes since the ring's first frame, headers and padding included.
     pub position: u64,
-    /// Frames committed to this ring, by this publisher and those before it.
+    /// Frames committed to this ring by this publisher and its predecessors.
     pub frames: u64,
-    /// Claims that were refused because the ring was full.
+    /// Claims refused because the ring was full.
     pub full: u64,
-    /// Subscribers that died and no longer hold the ring up.
+    /// Subscribers that died and no longer block the ring.
     pub reclaimed: u64,
-    /// Bytes that the slowest subscriber has not yet released, as far as it has said.
+    /// Bytes that the slowest subscriber has not released yet, by its last stored position.
     pub backlog_bytes: u64,
     /// Bytes of the data area.
     pub capacity: u64,
@@ -54,17 +54,17 @@ pub struct tapeline_publisher_state {
     pub max_frame: u64,
     /// 1 for the ring's first publisher, one more for each that continued it (modulo 2^24).
     pub epoch: u32,
-    /// Subscribers that are registered now; dead ones count until their room is needed.
+    /// Registered subscribers. A dead one counts until its space is needed.
     pub subscribers: u32,
-    /// Live subscribers that stalled for longer than the ring's limit and were left behind.
+    /// Live subscribers evicted because they stalled for longer than the ring's limit.
     pub evicted: u64,
 }
 
-/// Makes a ring, or continues one whose publisher is gone: with the next epoch, from the last committed frame, and its
-/// subscribers keep their places.
+/// Creates a ring, or continues one whose publisher is gone: with the next epoch, from the last committed frame.
+/// Its subscribers keep their positions.
 ///
-/// `name`: 1 to 64 of A-Z a-z 0-9 . _ -. `options` may be NULL: all defaults. The handle goes to `*publisher`, which is
-/// NULL after an error; give it back with tapeline_publisher_close().
+/// `name`: 1 to 64 of A-Z a-z 0-9 . _ -. `options` may be NULL: all defaults. The handle goes to `*publisher`,
+/// which is NULL after an error; free it with tapeline_publisher_close().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tapeline_publisher_open(
     name: *const c_char,
@@ -89,8 +89,8 @@ pub unsafe extern "C" fn tapeline_publisher_open(
     })
 }
 
-/// Claims a frame of `len` bytes, to be written at `*bytes` and then committed or aborted. The bytes are what the ring
-/// held there before. TAPELINE_FULL, TAPELINE_TOO_LONG: nothing is claimed, and `*bytes` is left alone.
+/// Claims a frame of `len` bytes. Write it at `*bytes`, then commit or abort it. The bytes contain whatever the
+/// ring stored there before. TAPELINE_FULL, TAPELINE_TOO_LONG: nothing is claimed, and `*bytes` is unchanged.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tapeline_publisher_claim(
     publisher: *mut tapeline_publisher,
@@ -112,9 +112,9 @@ pub unsafe extern "C" fn tapeline_publisher_claim(
     }
 }
 
-/// Claims the next frame of a batch, which the first such call opens: frames that become visible at once, with
-/// tapeline_publisher_commit(). TAPELINE_FULL, TAPELINE_TOO_LONG: what was claimed before can still be committed; a batch
-/// of nearly the whole ring is full for ever.
+/// Claims the next frame of a batch, which the first such call opens: its frames become visible together, with
+/// tapeline_publisher_commit(). TAPELINE_FULL, TAPELINE_TOO_LONG: frames claimed earlier can still be committed.
+/// A batch that fills nearly the whole ring gets TAPELINE_FULL for every further claim: commit it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tapeline_publisher_batch_claim(
     publisher: *mut tapeline_publisher,
@@ -136,8 +136,8 @@ pub unsafe extern "C" fn tapeline_publisher_batch_claim(
     }
 }
 
-/// Makes the claimed frame visible, or all frames of the batch at once. `position` may be NULL, or gets where the
-/// (first) frame stands.
+/// Makes the claimed frame visible, or all frames of the batch at once. `*position` gets the position of the
+/// (first) frame; `position` may be NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tapeline_publisher_commit(
     publisher: *mut tapeline_publisher,
@@ -149,8 +149,8 @@ pub unsafe extern "C" fn tapeline_publisher_commit(
     unsafe { tell(position, each!(handle, end => end.commit())) }
 }
 
-/// Makes the claimed frame visible with its first `len` bytes alone. TAPELINE_TOO_LONG if less was claimed; then the
-/// claim is aborted.
+/// Makes the claimed frame visible with only its first `len` bytes. TAPELINE_TOO_LONG if less was claimed; then
+/// the claim is aborted.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tapeline_publisher_commit_prefix(
     publisher: *mut tapeline_publisher,
@@ -163,7 +163,7 @@ pub unsafe extern "C" fn tapeline_publisher_commit_prefix(
     unsafe { tell(position, each!(handle, end => end.commit_prefix(len))) }
 }
 
-/// Gives up what is claimed, a frame or a batch: it was never there.
+/// Aborts the open claim or batch: none of it becomes visible.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tapeline_publisher_abort(publisher: *mut tapeline_publisher) -> tapeline_code {
     // SAFETY: NULL, or a handle that this thread alone uses.
@@ -171,7 +171,8 @@ pub unsafe extern "C" fn tapeline_publisher_abort(publisher: *mut tapeline_publi
     each!(handle, end => end.abort())
 }
 
-/// Claims, copies and commits in one go: `len` bytes at `bytes`, which may be NULL if `len` is 0. `position` may be NULL.
+/// Claims, copies and commits in one call: `len` bytes at `bytes`, which may be NULL if `len` is 0. `position`
+/// may be NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tapeline_publisher_publish(
     publisher: *mut tapeline_publisher,
@@ -184,9 +185,9 @@ pub unsafe extern "C" fn tapeline_publisher_publish(
     let message: &[u8] = match (bytes.is_null(), len) {
         (true, 0) => &[],
         (true, _) => return is_null("the message"),
-        // Longer than memory is: refused before it is believed.
+        // Longer than any slice can be: refused before one is made.
         _ if len > isize::MAX as usize => return TAPELINE_TOO_LONG,
-        // SAFETY: `len` bytes are there, and nobody changes them meanwhile.
+        // SAFETY: `bytes` points to `len` bytes, and nobody changes them meanwhile.
         _ => unsafe { slice::from_raw_parts(bytes.cast::<u8>(), len) },
     };
     // SAFETY: the caller's `position` is NULL or a place for it.
@@ -209,8 +210,7 @@ unsafe fn tell(place: *mut u64, committed: Result<Position, tapeline_code>) -> t
     }
 }
 
-/// Brings up to date what others see from outside, and wakes subscribers that sleep where the options leave that to
-/// this call.
+/// Stores the current cursor for observers. Wakes sleeping subscribers if the option `wake_on_flush` is set.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tapeline_publisher_flush(publisher: *mut tapeline_publisher) -> tapeline_code {
     guarded(|| {
@@ -221,7 +221,7 @@ pub unsafe extern "C" fn tapeline_publisher_flush(publisher: *mut tapeline_publi
     })
 }
 
-/// Writes the ring's note: 8 words that any subscriber can read at any time, whole or not at all.
+/// Writes the ring's note: 8 words that any subscriber can read at any time, always as a whole.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tapeline_publisher_set_note(
     publisher: *mut tapeline_publisher,
@@ -240,8 +240,8 @@ pub unsafe extern "C" fn tapeline_publisher_set_note(
     })
 }
 
-/// Tells about the publisher and its ring. `size`: sizeof *state, since later releases add fields. Not for every
-/// message: it looks at each subscriber.
+/// Returns the state of the publisher and its ring. `size`: sizeof *state, because later releases add fields. Do
+/// not call it for every message: it reads each subscriber's position.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tapeline_publisher_look(
     publisher: *mut tapeline_publisher,
@@ -270,15 +270,15 @@ pub unsafe extern "C" fn tapeline_publisher_look(
     })
 }
 
-/// Says that nothing more comes, and gives the handle back, also after an error: subscribers drain, then see
-/// TAPELINE_ENDED. The ring's name goes, unless it is to be kept. What is claimed is aborted. NULL does nothing.
+/// Ends the ring and frees the handle, also after an error: subscribers drain the ring, then get TAPELINE_ENDED.
+/// Removes the ring's name unless the option `keep` is set. Aborts an open claim or batch. NULL does nothing.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tapeline_publisher_close(publisher: *mut tapeline_publisher) -> tapeline_code {
     if publisher.is_null() {
         return TAPELINE_OK;
     }
     guarded(|| {
-        // SAFETY: made by `tapeline_publisher_open` of a box, and not given back before.
+        // SAFETY: made by `tapeline_publisher_open` from a box, and not freed before.
         let handle = unsafe { *Box::from_raw(publisher) };
         match handle.0 {
             Either::Gated(end) => end.close()?,
@@ -288,7 +288,7 @@ pub unsafe extern "C" fn tapeline_publisher_close(publisher: *mut tapeline_publi
     })
 }
 
-/// Keeps the ring in memory: none of it is ever swapped out. An error where the system does not allow so much.
+/// Locks the ring's memory so that it is never paged out. An error if the limit on locked memory is too low.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tapeline_publisher_lock_memory(publisher: *mut tapeline_publisher) -> tapeline_code {
     guarded(|| {

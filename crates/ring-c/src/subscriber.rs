@@ -1,4 +1,4 @@
-//! The reading end.
+//! The subscriber for C.
 
 #![allow(unsafe_code)]
 
@@ -14,8 +14,8 @@ use crate::options::{given, no_value};
 use crate::sized::write_sized;
 use crate::tapeline_code::{self, *};
 
-/// One of a ring's subscribers. While one of a gated ring lives, the publisher does not write over what it has not
-/// released.
+/// A subscriber of a ring. While a subscriber of a gated ring lives, the publisher does not overwrite frames that
+/// it has not released.
 #[derive(Debug)]
 pub struct tapeline_subscriber(Either);
 
@@ -24,12 +24,12 @@ enum Either {
     Gated(Subscriber),
     Broadcast {
         subscriber: broadcast::Subscriber,
-        /// Frames and bytes that were lost at once, the latest time.
+        /// Frames and bytes of the latest loss.
         lost: (u64, u64),
     },
 }
 
-/// The same call for either policy.
+/// Makes the same call for either policy.
 macro_rules! each {
     ($handle:expr, $subscriber:ident => $call:expr) => {
         match $handle {
@@ -39,46 +39,46 @@ macro_rules! each {
     };
 }
 
-/// A frame, where it lies in shared memory.
+/// A frame in place in shared memory, or a copy.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct tapeline_frame {
-    /// Its bytes: read them, and only until the next call with this subscriber.
+    /// The frame's bytes, read-only, valid until the next call with this subscriber.
     pub bytes: *const c_void,
-    /// How many.
+    /// The number of bytes.
     pub len: usize,
-    /// Where it stands in the ring's stream: bytes since the first frame, headers and padding included.
+    /// The position in the ring's stream: bytes since the first frame, headers and padding included.
     pub position: u64,
-    /// Which publisher wrote it: 1 for the ring's first, one more for each that continued it (modulo 2^24).
+    /// The epoch of its publisher: 1 for the ring's first, one more for each that continued it (modulo 2^24).
     pub epoch: u32,
 }
 
-/// What tapeline_subscriber_look() tells.
+/// The result of tapeline_subscriber_look().
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct tapeline_subscriber_state {
-    /// Where the next frame stands.
+    /// The position of the next frame.
     pub position: u64,
     /// Bytes between this subscriber and the publisher's cursor, which lags by up to an eighth of the ring.
     pub lag_bytes: u64,
     /// Bytes of the data area.
     pub capacity: u64,
-    /// The longest frame that can come, in bytes.
+    /// The longest possible frame in bytes.
     pub max_frame: u64,
-    /// Which publisher has the ring now.
+    /// The epoch of the current publisher.
     pub epoch: u32,
     /// 1 if there is a live publisher, by the lock that dies with it; else 0.
     pub publisher_alive: u32,
-    /// 1 if the ring still goes by its name. If not, no publisher will ever continue it.
+    /// 1 if the ring still has its name. If not, no publisher can continue it.
     pub named: u32,
     /// 0.
     pub reserved: u32,
-    /// For how long this subscriber may hold the full ring; 0 = for ever.
+    /// How long this subscriber may block the full ring, in ns; 0 = no limit.
     pub stall_limit_ns: u64,
 }
 
-/// Joins a gated ring. `start`: a tapeline_start. `label`: shown to people who look at the ring (its first 48 bytes), or
-/// NULL: this process's command. The handle goes to `*subscriber`, which is NULL after an error; give it back with
+/// Joins a gated ring. `start`: a tapeline_start. `label`: shown to observers of the ring (its first 48 bytes),
+/// or NULL: this process's command. The handle goes to `*subscriber`, which is NULL after an error; free it with
 /// tapeline_subscriber_leave().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tapeline_subscriber_join(
@@ -98,8 +98,8 @@ pub unsafe extern "C" fn tapeline_subscriber_join(
     }
 }
 
-/// Joins a broadcast ring, whose publisher waits for nobody; otherwise as tapeline_subscriber_join(). Frames are copies
-/// of the subscriber's own, and TAPELINE_LOST says that some were missed.
+/// Joins a broadcast ring, whose publisher never waits; otherwise as tapeline_subscriber_join(). Each frame is
+/// the subscriber's own copy, and TAPELINE_LOST reports lost frames.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tapeline_subscriber_join_broadcast(
     name: *const c_char,
@@ -148,11 +148,11 @@ unsafe fn join(
     })
 }
 
-/// The next frame, borrowed, to `*frame`; releases the one before. TAPELINE_FRAME, TAPELINE_EMPTY,
-/// TAPELINE_ENDED, TAPELINE_EVICTED and TAPELINE_DAMAGED (`frame->position` says where), TAPELINE_LOST.
+/// Lends the next frame in `*frame` and releases the previous one. TAPELINE_FRAME, TAPELINE_EMPTY,
+/// TAPELINE_ENDED, TAPELINE_EVICTED and TAPELINE_DAMAGED (at `frame->position`), TAPELINE_LOST.
 ///
-/// The frame lies in the ring, or in a copy of the subscriber's own if the ring has a stall limit. Either way it stays as
-/// it is until the next call.
+/// The frame is in the ring, or in the subscriber's own copy if the ring is a broadcast ring or has a stall
+/// limit. In either case it stays unchanged until the next call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tapeline_subscriber_next(
     subscriber: *mut tapeline_subscriber,
@@ -172,8 +172,8 @@ pub unsafe extern "C" fn tapeline_subscriber_next(
     }
 }
 
-/// Copies the next frame to the `room` bytes at `to`; `*frame` is that copy. TAPELINE_TOO_LONG if it is longer than
-/// `room`: nothing is copied, and `*frame` is borrowed as by tapeline_subscriber_next(), so that it is not lost.
+/// Copies the next frame to the `room` bytes at `to`; `*frame` is that copy. TAPELINE_TOO_LONG if it is longer
+/// than `room`: nothing is copied, and `*frame` is lent as by tapeline_subscriber_next(), so that it is not lost.
 /// Otherwise as tapeline_subscriber_next().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tapeline_subscriber_copy(
@@ -187,7 +187,8 @@ pub unsafe extern "C" fn tapeline_subscriber_copy(
     if frame.is_null() || (to.is_null() && room != 0) {
         return is_null("where the frame goes");
     }
-    // SAFETY: not NULL, so a place for a frame; the room holds what is not longer, and is the caller's alone.
+    // SAFETY: not NULL, so a place for a frame; a frame that is not longer fits the `room` bytes, which are the
+    // caller's alone.
     unsafe {
         look(handle, frame, |found, frame| {
             if found.len() > room {
@@ -214,7 +215,7 @@ fn borrowed(frame: Frame<'_>) -> tapeline_frame {
     }
 }
 
-/// Looks for the next frame, and says what there is instead.
+/// Takes the next frame, or returns why there is none.
 ///
 /// # Safety
 /// `frame` is a place for a frame.
@@ -251,8 +252,8 @@ unsafe fn look(
     code
 }
 
-/// How much the latest TAPELINE_LOST stood for: frames, and bytes of the ring. Either place may be NULL. Zero on a gated
-/// ring.
+/// The loss that the latest TAPELINE_LOST reported: frames, and bytes of the ring. Either pointer may be NULL.
+/// Zero on a gated ring.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tapeline_subscriber_lost(
     subscriber: *const tapeline_subscriber,
@@ -274,7 +275,7 @@ pub unsafe extern "C" fn tapeline_subscriber_lost(
     TAPELINE_OK
 }
 
-/// Whether this subscriber has been evicted by now: TAPELINE_EVICTED, else TAPELINE_OK.
+/// Returns TAPELINE_EVICTED if this subscriber has been evicted, else TAPELINE_OK.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tapeline_subscriber_is_evicted(
     subscriber: *const tapeline_subscriber,
@@ -284,8 +285,9 @@ pub unsafe extern "C" fn tapeline_subscriber_is_evicted(
     if each!(&handle.0, subscriber => subscriber.is_evicted()) { TAPELINE_EVICTED } else { TAPELINE_OK }
 }
 
-/// Waits until tapeline_subscriber_next() has something other than TAPELINE_EMPTY to give: TAPELINE_OK, or
-/// TAPELINE_TIMED_OUT after `timeout_ns`. `how`: a tapeline_wait. Releases all frames read.
+/// Waits until tapeline_subscriber_next() would return something other than TAPELINE_EMPTY: TAPELINE_OK, or
+/// TAPELINE_TIMED_OUT after `timeout_ns`. `how`: a tapeline_wait. Releases all frames read, unless the next one
+/// is already there.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tapeline_subscriber_wait(
     subscriber: *mut tapeline_subscriber,
@@ -309,8 +311,8 @@ pub unsafe extern "C" fn tapeline_subscriber_wait(
     })
 }
 
-/// Tells the publisher now that all frames read so far are released, the one lent last included. Only for a subscriber
-/// that stops reading for a while without having seen TAPELINE_EMPTY.
+/// Releases all frames read so far at once, including the one lent last. Only for a subscriber that pauses
+/// without having seen TAPELINE_EMPTY.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tapeline_subscriber_release(subscriber: *mut tapeline_subscriber) -> tapeline_code {
     // SAFETY: NULL, or a handle that this thread alone uses.
@@ -319,8 +321,8 @@ pub unsafe extern "C" fn tapeline_subscriber_release(subscriber: *mut tapeline_s
     TAPELINE_OK
 }
 
-/// Tells about the subscriber and its ring. `size`: sizeof *state, since later releases add fields. Not for every
-/// message: it asks the system whether the publisher lives.
+/// Returns the state of the subscriber and its ring. `size`: sizeof *state, because later releases add fields. Do
+/// not call it for every message: it makes system calls.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tapeline_subscriber_look(
     subscriber: *const tapeline_subscriber,
@@ -342,7 +344,7 @@ pub unsafe extern "C" fn tapeline_subscriber_look(
             reserved: 0,
             stall_limit_ns: u64::try_from(subscriber.stall_limit().as_nanos()).unwrap_or(u64::MAX),
         });
-        // SAFETY: not NULL, so `size` bytes for the state.
+        // SAFETY: not NULL, so `place` points to `size` bytes for the state.
         unsafe { write_sized(state, place, size) };
         Ok(TAPELINE_OK)
     })
@@ -361,25 +363,25 @@ pub unsafe extern "C" fn tapeline_subscriber_note(
         return is_null("where the note goes");
     }
     let Some(note) = each!(&handle.0, subscriber => subscriber.note()) else { return TAPELINE_EMPTY };
-    // SAFETY: there is room for 8 words.
+    // SAFETY: not NULL, so `words` points to space for 8 words.
     unsafe { words.cast::<[u64; 8]>().write(note) };
     TAPELINE_OK
 }
 
-/// Leaves the ring and gives the handle back. NULL does nothing.
+/// Leaves the ring and frees the handle. NULL does nothing.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tapeline_subscriber_leave(subscriber: *mut tapeline_subscriber) -> tapeline_code {
     if subscriber.is_null() {
         return TAPELINE_OK;
     }
     guarded(|| {
-        // SAFETY: made by `tapeline_subscriber_join` of a box, and not given back before.
+        // SAFETY: made by `tapeline_subscriber_join` from a box, and not freed before.
         drop(unsafe { Box::from_raw(subscriber) });
         Ok(TAPELINE_OK)
     })
 }
 
-/// Keeps the ring in memory: none of it is ever swapped out. An error where the system does not allow so much.
+/// Locks the ring's memory so that it is never paged out. An error if the limit on locked memory is too low.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tapeline_subscriber_lock_memory(
     subscriber: *const tapeline_subscriber,

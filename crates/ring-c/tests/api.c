@@ -1,4 +1,5 @@
-// Every call of the C face, with good and with bad arguments. Ends with status 0 and "ok", or at the first surprise.
+// Every call of the C interface, with valid and invalid arguments. Ends with status 0 and "ok", or at the first
+// failure.
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -69,7 +70,7 @@ static void bad_openings(void) {
     options.size = 0;
     GIVES(TAPELINE_ERROR_OPTIONS, tapeline_publisher_open(name, &options, &publisher));
     SAYS("sizeof options");
-    // A newer header's struct: fine while what is new in it is zero.
+    // A newer header's struct: valid while its new fields are zero.
     struct {
         tapeline_publisher_options known;
         uint64_t later;
@@ -126,7 +127,7 @@ static void frames(void) {
     GIVES(TAPELINE_ERROR_NULL, tapeline_publisher_publish(publisher, NULL, 1, NULL));
     GIVES(TAPELINE_TOO_LONG, tapeline_publisher_publish(publisher, "a", SIZE_MAX, NULL));
 
-    // One frame, in place; nothing is seen before the commit.
+    // One frame, in place; nothing is visible before the commit.
     void *place;
     uint64_t position = 99;
     GIVES(TAPELINE_ERROR_ORDER, tapeline_publisher_commit(publisher, NULL));
@@ -179,7 +180,7 @@ static void frames(void) {
     expect_frame(subscriber, "b1");
     expect_frame(subscriber, "b2");
 
-    // Copies; what does not fit is lent instead.
+    // Copies; a frame that does not fit is lent instead.
     char copy[4];
     put(publisher, "copy");
     put(publisher, "longer");
@@ -192,7 +193,7 @@ static void frames(void) {
     GIVES(TAPELINE_ERROR_NULL, tapeline_subscriber_copy(subscriber, NULL, 1, &frame));
     GIVES(TAPELINE_EMPTY, tapeline_subscriber_copy(subscriber, copy, sizeof copy, &frame));
 
-    // Notes and what can be seen.
+    // Notes, and the states.
     uint64_t note[8] = {1, 2, 3, 4, 5, 6, 7, 8}, read[8];
     GIVES(TAPELINE_OK, tapeline_publisher_set_note(publisher, note));
     GIVES(TAPELINE_ERROR_NULL, tapeline_publisher_set_note(publisher, NULL));
@@ -212,7 +213,7 @@ static void frames(void) {
     EXPECT(seen.position == state.known.position && seen.lag_bytes == 0 && seen.epoch == 1);
     EXPECT(seen.publisher_alive == 1 && seen.named == 1 && seen.reserved == 77);
 
-    // Full, and room again as soon as the subscriber releases.
+    // Full, and space again as soon as the subscriber releases.
     uint64_t published = 0;
     while (tapeline_publisher_publish(publisher, copy, sizeof copy, NULL) == TAPELINE_OK) published++;
     EXPECT(published > 100 && published < 4096 / 16 + 1);
@@ -223,7 +224,7 @@ static void frames(void) {
     GIVES(TAPELINE_OK, tapeline_subscriber_release(subscriber));
     put(publisher, "last");
 
-    // The end comes behind the last frame; what is claimed is not there.
+    // The end comes after the last frame; an open claim is not visible.
     GIVES(TAPELINE_OK, tapeline_publisher_claim(publisher, 4, &place));
     GIVES(TAPELINE_OK, tapeline_publisher_close(publisher));
     expect_frame(subscriber, "last");
@@ -265,7 +266,7 @@ static void broadcast_ring(void) {
     GIVES(TAPELINE_OK, tapeline_subscriber_join_broadcast(name, TAPELINE_OLDEST, "slow", &subscriber));
     put(publisher, "first");
     expect_frame(subscriber, "first");
-    // Nobody waits for who does not read.
+    // The publisher does not wait for a subscriber that does not read.
     uint64_t numbers = 1000, lost = 0, read = 0, bytes = 0;
     for (uint64_t i = 0; i < numbers; i++)
         GIVES(TAPELINE_OK, tapeline_publisher_publish(publisher, &i, sizeof i, NULL));
@@ -285,7 +286,7 @@ static void broadcast_ring(void) {
 }
 
 static void eviction(void) {
-    // The least that can be: a full ring is given up at the second look.
+    // A short limit (1 ms): the subscriber is evicted soon after the ring is full.
     tapeline_publisher_options options = {
         .size = sizeof options, .capacity = 4096, .framing = TAPELINE_LINES, .stall_limit_ns = 1000000};
     tapeline_publisher *publisher;
@@ -322,7 +323,7 @@ static void bad_choices(void) {
     options.huge_pages = 1;
     options.capacity = 4096;
     GIVES(TAPELINE_ERROR_OPTIONS, tapeline_publisher_open(name, &options, &publisher));
-    // 64 KiB fit into what every user may lock.
+    // 64 KiB are below the usual limit on locked memory.
     options = (tapeline_publisher_options){.size = sizeof options, .capacity = 65536};
     tapeline_subscriber *subscriber;
     GIVES(TAPELINE_OK, tapeline_publisher_open(name, &options, &publisher));

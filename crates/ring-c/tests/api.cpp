@@ -1,4 +1,4 @@
-// The C++ wrapper: what gives itself back, what is thrown, what is an outcome.
+// The C++ wrapper: handles that free themselves, exceptions, outcomes.
 
 #include <cstring>
 #include <iostream>

@@ -1,9 +1,9 @@
-//! The committed header is what cbindgen makes of the sources.
+//! The committed header must be the one that cbindgen generates from the sources.
 #![allow(clippy::unwrap_used, reason = "what cannot be read fails the test")]
 
 use std::path::Path;
 
-/// `TAPELINE_WRITE_HEADER=1 cargo test -p tapeline-ring-c --test header` writes it anew.
+/// `TAPELINE_WRITE_HEADER=1 cargo test -p tapeline-ring-c --test header` rewrites it.
 #[test]
 fn the_header_is_up_to_date() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -1,17 +1,18 @@
-//! How fast the ring is, in both framings, beside what the machine allows: `cargo bench -p tapeline-ring [-- --json]
+//! The ring's speed in both framings, compared with the machine's limits: `cargo bench -p tapeline-ring [-- --json]
 //! [-- --short]`.
 //!
-//! One publisher and one subscriber, each pinned to a core. Latency is from before the claim to the frame in the
-//! subscriber's hands, 32 bytes, on a fixed schedule. The limit beside it is the same without a ring: a stamp stored in a
-//! line, until another core sees it. Both are measured in turns, because virtual cores move.
+//! One publisher and one subscriber, each pinned to a core. Latency is the time from before the claim until the
+//! subscriber has the frame, for 32 bytes, on a fixed schedule. The limit shown with it is the same without a ring:
+//! a stamp stored in a line, until another core sees it. Both are measured in turns, because virtual cores move.
 //!
-//! Throughput is with every frame visible on its own and copied out by the subscriber. It has two regimes: *contended*,
-//! where the subscriber has caught up and pulls each line before it is complete, and *backlog*, where it is behind. The
-//! same program flips between them, so both are shown: a publisher that reads the clock for each frame is the slower side
-//! and always contended; one at full speed is mostly not.
+//! For throughput, every frame is visible on its own and the subscriber copies it out. Throughput has two regimes:
+//! *contended*, where the subscriber has caught up and pulls each line before it is complete, and *backlog*, where
+//! it is behind. The same program flips between them, so both are shown: a publisher that reads the clock for each
+//! frame is the slower side and always contended; one at full speed is mostly not.
 //!
-//! The rows *alone* are one thread's work without another: what a change to the hot paths costs shows there first, because
-//! a publisher that is slower than its subscriber falls into the contended regime and seems far slower than it is.
+//! The rows *alone* are the work of one thread without another: the cost of a change to the hot paths shows there
+//! first, because a publisher that is slower than its subscriber falls into the contended regime and seems far
+//! slower than it is.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -24,7 +25,7 @@ use tapeline_ring::{Framing, Name, Options, Poll, Publisher, Start, Subscriber};
 const THROUGHPUT: [usize; 3] = [32, 100, 1500];
 const RATES: [u64; 3] = [250_000, 1_000_000, 10_000_000];
 const FRAMINGS: [Framing; 2] = [Framing::Packed, Framing::Lines];
-/// Bytes of rings that are compared at full speed.
+/// Bytes of the rings that are compared at full speed.
 const CAPACITIES: [usize; 4] = [256 << 10, 1 << 20, 8 << 20, 64 << 20];
 const TURNS: usize = 5;
 
@@ -86,12 +87,12 @@ fn main() {
     print(&rows, has("--json"), (near, far));
 }
 
-/// How the publisher of a throughput run goes.
+/// The pace of the publisher in a throughput run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pace {
     /// Reads the clock for each frame, and so is slower than the subscriber.
     Contended,
-    /// As fast as there is room.
+    /// As fast as the ring has space.
     Full,
 }
 
@@ -154,7 +155,7 @@ fn print(rows: &[Row], json: bool, (near, far): (usize, usize)) {
     }
 }
 
-/// The machine's limit: a stamp stored in a line by one core, until another has it.
+/// The machine's limit: the time from a stamp's store by one core until another core has it.
 fn visibility(clock: &Clock, rate: u64, messages: u64, (near, far): (usize, usize)) -> Recorder {
     #[repr(align(128))]
     struct Line(AtomicU64);
@@ -189,7 +190,7 @@ fn visibility(clock: &Clock, rate: u64, messages: u64, (near, far): (usize, usiz
     })
 }
 
-/// The ring's latency: a stamp in a frame of 32 bytes, until the subscriber has it.
+/// The ring's latency: the time from a stamp in a frame of 32 bytes until the subscriber has it.
 fn latency(
     clock: &Clock,
     options: &Options,
@@ -296,7 +297,8 @@ fn paced(clock: &Clock, rate: u64, messages: u64, mut send: impl FnMut()) {
     }
 }
 
-/// Messages per second that one thread publishes into a ring without subscribers, and that it reads from a full ring.
+/// Messages per second that one thread publishes into a ring without subscribers, and that it reads from a full
+/// ring.
 fn alone(clock: &Clock, options: &Options, len: usize, messages: u64, core: usize) -> [Vec<f64>; 2] {
     pin_or_tell(core);
     let message = black_box(vec![7u8; len]);

@@ -1,4 +1,4 @@
-//! The atomics of everything that two sides share, from one place, so that the models can put theirs in.
+//! The atomics for all shared state, imported from one place so that the models can replace them.
 
 #[cfg(not(loom))]
 pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};

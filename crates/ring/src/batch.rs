@@ -1,4 +1,4 @@
-//! Several frames on their way, visible together.
+//! Batches: several claimed frames that become visible together.
 
 #![allow(unsafe_code)]
 
@@ -34,8 +34,8 @@ impl<'a, D: Discipline> Batch<'a, D> {
     /// Claims the next frame of the batch: `len` bytes, to be filled in place.
     ///
     /// # Errors
-    /// As [`PublisherOf::claim`]. What was claimed before can still be committed. A batch that takes nearly the whole
-    /// ring is refused with [`Refused::Full`] for ever: commit it.
+    /// As [`PublisherOf::claim`]. Frames claimed earlier can still be committed. A batch that fills nearly the
+    /// whole ring gets [`Refused::Full`] for every further claim: commit it.
     #[inline]
     pub fn claim(&mut self, len: usize) -> Result<&mut [u8], Refused> {
         let size = self.publisher.reserve(self.end, len)?;
@@ -43,13 +43,14 @@ impl<'a, D: Discipline> Batch<'a, D> {
         if self.frames == 0 {
             self.first_len = len;
         } else {
-            // Relaxed: nobody gets here before it has seen the first header, which is stored last and releases this.
+            // Relaxed: a subscriber gets here only after it has seen the first header, which is stored last and
+            // releases this.
             self.publisher.memory.header(start).store(self.publisher.header_word(len), Ordering::Relaxed);
         }
         self.frames += 1;
         self.end = start + size as u64;
         self.last = (start, size);
-        // SAFETY: the room was reserved, nothing of it is committed, and the batch lends one frame at a time.
+        // SAFETY: the space was reserved, none of it is committed, and the batch lends one frame at a time.
         Ok(unsafe { self.publisher.memory.body_mut(start, len) })
     }
 

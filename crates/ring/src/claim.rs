@@ -1,4 +1,4 @@
-//! One frame on its way.
+//! Claims: single frames that are not visible yet.
 
 #![allow(unsafe_code)]
 
@@ -16,7 +16,7 @@ use crate::{PublisherOf, Refused};
 #[must_use = "a claim that is not committed is aborted"]
 pub struct Claim<'a, D: Discipline = Gated> {
     publisher: &'a mut PublisherOf<D>,
-    /// At most the ring's longest frame, and reserved: `new` is called after `PublisherOf::reserve` alone.
+    /// Reserved, and at most the ring's longest frame: `new` is called only after `PublisherOf::reserve`.
     len: usize,
     /// Bytes that the frame takes in the ring.
     size: usize,
@@ -40,7 +40,7 @@ impl<'a, D: Discipline> Claim<'a, D> {
     /// Makes the frame visible with only its first `len` bytes; the rest of the claim is discarded.
     ///
     /// # Errors
-    /// [`Refused::TooLong`] if more is asked for than was claimed; then nothing is visible.
+    /// [`Refused::TooLong`] if `len` is more than was claimed; then nothing becomes visible.
     #[inline(always)]
     pub fn commit_prefix(mut self, len: usize) -> Result<Position, Refused> {
         if len > self.len {
@@ -57,7 +57,8 @@ impl<D: Discipline> Deref for Claim<'_, D> {
 
     #[inline(always)]
     fn deref(&self) -> &[u8] {
-        // SAFETY: `len` is reserved and nothing of it is committed, so only this claim's borrower touches it.
+        // SAFETY: `len` bytes are reserved and none of them is committed, so only this claim's borrower touches
+        // them.
         unsafe { self.publisher.memory.body(self.publisher.next_position(), self.len) }
     }
 }

@@ -1,4 +1,4 @@
-//! The clock by which stalls are judged, from one place, so that the models can put theirs in.
+//! The clock that measures stalls, imported from one place so that the models can replace it.
 
 #[cfg(not(loom))]
 pub(crate) use std::time::Instant;

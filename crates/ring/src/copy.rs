@@ -1,10 +1,10 @@
-//! A subscriber's own copy of a frame, for rings whose publisher may write over what is being read.
+//! A subscriber's own copy of a frame, for rings whose publisher may overwrite a frame while it is read.
 
 #![allow(unsafe_code)]
 
 use crate::memory::Memory;
 
-/// The copy of one frame. It grows to the longest frame that has come.
+/// The copy of one frame. It grows to the longest frame received.
 #[derive(Debug, Default)]
 pub struct FrameCopy {
     /// Whole words, as they are loaded.
@@ -12,8 +12,8 @@ pub struct FrameCopy {
 }
 
 impl FrameCopy {
-    /// Copies the `len` bytes behind the header at `position`, whatever is written there meanwhile: before the copy is
-    /// believed, the caller asks whether the publisher has passed.
+    /// Copies the `len` bytes behind the header at `position`, even while they are overwritten. The caller must
+    /// check that the publisher has not passed the subscriber before it uses the copy.
     #[inline]
     pub(crate) fn take(&mut self, memory: &Memory, position: u64, len: usize) {
         let words = len.div_ceil(8);
@@ -27,8 +27,8 @@ impl FrameCopy {
     #[inline]
     pub(crate) fn bytes(&self, len: usize) -> &[u8] {
         debug_assert!(len <= 8 * self.words.len());
-        // SAFETY: `take` has made room for as many bytes, words are initialised and of any bytes, and the slice borrows
-        // `self`.
+        // SAFETY: `take` has resized `words` to at least this many bytes, words are initialised and any bytes are
+        // valid, and the slice borrows `self`.
         unsafe { std::slice::from_raw_parts(self.words.as_ptr().cast(), len.min(8 * self.words.len())) }
     }
 }

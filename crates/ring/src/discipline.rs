@@ -1,4 +1,4 @@
-//! The two policies as types: what becomes of slow subscribers is known when a program is compiled.
+//! The two policies as types: the policy for slow subscribers is fixed at compile time.
 
 use crate::Policy;
 
@@ -24,10 +24,10 @@ pub(crate) mod sealed {
     pub trait Sealed: Sized {
         const POLICY: Policy;
 
-        /// What a subscriber keeps beyond its position.
+        /// A subscriber's state beyond its position.
         type Reading: std::fmt::Debug + Default;
 
-        /// Registers a subscriber that has its slot, and leaves it where it is to read first.
+        /// Registers a subscriber that already has its slot, and sets the position of its first frame.
         fn enter(subscriber: &mut SubscriberOf<Self>, start: Start) -> Result<(), Error>
         where
             Self: Discipline;
@@ -35,7 +35,7 @@ pub(crate) mod sealed {
 
     impl Sealed for Gated {
         const POLICY: Policy = Policy::Gated;
-        /// The frame that is lent, on a ring with a stall limit.
+        /// The lent frame, on a ring with a stall limit.
         type Reading = FrameCopy;
 
         fn enter(subscriber: &mut SubscriberOf<Self>, start: Start) -> Result<(), Error> {

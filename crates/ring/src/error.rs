@@ -1,4 +1,4 @@
-//! What can go wrong with a segment, and whose fault it is.
+//! Errors of rings and their segments, and who caused them.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -135,7 +135,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// A system call's error, told with the segment it was about.
+    /// A failed system call, with its segment.
     pub(crate) fn system(path: &Path, what: &'static str, errno: rustix::io::Errno) -> Self {
         Self::System { path: path.to_owned(), what, source: errno.into() }
     }

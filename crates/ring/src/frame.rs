@@ -35,7 +35,7 @@ impl fmt::Display for Position {
     }
 }
 
-/// All but the length of the headers of one publisher.
+/// The header bits that all frames of one publisher share: everything but the length.
 #[inline]
 pub(crate) fn stamp(epoch: u32) -> u64 {
     u64::from(epoch & EPOCH_MASK) << 40 | DATA
@@ -56,35 +56,35 @@ impl Grain {
         (len + FRAME_HEADER + self.0) & !self.0
     }
 
-    /// Whether a frame can stand at `position`.
+    /// Whether a frame can start at `position`.
     pub(crate) fn is_boundary(self, position: u64) -> bool {
         position & self.0 as u64 == 0
     }
 }
 
-/// The length that a header names, if it is a committed frame's and not longer than `max_frame`. One comparison: zero
-/// and other kinds come out huge.
+/// The length in a header, if the header is a committed frame's and the length is at most `max_frame`. One
+/// comparison is enough: zero and other kinds yield huge values.
 #[inline]
 pub(crate) fn committed_len(header: u64, max_frame: usize) -> Option<usize> {
     let len = (header & LENGTH_AND_KIND).wrapping_sub(DATA);
     (len <= max_frame as u64).then_some(len as usize)
 }
 
-/// The epoch that a header names.
+/// The epoch in a header.
 #[inline]
 pub(crate) fn epoch(header: u64) -> u32 {
     (header >> 40) as u32
 }
 
-/// Why a walk over committed frames ended early: at this position stands neither a frame nor zero.
+/// Why a walk over committed frames ended early: the word at this position is neither a frame's header nor zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Broken {
     pub(crate) position: u64,
     pub(crate) header: u64,
 }
 
-/// Walks over committed frames from `start` to the first word that is none, over `most` bytes at most. Calls `visit`
-/// with each frame's position. Gives the position behind the last frame.
+/// Walks over committed frames from `start` to the first word that is no header, for at most `most` bytes. Calls
+/// `visit` with each frame's position. Returns the position behind the last frame.
 pub(crate) fn walk(
     memory: &Memory,
     start: u64,

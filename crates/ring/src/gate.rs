@@ -1,35 +1,36 @@
 //! How far the publisher may write: the gate.
 //!
-//! The publisher may write bytes below `limit`, and holds that `limit` ≤ `gate` + capacity, where `gate` is the
-//! published oldest position that is guaranteed to be intact, and `limit` ≤ position + capacity for every registered
-//! subscriber. To move the limit it
+//! The publisher may write bytes below `limit`. It maintains `limit` ≤ `gate` + capacity, where `gate` is the
+//! published oldest position that is guaranteed to be intact, and `limit` ≤ position + capacity for every
+//! registered subscriber. To move the limit, it
 //!
-//! 1. stores the cursor, exactly where it is, and the new gate;
-//! 2. a sequentially consistent fence (F1);
-//! 3. reads the table of subscribers, and only then takes `min(gate, their lowest) + capacity` as the limit.
+//! 1. stores the cursor, at its exact position, and the new gate;
+//! 2. executes a sequentially consistent fence (F1);
+//! 3. reads the table of subscribers, and only then sets the limit to `min(gate, their lowest) + capacity`.
 //!
-//! A subscriber that joins stores a position and its bit in the table, a sequentially consistent fence (F2), and reads
-//! the cursor (newest) or the gate (oldest) again. Fences are totally ordered. If F2 is before F1, step 3 sees the
-//! subscriber, and the limit respects it. If F1 is before F2, the subscriber reads the cursor or gate of step 1 or a
-//! newer one:
+//! A subscriber that joins stores a position and its bit in the table, executes a sequentially consistent fence
+//! (F2), and reads the cursor (newest) or the gate (oldest) again. Fences are totally ordered. If F2 is before F1,
+//! step 3 sees the subscriber, and the limit respects it. If F1 is before F2, the subscriber reads the cursor or
+//! gate of step 1 or a newer one:
 //!
 //! * *newest*: it moves to that cursor c₂, which is not before the gate of step 1, so the limit of step 3 is at most
 //!   c₂ + capacity.
 //! * *oldest*: it moves to that gate g₂, so the limit of step 3 is at most g₂ + capacity. Later scans see it at a position
 //!   that is not beyond g₂.
 //!
-//! Positions only grow, so no value comes back.
+//! Positions only grow, so no value recurs.
 //!
-//! In a broadcast ring no subscriber is asked: the limit is gate + capacity. There the same fence stands between the new
-//! gate and the bytes that are written behind it, so a subscriber that has copied a byte of a later lap finds that the
-//! gate has passed it (`broadcast/mod.rs`).
+//! In a broadcast ring the publisher does not read the subscribers: the limit is gate + capacity. The same fence
+//! lies between the store of the new gate and the bytes that are written behind it, so a subscriber that has copied
+//! a byte of a later lap finds that the gate has passed it (`broadcast/mod.rs`).
 
 use crate::atomics::{Ordering, fence};
 
 use crate::lines::SLOTS;
 use crate::memory::Memory;
 
-/// Parts of the ring: the publisher remembers a frame boundary in each, and subscribers give room back in such steps.
+/// Parts of the ring: the publisher remembers a frame boundary in each, and subscribers release space in steps of a
+/// part.
 pub(crate) const PARTS: usize = 8;
 
 /// Frame boundaries that the publisher remembers, about one for each eighth of the ring, oldest first. At most two fall
@@ -54,7 +55,7 @@ impl Boundaries {
         boundaries
     }
 
-    /// Adds a boundary not before the last one; the oldest is forgotten where there is no room.
+    /// Adds a boundary not before the last one; drops the oldest one if the array is full.
     pub(crate) fn remember(&mut self, boundary: Boundary) {
         if self.count > 0 && self.places[(self.first + self.count - 1) % REMEMBERED].0 == boundary.0 {
             return;
@@ -67,14 +68,14 @@ impl Boundaries {
         self.count += 1;
     }
 
-    /// Adds `frames` to the count of each.
+    /// Adds `frames` to each count.
     pub(crate) fn count_from(&mut self, frames: u64) {
         for place in &mut self.places {
             place.1 = place.1.wrapping_add(frames);
         }
     }
 
-    /// Forgets boundaries before `position`, and gives the first one from there on.
+    /// Drops the boundaries before `position` and returns the first one at or after it.
     pub(crate) fn first_from(&mut self, position: u64) -> Option<Boundary> {
         while self.count > 0 {
             let oldest = self.places[self.first];
@@ -88,10 +89,10 @@ impl Boundaries {
     }
 }
 
-/// The lowest position of any registered subscriber that is not `excused`, by slot; `none` if there is none.
+/// The lowest position of the registered subscribers whose slots are not `excused`; `none` if there are none.
 pub(crate) fn lowest_subscriber(memory: &Memory, excused: impl Fn(usize) -> bool, none: u64) -> u64 {
     let table = memory.subscribers();
-    // Acquire pairs with the release of a leaving subscriber: its reads are over before its room is used again.
+    // Acquire pairs with the release of a leaving subscriber: its reads are over before its space is used again.
     let mut members = table.members.slots.load(Ordering::Acquire);
     let mut lowest = none;
     while members != 0 {

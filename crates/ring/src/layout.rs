@@ -1,4 +1,4 @@
-//! The segment's layout: what is where, and the header that says so.
+//! The segment's layout: its regions, and the header that describes them.
 //!
 //! ```text
 //! 0            header: magic, layout version, sizes, policy, framing, checksum. Written once, before the name exists
@@ -7,8 +7,8 @@
 //! data         frames; a power of two of bytes, mapped twice in a row so that no frame wraps
 //! ```
 //!
-//! Every region starts on a page, so that subscribers can map all but their own read-only. Numbers are in the
-//! machine's byte order: a segment never leaves the machine.
+//! Every region starts on a page, so that subscribers can map all regions but their own read-only. Numbers are in
+//! the machine's byte order: a segment never leaves the machine.
 
 use std::fmt;
 use std::path::Path;
@@ -16,20 +16,20 @@ use std::path::Path;
 use crate::Error;
 use crate::lines::{PublisherLines, SLOTS, Slot, SubscriberLines};
 
-/// Changes with every change to this file or to `lines.rs` that moves or reinterprets a byte.
+/// Incremented with every change to this file or to `lines.rs` that moves or reinterprets a byte.
 pub(crate) const LAYOUT_VERSION: u32 = 2;
-/// Bytes of the header that mean something.
+/// Used bytes of the header.
 pub(crate) const HEADER_BYTES: usize = 160;
 const CHECKSUM_AT: usize = HEADER_BYTES - 8;
 const MAGIC: [u8; 8] = *b"tapeRING";
 
-/// The smallest data area: with less, an eighth of the ring (the step in which room is given back) holds no frame.
+/// The smallest data area: with less, an eighth of the ring (the step in which space is released) holds no frame.
 pub(crate) const LEAST_CAPACITY: usize = if cfg!(loom) { 64 } else { 4096 };
-/// The largest data area: keeps every sum of positions far from the end of 64 bits.
+/// The largest data area: keeps every sum of positions far below the limit of 64 bits.
 pub(crate) const MOST_CAPACITY: usize = 1 << 40;
-/// A frame may take at most this part of the ring, so that several are always on their way.
+/// A frame may take at most one of this many parts of the ring, so that several frames always fit.
 pub(crate) const FRAME_SHARE: usize = 4;
-/// Bytes of a huge page, where the processor's next size above the ordinary is that: x86-64, and ARM with 4 KiB pages.
+/// Bytes of a huge page: the processor's next page size on x86-64, and on ARM with 4 KiB pages.
 pub(crate) const HUGE_PAGE: usize = 2 << 20;
 
 /// The policy for slow subscribers. Fixed when the ring is created.
@@ -81,7 +81,7 @@ impl Framing {
     }
 }
 
-/// A ring's shape, as its header states it and as everything else relies on it once [`Shape::decode`] has checked it.
+/// A ring's shape, as its header states it. All other code relies on it once [`Shape::decode`] has checked it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
     /// Bytes of a page on the machine that made the ring.
@@ -92,9 +92,9 @@ pub(crate) struct Shape {
     pub(crate) max_frame: usize,
     pub(crate) policy: Policy,
     pub(crate) framing: Framing,
-    /// ns that a live subscriber may hold the ring full; 0 = for ever.
+    /// How long a live subscriber may block the full ring, in ns; 0 = no limit.
     pub(crate) stall_limit_ns: u64,
-    /// Whether the data area starts at, and is asked to lie on, huge pages.
+    /// Whether the data area is aligned to huge pages and requested to be on them.
     pub(crate) huge_pages: bool,
     /// ns since 1970 UTC.
     pub(crate) created_ns: u64,
@@ -123,7 +123,7 @@ impl Shape {
         (self.data_at() + self.capacity) as u64
     }
 
-    /// Whether such a ring can be: everything else in the crate relies on this alone.
+    /// Checks that the shape is valid. All other code in the crate relies on this check alone.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let bad = |what, found: usize, expected: String| {
             Err(Error::BadOptions { what, found: found as u64, expected })
@@ -179,14 +179,13 @@ impl Shape {
         put(88, &self.created_ns.to_ne_bytes());
         put(96, &self.creator_pid.to_ne_bytes());
         put(100, &u32::from(self.huge_pages).to_ne_bytes());
-        // 104..152 is zero: room for what later framings and policies need to say.
+        // 104..152 is zero: reserved for later framings and policies.
         let sum = checksum(&header[..CHECKSUM_AT]);
         header[CHECKSUM_AT..].copy_from_slice(&sum.to_ne_bytes());
         header
     }
 
-    /// Reads a header and believes none of it before it is checked: against itself, against this build, against the
-    /// machine, and against the size of the file.
+    /// Decodes a header and checks all of it: against itself, this build, the machine and the size of the file.
     pub(crate) fn decode(header: &[u8; HEADER_BYTES], file_bytes: u64, path: &Path) -> Result<Self, Error> {
         let foreign = |why: String| Err(Error::Foreign { path: path.to_owned(), why });
         let damaged = |why: String| Err(Error::Damaged { path: path.to_owned(), why });
@@ -201,7 +200,7 @@ impl Shape {
         if found != expected {
             return damaged(format!("its header's checksum is {found:016x}, expected {expected:016x}"));
         }
-        // 64 bits, as the crate requires: no value is cut.
+        // The crate requires 64 bits, so no value is truncated.
         let size = |at| word64(header, at) as usize;
         let shape = Self {
             page: size(16),
@@ -238,13 +237,13 @@ impl Shape {
     }
 }
 
-/// The longest frame that a ring of `capacity` bytes can be made for.
+/// The longest frame that a ring of `capacity` bytes allows.
 pub(crate) fn longest_frame(capacity: usize) -> usize {
     // The length has 32 bits in a frame's header.
     (capacity / FRAME_SHARE).min(u32::MAX as usize)
 }
 
-/// FNV-1a, 64 bits (Fowler, Noll, Vo): tells a damaged header, not a forged one.
+/// FNV-1a, 64 bits (Fowler, Noll, Vo): detects a damaged header, not a forged one.
 fn checksum(bytes: &[u8]) -> u64 {
     bytes
         .iter()
@@ -328,7 +327,7 @@ mod tests {
     }
 
     proptest! {
-        /// Bytes behind a right checksum: whatever they say, the header is refused or describes a possible ring.
+        /// Arbitrary bytes with a correct checksum: the header is refused, or it describes a valid ring.
         #[test]
         fn a_header_is_refused_or_possible(
             at in 16usize..CHECKSUM_AT, byte: u8, more in proptest::collection::vec((16usize..CHECKSUM_AT, any::<u8>()), 0..4)

@@ -1,23 +1,23 @@
 //! The control lines of a segment: every word that one side writes and another reads, and nothing else.
 //!
-//! Each line is 128 bytes, because processors fetch lines of 64 bytes in pairs. No line is written by two sides but
-//! `Members` and `Waiters`, which change only when a subscriber joins, leaves or parks.
+//! Each line is 128 bytes, because processors fetch lines of 64 bytes in pairs. Only `Members` and `Waiters` are
+//! written by two sides; they change only when a subscriber joins, leaves, parks, is woken or is reclaimed.
 //!
-//! All words are plain atomics without invariants: whatever bytes stand there, reading them is harmless, and what is
-//! read is checked where it is used.
+//! All words are plain atomics without invariants: reading any bytes is harmless, and each value is checked where
+//! it is used.
 
 use crate::atomics::{AtomicU32, AtomicU64, Ordering, fence};
 
-/// Subscribers that a ring takes: one bit each in a word.
+/// Subscribers per ring: one bit each in a word.
 pub(crate) const SLOTS: usize = if cfg!(loom) { 2 } else { 64 };
 /// Words of a subscriber's label.
 const LABEL_WORDS: usize = 6;
 /// Bytes of a subscriber's label.
 pub(crate) const LABEL_BYTES: usize = LABEL_WORDS * 8;
 
-/// Status of a ring whose publisher is at work, or died without a word.
+/// Status of a ring whose publisher is running, or died without ending the ring.
 pub(crate) const LIVE: u32 = 1;
-/// Status of a ring whose publisher has said that nothing more comes.
+/// Status of a ring that its publisher has ended.
 pub(crate) const ENDED: u32 = 2;
 
 /// Flag: the publisher's process takes part in the machine-wide barrier, so a subscriber may park without a limit.
@@ -25,16 +25,16 @@ pub(crate) const HAS_BARRIER: u32 = 1;
 
 /// A frame boundary and the number of frames before it.
 ///
-/// The cursor is one: how far the publisher is, published now and then, at or before the true end, for joiners, for a
-/// successor, for people. Readers on the way do not look there, they see each frame's own header. The gate is the other:
-/// the oldest position that is guaranteed to be intact (its frames are counted in broadcast rings only).
+/// The cursor is one: the publisher's position, stored now and then, at or before the true end, for joiners, for a
+/// successor, for observers. Subscribers that read do not use it: they see each frame's own header. The gate is the
+/// other: the oldest position that is guaranteed to be intact (its frames are counted in broadcast rings only).
 #[repr(C, align(128))]
 #[cfg_attr(loom, derive(Default))]
 #[derive(Debug)]
 pub(crate) struct Milestone {
     pub(crate) position: AtomicU64,
-    /// One of the two counts is the position's. The other is written before the position moves on, so that a publisher
-    /// that dies at any moment leaves the two in agreement.
+    /// One of the two counts belongs to the position. The other is written before the position moves, so that
+    /// position and count agree whenever the publisher dies.
     counts: [Count; 2],
 }
 
@@ -47,20 +47,21 @@ struct Count {
 }
 
 impl Milestone {
-    /// Moves it. Only the publisher may.
+    /// Moves the milestone. Only the publisher may call this.
     pub(crate) fn store(&self, position: u64, frames: u64) {
         let now = self.position.load(Ordering::Relaxed);
         let [first, second] = &self.counts;
         let count = if first.position.load(Ordering::Relaxed) == now { second } else { first };
         count.position.store(position, Ordering::Relaxed);
-        // Pairs with the acquire fence in `frames_at`: who sees the count sees that it is another position's.
+        // Pairs with the acquire fence in `frames_at`: a reader that sees the count also sees that it is another
+        // position's.
         fence(Ordering::Release);
         count.frames.store(frames, Ordering::Relaxed);
-        // Release: who starts from this position sees the frames before it, and their count.
+        // Release: a reader that starts from this position sees the frames before it, and their count.
         self.position.store(position, Ordering::Release);
     }
 
-    /// The number of frames before `position`, if that is where it stands.
+    /// The number of frames before `position`; `None` if neither count belongs to it.
     pub(crate) fn frames_at(&self, position: u64) -> Option<u64> {
         self.counts.iter().find_map(|count| {
             let is_its = |ordering| count.position.load(ordering) == position;
@@ -71,7 +72,7 @@ impl Milestone {
     }
 }
 
-/// Who publishes, and whether more may come.
+/// The current publisher, and whether more frames may come.
 #[repr(C, align(128))]
 #[cfg_attr(loom, derive(Default))]
 #[derive(Debug)]
@@ -83,24 +84,24 @@ pub(crate) struct Status {
     pub(crate) pid: AtomicU32,
     /// [`HAS_BARRIER`].
     pub(crate) flags: AtomicU32,
-    /// The process's start in clock ticks since boot: with the pid, a process for ever.
+    /// The process's start in clock ticks since boot; with the pid it identifies the process uniquely.
     pub(crate) start_ticks: AtomicU64,
 }
 
-/// Counters for people, written when something rare happens.
+/// Counters for observers, written when something rare happens.
 #[repr(C, align(128))]
 #[cfg_attr(loom, derive(Default))]
 #[derive(Debug)]
 pub(crate) struct Tally {
-    /// Dead subscribers that no longer gate.
+    /// Dead subscribers that no longer gate the publisher.
     pub(crate) reclaimed: AtomicU64,
     /// Claims refused because the ring was full.
     pub(crate) full: AtomicU64,
-    /// Live subscribers that stalled for too long and no longer gate.
+    /// Live subscribers that stalled for longer than the limit and no longer gate the publisher.
     pub(crate) evicted: AtomicU64,
 }
 
-/// 64 bytes from the publisher to whoever reads. Two copies, so that a reader never waits for a writer, and a writer
+/// 64 bytes from the publisher to any reader. Two copies, so that a reader never waits for a writer, and a writer
 /// that dies half-way leaves the previous copy whole.
 #[repr(C, align(128))]
 #[cfg_attr(loom, derive(Default))]
@@ -119,18 +120,18 @@ impl Note {
     /// Writes the next version. Only the publisher may.
     pub(crate) fn write(&self, words: [u64; 8]) {
         let next = self.version.load(Ordering::Relaxed).wrapping_add(1);
-        // Pairs with the acquire fence in `read`: whoever sees a word of this copy then sees the version before it,
-        // which is already another than the one it started from.
+        // Pairs with the acquire fence in `read`: a reader that sees a word of this copy then sees the version
+        // before it, which already differs from the version that the reader started from.
         fence(Ordering::Release);
         for (place, word) in self.copies[(next & 1) as usize].0.iter().zip(words) {
             place.store(word, Ordering::Relaxed);
         }
-        // Pairs with the acquire load in `read`: the words are there before the version that names them.
+        // Pairs with the acquire load in `read`: the words are visible before the version that selects them.
         self.version.store(next, Ordering::Release);
     }
 
-    /// The newest whole note; all zero before the first. Tries again while notes are written faster than it reads,
-    /// but not for ever: `None` then.
+    /// The newest note, whole; all zero before the first. Retries while notes are written faster than they can be
+    /// read; `None` after the last try.
     pub(crate) fn read(&self) -> Option<[u64; 8]> {
         const TRIES: usize = 1000;
         for _ in 0..TRIES {
@@ -146,22 +147,23 @@ impl Note {
     }
 }
 
-/// What the publisher has to say to the subscriber in a slot, which reads it with every frame: a ticket and, in the two
-/// lowest bits, one of the orders below. The ticket tells it from what was said to an earlier holder of the slot.
+/// The publisher's order to the subscriber in a slot, which reads it with every frame: a ticket and, in the two
+/// lowest bits, one of the orders below. The ticket distinguishes it from an order to an earlier holder of the
+/// slot.
 #[repr(C)]
 #[cfg_attr(loom, derive(Default))]
 #[derive(Debug)]
 pub(crate) struct Order {
     pub(crate) word: AtomicU64,
-    /// Of an eviction: up to where the subscriber had released.
+    /// For an eviction: the position up to which the subscriber had released frames.
     pub(crate) position: AtomicU64,
 }
 
-/// Nothing (any more).
+/// No order, or a withdrawn one.
 pub(crate) const NO_ORDER: u64 = 0;
-/// The ring is full and waits for you: tell your position with every frame.
+/// The full ring waits for this subscriber: store the position with every frame.
 pub(crate) const TELL: u64 = 1;
-/// You no longer gate; what you read may be written over.
+/// The subscriber no longer gates the publisher, which may overwrite the frames that it reads.
 pub(crate) const EVICTED: u64 = 2;
 
 /// The word that gives `order` to the subscriber with `ticket`.
@@ -169,7 +171,7 @@ pub(crate) fn order_word(ticket: u64, order: u64) -> u64 {
     ticket << 2 | order
 }
 
-/// What only the publisher writes.
+/// The lines that only the publisher writes.
 #[repr(C, align(4096))]
 #[cfg_attr(loom, derive(Default))]
 #[derive(Debug)]
@@ -192,7 +194,7 @@ pub(crate) struct Members {
     pub(crate) tickets: AtomicU64,
 }
 
-/// Who sleeps, and the word it sleeps on.
+/// The sleeping subscribers, and the word on which they sleep.
 #[repr(C, align(128))]
 #[cfg_attr(loom, derive(Default))]
 #[derive(Debug)]
@@ -220,7 +222,7 @@ pub(crate) struct Progress {
     pub(crate) position: AtomicU64,
 }
 
-/// Who a subscriber is, for people.
+/// A subscriber's identity, for observers.
 #[repr(C, align(128))]
 #[cfg_attr(loom, derive(Default))]
 #[derive(Debug)]
@@ -234,7 +236,7 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    /// Keeps as much of `label` as there is room for, cut at a character.
+    /// Stores as much of `label` as fits, cut at a character boundary.
     pub(crate) fn set_label(&self, label: &str) {
         let mut end = label.len().min(LABEL_BYTES);
         while !label.is_char_boundary(end) {
@@ -247,7 +249,7 @@ impl Identity {
         }
     }
 
-    /// The label, whatever stands there: bytes that are no text are replaced.
+    /// The label: bytes that are not UTF-8 are replaced, control characters are dropped.
     pub(crate) fn label(&self) -> String {
         let mut bytes = [0; LABEL_BYTES];
         for (word, chunk) in self.label.iter().zip(bytes.as_chunks_mut::<8>().0) {
@@ -258,7 +260,7 @@ impl Identity {
     }
 }
 
-/// What subscribers write (and the publisher, when it reclaims a slot or wakes).
+/// The lines that subscribers write (and the publisher, when it reclaims a slot or wakes subscribers).
 #[repr(C, align(4096))]
 #[cfg_attr(loom, derive(Default))]
 #[derive(Debug)]

@@ -1,8 +1,8 @@
 //! Proof of life: locks that the kernel drops when their holder dies, however it dies.
 //!
-//! They are locks of the open file (`F_OFD_SETLK`), not of the process, so that two subscribers of one process do not
-//! share theirs. Each holder locks a byte of the segment that stands for it. A child that was forked without `exec`
-//! keeps its parent's locks.
+//! They are locks of the open file (`F_OFD_SETLK`), not of the process, so that two subscribers of one process have
+//! separate locks. Each holder locks the byte of the segment that represents it. A child that was forked without
+//! `exec` keeps its parent's locks.
 
 #![allow(unsafe_code)]
 
@@ -19,12 +19,12 @@ pub(crate) fn acquire(file: impl AsFd, at: u64) -> Result<bool, Errno> {
     }
 }
 
-/// Gives the byte at `at` back.
+/// Releases the lock on the byte at `at`.
 pub(crate) fn release(file: impl AsFd, at: u64) -> Result<(), Errno> {
     control(file, libc::F_OFD_SETLK, libc::F_UNLCK, at).map(|_| ())
 }
 
-/// Whether another open file holds the byte at `at`.
+/// Whether another open file holds the lock on the byte at `at`.
 pub(crate) fn held_by_another(file: impl AsFd, at: u64) -> Result<bool, Errno> {
     control(file, libc::F_OFD_GETLK, libc::F_WRLCK, at).map(|kind| kind != libc::F_UNLCK)
 }
@@ -40,8 +40,8 @@ fn control(file: impl AsFd, command: i32, kind: i32, at: u64) -> Result<i32, Err
         l_pid: 0, // must be zero for locks of an open file
     };
     loop {
-        // SAFETY: the descriptor is open while `file` is borrowed, and `lock` is a whole `flock` that outlives the
-        // call, which is all that these commands touch. Shown by the tests of liveness in `tests/processes.rs`.
+        // SAFETY: the descriptor is open while `file` is borrowed, `lock` is a whole `flock` that outlives the
+        // call, and these commands touch nothing else. The liveness tests in `tests/processes.rs` show it.
         let done = unsafe { libc::fcntl(file.as_fd().as_raw_fd(), command, &raw mut lock) };
         if done >= 0 {
             return Ok(i32::from(lock.l_type));

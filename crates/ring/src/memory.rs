@@ -1,18 +1,20 @@
-//! A segment in this process's memory: control lines, and frames over which nothing wraps.
+//! A segment mapped into this process: control lines, and a data area in which no frame wraps.
 //!
-//! This file and `words.rs` are the only ones that make references into the mapping. What keeps that sound:
+//! Only this file and `words.rs` make references into the mapping. They are sound because:
 //!
 //! * The mapping has `data_at + 2 × capacity` bytes and lives exactly as long as [`Memory`]; the data area is mapped
 //!   twice in a row, so an offset below `capacity` plus a length up to `capacity` stays inside.
 //! * The file has all its bytes allocated (`Segment::create`) and its size checked (`Shape::decode`).
-//! * Control words are atomics. Bytes of a frame are plain: the publisher alone writes them, before the release store
-//!   of the frame's header; a subscriber reads them after an acquire load of that header and before it releases the
-//!   position, and the publisher does not write them again before it has seen that (`gate.rs`). Where the publisher need
-//!   not wait for that (broadcast rings, rings with a stall limit), a subscriber makes no reference to them: it loads
-//!   words ([`Memory::copy_unsettled`]), and believes the copy only if it has not been passed or evicted since.
+//! * Control words are atomics. Bytes of a frame are plain: the publisher alone writes them, before the release
+//!   store of the frame's header; a subscriber reads them after an acquire load of that header and before it
+//!   releases the position, and the publisher does not write them again before it has seen that release
+//!   (`gate.rs`). Where the publisher need not wait for the release (broadcast rings, rings with a stall limit), a
+//!   subscriber makes no reference to them: it loads words ([`Memory::copy_unsettled`]), and uses the copy only if
+//!   it has not been passed or evicted since.
 //!
-//! Another process with write permission can break the last point, as in any shared memory. It then spoils the bytes of
-//! frames; lengths and positions are checked on every read, so it cannot lead a subscriber outside the mapping.
+//! Another process with write permission can break the last point, as in any shared memory. It then corrupts the
+//! bytes of frames; lengths and positions are checked on every read, so it cannot lead a subscriber outside the
+//! mapping.
 
 #![allow(unsafe_code)]
 
@@ -31,11 +33,11 @@ use crate::{Error, words};
 /// Bytes of a frame's header: one word, in band.
 pub(crate) const FRAME_HEADER: usize = 8;
 
-/// Words that are copied in one turn of the loop, which the compiler leaves as it stands where loads are atomic: with one
-/// a turn, a copy takes twice the instructions.
+/// Words copied per iteration. The compiler does not unroll a loop of atomic loads; with one word per iteration, a
+/// copy takes twice the instructions.
 const AT_ONCE: usize = 4;
 
-/// Who maps, and so what it may write.
+/// The role of the mapping process, which decides what it may write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
     /// Everything but the header page.
@@ -56,24 +58,24 @@ pub(crate) struct Memory {
     subscribers_at: usize,
     /// First byte of the data area.
     data: NonNull<u8>,
-    /// What of a position is an offset into the data area: capacity − 8, which also rounds down to a multiple of 8.
+    /// Maps a position to an offset into the data area: capacity − 8, which also rounds down to a multiple of 8.
     mask: u64,
 }
 
-// SAFETY: the mapping belongs to the process, not to a thread; what is behind the pointers is synchronised as the
-// module's text says, whichever thread holds the value.
+// SAFETY: the mapping belongs to the process, not to a thread; access through the pointers is synchronised as the
+// module's documentation says, whichever thread owns the value.
 unsafe impl Send for Memory {}
 
 impl Memory {
     /// Maps `segment` with no more rights than `access` needs.
     pub(crate) fn map(segment: &Segment, access: Access) -> Result<Self, Error> {
         let shape = &segment.shape;
-        // Room to move the start to where pages, of whichever size, are aligned as they are in the file.
+        // Spare bytes, so that the start can move to where pages of either size are aligned as in the file.
         let align = if shape.huge_pages { HUGE_PAGE } else { 0 };
         let bytes = align + shape.data_at() + 2 * shape.capacity;
         let system = |errno| Error::system(&segment.path, "map", errno);
-        // SAFETY: a fresh private mapping at an address of the kernel's choice touches nothing that exists. It reserves
-        // the room in which the parts are then placed.
+        // SAFETY: a fresh private mapping at an address of the kernel's choice touches nothing that exists. It
+        // reserves the address range into which the parts are then mapped.
         let base = unsafe {
             rustix::mm::mmap_anonymous(
                 std::ptr::null_mut(),
@@ -98,8 +100,8 @@ impl Memory {
         };
         let read = ProtFlags::READ;
         let write = ProtFlags::READ | ProtFlags::WRITE;
-        // Populated, so that the first lap measures the ring and not the kernel's page faults. Who only looks touches a
-        // few pages of what may be gigabytes.
+        // Populated, so that the first lap measures the ring and not the kernel's page faults. Not for an observer,
+        // which touches a few pages of what may be gigabytes.
         let flags = MapFlags::SHARED | MapFlags::FIXED;
         let flags = if access == Access::Observer { flags } else { flags | MapFlags::POPULATE };
         let (own, table) = match access {
@@ -134,8 +136,8 @@ impl Memory {
         Ok(memory)
     }
 
-    /// Asks for the data area to be laid on huge pages. The publisher makes them, and says if it cannot; a subscriber
-    /// that cannot map them as such reads the same bytes through ordinary ones.
+    /// Requests huge pages for the data area. The publisher creates them, and fails if it cannot; a subscriber that
+    /// cannot map them reads the same bytes through ordinary pages.
     fn lay_on_huge_pages(&self, segment: &Segment, access: Access) -> Result<(), Error> {
         for copy in 0..2 {
             // SAFETY: the data area is mapped twice in a row. The advice changes how its pages are mapped, and none of
@@ -152,7 +154,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Keeps every page in memory, control lines and frames.
+    /// Locks every page in memory, control lines and frames.
     pub(crate) fn lock(&self, segment: &Segment) -> Result<(), Error> {
         for (start, bytes) in [
             (self.base.as_ptr().wrapping_add(self.publisher_at), size_of::<PublisherLines>()),
@@ -181,8 +183,8 @@ impl Memory {
         unsafe { self.base.add(self.subscribers_at).cast().as_ref() }
     }
 
-    /// The word that is or becomes the header of the frame at `position`. Positions are multiples of 8; others, which
-    /// only a damaged segment can name, are rounded down.
+    /// The word that is or becomes the header of the frame at `position`. Positions are multiples of 8; others,
+    /// which only a damaged segment can contain, are rounded down.
     #[inline]
     pub(crate) fn header(&self, position: u64) -> &AtomicU64 {
         // SAFETY: the offset is below the capacity and a multiple of 8 (the capacity is a power of two, at least 4096),
@@ -198,32 +200,32 @@ impl Memory {
     #[inline]
     pub(crate) unsafe fn body(&self, position: u64, len: usize) -> &[u8] {
         debug_assert!(len as u64 <= self.mask);
-        // SAFETY: the offset is below the capacity and `len` + 8 at most the capacity, so both lie in the two copies
-        // of the data area; that nobody writes is the caller's promise.
+        // SAFETY: the offset is below the capacity and `len` + 8 at most the capacity, so both lie in the two
+        // mappings of the data area; the caller promises that nobody writes.
         unsafe { slice::from_raw_parts(self.body_start(position).as_ptr(), len) }
     }
 
     /// The `len` bytes behind the header at `position`, to be written.
     ///
     /// # Safety
-    /// `len` is at most `capacity` − 8. The room is this publisher's claim: the gate has given it, nothing of it is
+    /// `len` is at most `capacity` − 8. The space is this publisher's claim: the gate permits it, none of it is
     /// committed, and no other slice of it lives.
     #[inline]
     pub(crate) unsafe fn body_mut(&mut self, position: u64, len: usize) -> &mut [u8] {
         debug_assert!(len as u64 <= self.mask);
-        // SAFETY: as for `body`; that the room is nobody else's is the caller's promise.
+        // SAFETY: as for `body`; the caller promises that the space is nobody else's.
         unsafe { slice::from_raw_parts_mut(self.body_start(position).as_ptr(), len) }
     }
 
-    /// Copies the words behind the header at `position`, which the publisher may be writing over: each word is one that
-    /// stood there, and whether they belong together is for the caller to find out. As many as there are between two
-    /// headers at most.
+    /// Copies the words behind the header at `position`, which the publisher may be overwriting. Each word is one
+    /// that was stored there; the caller must check that they belong together. Copies at most as many words as fit
+    /// between two headers.
     #[inline]
     pub(crate) fn copy_unsettled(&self, position: u64, to: &mut [u64]) {
         debug_assert!(8 * to.len() as u64 <= self.mask);
         let words = to.len().min(self.capacity / 8 - 1);
-        // SAFETY: the offset is at most capacity − 8 and less than capacity ÷ 8 words follow, so all lie in the two copies of
-        // the data area; aligned by both; any bytes are valid atomics.
+        // SAFETY: the offset is at most capacity − 8 and less than capacity ÷ 8 words follow, so all lie in the two
+        // mappings of the data area; the data area and the offset are aligned to 8; any bytes are valid atomics.
         let from =
             unsafe { slice::from_raw_parts(self.body_start(position).cast::<AtomicU64>().as_ptr(), words) };
         let (from, last) = from.as_chunks::<AT_ONCE>();
@@ -238,39 +240,41 @@ impl Memory {
         }
     }
 
-    /// Copies `bytes` behind the header at `position`, in whole words of 8 while they are few.
+    /// Copies `bytes` behind the header at `position`; short ones in whole words of 8.
     ///
     /// # Safety
-    /// As for [`body_mut`](Self::body_mut), with room for `bytes.len()` rounded up to 8.
+    /// As for [`body_mut`](Self::body_mut), with space for `bytes.len()` rounded up to 8.
     #[inline(always)]
     pub(crate) unsafe fn fill(&mut self, position: u64, bytes: &[u8]) {
         // SAFETY: the caller's promise; bodies start 8 bytes behind an aligned word.
         unsafe { words::copy_in(self.body_start(position).as_ptr(), bytes) }
     }
 
-    /// The header word that follows a frame of `size` bytes (header included) at `position`, through the same copy of
-    /// the data area as the frame's own bytes.
+    /// The header word that follows a frame of `size` bytes (header included) at `position`, through the same
+    /// mapping of the data area as the frame's own bytes.
     ///
-    /// The compiler does not know that the two copies are the same memory. A claim that is shortened has the word that
-    /// ends it inside the bytes that its owner wrote; only through the same copy is it sure to be written after them.
+    /// The compiler does not know that the two mappings are the same memory. The terminator of a shortened claim
+    /// lies inside the bytes that its owner wrote; only through the same mapping is it sure to be written after
+    /// them.
     ///
     /// # Safety
     /// `size` is a multiple of 8 and at most `capacity` − 8.
     #[inline]
     pub(crate) unsafe fn terminator(&self, position: u64, size: usize) -> &AtomicU64 {
         debug_assert!(size.is_multiple_of(8) && size as u64 <= self.mask);
-        // SAFETY: below capacity plus at most capacity − 8 leaves 8 bytes inside the two copies; aligned by `size`.
+        // SAFETY: below capacity plus at most capacity − 8 leaves 8 bytes inside the two mappings; aligned by
+        // `size`.
         unsafe { self.data.add((position & self.mask) as usize + size).cast().as_ref() }
     }
 
-    /// Asks for the line at `position` to be brought here, ready to be written. A hint: it changes nothing.
+    /// Prefetches the cache line at `position` for writing. A hint: it changes nothing.
     #[inline(always)]
     pub(crate) fn fetch_to_write(&self, position: u64) {
         #[cfg(target_arch = "x86_64")]
         {
             let line = self.data.as_ptr().wrapping_add((position & self.mask) as usize);
-            // SAFETY: a prefetch of any address is allowed, and has no effect that a program can see. Processors that do
-            // not know it do nothing.
+            // SAFETY: a prefetch of any address is allowed, and has no effect that a program can see. Processors
+            // without the instruction ignore it.
             unsafe {
                 std::arch::asm!("prefetchw [{}]", in(reg) line, options(nostack, preserves_flags, readonly));
             }
@@ -281,7 +285,7 @@ impl Memory {
 
     #[inline]
     fn body_start(&self, position: u64) -> NonNull<u8> {
-        // SAFETY: the offset is at most capacity − 8, so 8 more is still inside the two copies.
+        // SAFETY: the offset is at most capacity − 8, so 8 more is still inside the two mappings.
         unsafe { self.data.add((position & self.mask) as usize + FRAME_HEADER) }
     }
 }

@@ -6,9 +6,9 @@ use std::str::FromStr;
 
 use crate::Error;
 
-/// Shared memory as a file system: what every Linux gives.
+/// The file system of shared memory, which every Linux provides.
 pub(crate) const DIRECTORY: &str = "/dev/shm";
-/// In front of every segment's name, so that rings can be told from other programs' files.
+/// The prefix of every segment's file name, which distinguishes rings from other programs' files.
 pub(crate) const PREFIX: &str = "tapeline-";
 const LONGEST: usize = 64;
 

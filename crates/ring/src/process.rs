@@ -1,15 +1,15 @@
-//! Who this process is, for the segment's tables.
+//! This process's identity, for the segment's tables.
 
-/// This process's number, as others on the machine see it.
+/// This process's id, as others on the machine see it.
 pub(crate) fn pid() -> u32 {
     std::process::id()
 }
 
 /// When this process started, in clock ticks since boot (proc(5), `/proc/pid/stat`, field 22); 0 where the system
-/// does not say.
+/// does not provide it.
 pub(crate) fn start_ticks() -> u64 {
     let Ok(stat) = std::fs::read_to_string("/proc/self/stat") else { return 0 };
-    // Field 2 is the command in parentheses and may hold anything, so count from behind the last one.
+    // Field 2 is the command in parentheses and may contain anything, so count from the last parenthesis.
     let Some((_, fields)) = stat.rsplit_once(')') else { return 0 };
     fields.split_ascii_whitespace().nth(19).and_then(|field| field.parse().ok()).unwrap_or(0)
 }

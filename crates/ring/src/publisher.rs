@@ -89,20 +89,20 @@ pub struct PublisherOf<D: Discipline> {
     pub(crate) memory: Memory,
     /// Where the next frame's header goes.
     position: u64,
-    /// Up to here nothing needs to be looked up: the lower of `limit` and the next boundary to remember.
+    /// Below this position nothing needs to be checked: the lower of `limit` and the next boundary to remember.
     soft_limit: u64,
-    /// All but the length of a frame's header.
+    /// All of a frame's header but the length.
     stamp: u64,
     max_frame: usize,
     pub(crate) grain: Grain,
-    /// Whether frames lie on lines of their own; then the next two mean something.
+    /// Whether frames have lines of their own; only then are the next two fields used.
     lines: bool,
-    /// Lines from the position up to here start with a zero, where `claimed` is not beyond the position.
+    /// Lines from the position up to here start with a zero, provided that `claimed` is not beyond the position.
     cleared: u64,
-    /// Up to here frames were claimed since the last commit, and their bytes may stand where a line starts.
+    /// Frames up to here were claimed since the last commit, and their bytes may be where a line starts.
     claimed: u64,
     frames: u64,
-    /// Up to here the gate and the subscribers allow to write.
+    /// The gate and the subscribers allow writes up to here.
     limit: u64,
     /// Where the next boundary is due.
     mark: u64,
@@ -132,7 +132,8 @@ impl<D: Discipline> PublisherOf<D> {
     /// the ring, at most every 100 µs.
     ///
     /// # Errors
-    /// [`Refused::Full`] while a subscriber has not released the room (never of a broadcast ring), [`Refused::TooLong`].
+    /// [`Refused::Full`] while a subscriber has not released the space (never on a broadcast ring),
+    /// [`Refused::TooLong`].
     #[inline(always)]
     pub fn claim(&mut self, len: usize) -> Result<Claim<'_, D>, Refused> {
         let size = self.reserve(self.position, len)?;
@@ -236,7 +237,7 @@ impl<D: Discipline> PublisherOf<D> {
     /// call.
     ///
     /// # Errors
-    /// If the system refuses to say.
+    /// If the system call fails.
     pub fn is_named(&self) -> Result<bool, Error> {
         self.segment.is_named()
     }
@@ -244,7 +245,7 @@ impl<D: Discipline> PublisherOf<D> {
     /// Locks the ring's memory so that it is never paged out (mlock).
     ///
     /// # Errors
-    /// The system's, as a rule because of the limit on locked memory (`ulimit -l`).
+    /// The system's, usually because of the limit on locked memory (`ulimit -l`).
     pub fn lock_memory(&self) -> Result<(), Error> {
         self.memory.lock(&self.segment)
     }
@@ -276,18 +277,19 @@ impl<D: Discipline> PublisherOf<D> {
         }
         self.publish_cursor();
         self.publish_tally();
-        // Release pairs with the acquire load in `Subscriber::next`: who sees the end sees every frame before it.
+        // Release pairs with the acquire load in `Subscriber::next`: a subscriber that sees the end sees every
+        // frame before it.
         self.memory.publisher().status.state.store(ENDED, Ordering::Release);
         fence(Ordering::SeqCst);
         waiting::wake_all(&self.memory.subscribers().waiters);
-        // The name goes first: whoever finds the ring without a publisher may take it over.
+        // The name goes first: a program that finds the ring without a publisher may take it over.
         let unlinked = if self.keep { Ok(()) } else { self.segment.unlink() };
         self.segment.unlock_publisher()?;
         unlinked
     }
 
     /// Makes sure that a frame of `len` bytes and the word behind it may be written at `at`: this publisher's
-    /// position, or further on in an open batch. Gives the bytes that the frame takes.
+    /// position, or a later one in an open batch. Returns the bytes that the frame takes.
     #[inline(always)]
     pub(crate) fn reserve(&mut self, at: u64, len: usize) -> Result<usize, Refused> {
         if self.lines { self.reserve_on_lines(at, len) } else { self.reserve_as::<PACKED>(at, len) }
@@ -308,7 +310,7 @@ impl<D: Discipline> PublisherOf<D> {
 
 impl<D: Discipline> Drop for PublisherOf<D> {
     fn drop(&mut self) {
-        // A drop has nobody to tell; `close` does.
+        // A drop cannot report an error; `close` does.
         let _ = self.end();
     }
 }

@@ -1,4 +1,4 @@
-//! The rings of this machine, looked at from outside.
+//! The rings of this machine, as observers see them.
 
 use crate::atomics::Ordering;
 use std::fs;
@@ -117,7 +117,7 @@ pub fn list() -> Result<Vec<Entry>, Error> {
         let Some(name) = file.to_str().and_then(|file| file.strip_prefix(PREFIX)) else { continue };
         let Ok(name) = Name::new(name) else { continue };
         match inspect(&name) {
-            // Gone since the directory was read.
+            // Removed since the directory was read.
             Err(Error::NotFound { .. }) => {}
             ring => entries.push(Entry { name, ring }),
         }
@@ -129,15 +129,15 @@ pub fn list() -> Result<Vec<Entry>, Error> {
 /// Inspects a ring without changing anything.
 ///
 /// # Errors
-/// [`Error::NotFound`]; [`Error::Foreign`], [`Error::Layout`] or [`Error::Damaged`] if it is no ring that this build
-/// can read; the system's, for instance when the ring is another user's.
+/// [`Error::NotFound`]; [`Error::Foreign`], [`Error::Layout`] or [`Error::Damaged`] if it is no ring that this
+/// build can read; the system's errors, for instance when the ring belongs to another user.
 pub fn inspect(name: &Name) -> Result<Snapshot, Error> {
     let segment = Segment::open(name, Purpose::Observe)?;
     let memory = Memory::map(&segment, Access::Observer)?;
     let (position, frames) = newest(&segment, &memory);
     let lines = memory.publisher();
     let status = &lines.status;
-    // Acquire: a state is seen with whose it is.
+    // Acquire: the state is seen with its publisher's identity.
     let state = status.state.load(Ordering::Acquire);
     if state != LIVE && state != ENDED {
         let why = format!("its state is {state}, expected {LIVE} (live) or {ENDED} (ended)");
@@ -192,9 +192,9 @@ pub fn inspect(name: &Name) -> Result<Snapshot, Error> {
     })
 }
 
-/// The position behind the newest frame and the number of frames before it: the cursor, and from there over the frames
-/// that it does not cover yet. Nothing keeps the publisher from writing over them meanwhile, so the walk counts only
-/// if the cursor has not moved: it does before the publisher comes around to it.
+/// The position behind the newest frame and the number of frames before it: starts at the cursor and walks over the
+/// frames that it does not cover yet. The publisher may overwrite them meanwhile, so the walk counts only if the
+/// cursor has not moved: it moves before the publisher comes around to it.
 fn newest(segment: &Segment, memory: &Memory) -> (u64, u64) {
     const TRIES: usize = 8;
     let cursor = &memory.publisher().cursor;
@@ -220,13 +220,14 @@ fn newest(segment: &Segment, memory: &Memory) -> (u64, u64) {
 /// Removes a ring's name; its memory is freed once no process has it open. Current subscribers drain the ring.
 ///
 /// # Errors
-/// [`Error::PublisherAlive`] unless `force`; with `force`, whatever goes by the name is removed. [`Error::NotFound`];
+/// [`Error::PublisherAlive`] unless `force`; with `force`, any file of that name is removed. [`Error::NotFound`];
 /// errors of opening, unless `force`.
 pub fn remove(name: &Name, force: bool) -> Result<(), Error> {
     let purpose = if force { Purpose::Observe } else { Purpose::TakePart };
     match Segment::open(name, purpose) {
         Ok(segment) => {
-            // Held until the name is gone: a publisher that comes now is refused, not left with a ring that nobody finds.
+            // Locked until the name is gone: a publisher that comes now is refused, and does not get a ring that
+            // nobody finds.
             if !force && !segment.lock_publisher()? {
                 let pid =
                     Memory::map(&segment, Access::Observer)?.publisher().status.pid.load(Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Segments as files: made whole before they have a name, opened with suspicion.
+//! Segments as files: complete before they have a name, checked when opened.
 
 use std::mem::offset_of;
 use std::os::fd::{AsFd, OwnedFd};
@@ -20,17 +20,17 @@ pub(crate) struct Segment {
     pub(crate) shape: Shape,
 }
 
-/// What an opener means to do.
+/// The purpose of an opener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// Publish or subscribe: both write some lines, and lock.
     TakePart,
-    /// Look, and change nothing.
+    /// Read only.
     Observe,
 }
 
 impl Segment {
-    /// Makes a segment that has no name yet: sized, allocated, with its header, the rest zero.
+    /// Creates a segment that has no name yet: sized, allocated, with its header, the rest zero.
     ///
     /// All memory is allocated here, so that a file system that is too small is an error now and not a fatal signal at
     /// the first touch of a page.
@@ -46,7 +46,7 @@ impl Segment {
         let mode = Mode::from_raw_mode(mode & 0o666);
         let file =
             rustix::fs::open(DIRECTORY, flags, mode).map_err(|errno| system("make a file for", errno))?;
-        // Once more, because the process's umask has cut the mode.
+        // Again, because the process's umask has reduced the mode.
         rustix::fs::fchmod(&file, mode).map_err(|errno| system("set the mode of", errno))?;
         if let Some(group) = group {
             rustix::fs::fchown(&file, None, Some(Gid::from_raw(group)))
@@ -88,10 +88,10 @@ impl Segment {
         }
     }
 
-    /// Opens what is there by this name and checks that it is a ring that this build can read.
+    /// Opens the file of this name and checks that it is a ring that this build can read.
     pub(crate) fn open(name: &Name, purpose: Purpose) -> Result<Self, Error> {
         let path = name.path();
-        // A FIFO or a link put there by another must neither block us nor lead us elsewhere.
+        // A FIFO or a link that another user put there must neither block this process nor redirect it.
         let flags = OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let flags = flags | if purpose == Purpose::TakePart { OFlags::RDWR } else { OFlags::RDONLY };
         let file = match rustix::fs::open(&path, flags, Mode::empty()) {
@@ -115,7 +115,8 @@ impl Segment {
         }
         let file_bytes = u64::try_from(stat.st_size).unwrap_or(0);
         let shape = Shape::decode(&header, file_bytes, &path)?;
-        // Blocks are of 512 bytes. A file with holes is no ring's, and touching one is fatal where nothing can fill it.
+        // A block is 512 bytes. A file with holes is no ring, and touching a hole is fatal where nothing can fill
+        // it.
         let allocated = u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512);
         if allocated < file_bytes {
             let why = format!("of its {file_bytes} bytes only {allocated} are allocated");
@@ -124,7 +125,7 @@ impl Segment {
         Ok(Self { file, path, shape })
     }
 
-    /// Whether the segment still goes by its name: nobody has removed it, or put another in its place.
+    /// Whether the segment still has its name: nobody has removed the name, or put another file in its place.
     pub(crate) fn is_named(&self) -> Result<bool, Error> {
         let system = |errno| Error::system(&self.path, "look at", errno);
         let ours = rustix::fs::fstat(&self.file).map_err(system)?;
@@ -135,13 +136,13 @@ impl Segment {
         }
     }
 
-    /// Removes the name if it is still this segment's. Whoever has the segment open keeps it.
+    /// Removes the name if it is still this segment's. Processes that have the segment open keep it.
     pub(crate) fn unlink(&self) -> Result<(), Error> {
         if self.is_named()? { unlink(&self.path) } else { Ok(()) }
     }
 
-    /// Refuses a file of another user: anybody may put one by that name where everybody may write, and would read along.
-    /// Root's are trusted.
+    /// Refuses a file of another user: in a directory where everybody may write, anybody may create a file of that
+    /// name, and could read the frames. Root's files are trusted.
     pub(crate) fn check_owner(&self) -> Result<(), Error> {
         let owner = rustix::fs::fstat(&self.file)
             .map_err(|errno| Error::system(&self.path, "look at", errno))?
@@ -167,14 +168,14 @@ impl Segment {
             .map_err(|errno| Error::system(&self.path, "lock", errno))
     }
 
-    /// Gives the publisher's byte back. Closing the file does that too, but not while another thread of this process is
-    /// about to start a program: until then the child has the open file as well.
+    /// Releases the publisher's lock. Closing the file does that too, but not while another thread of this process
+    /// is about to start a program: until then the child has the open file as well.
     pub(crate) fn unlock_publisher(&self) -> Result<(), Error> {
         lock::release(self.file.as_fd(), self.shape.publisher_at() as u64)
             .map_err(|errno| Error::system(&self.path, "unlock", errno))
     }
 
-    /// Whether another open file holds the publisher's byte.
+    /// Whether another open file has the publisher's lock.
     pub(crate) fn publisher_is_alive(&self) -> Result<bool, Error> {
         lock::held_by_another(self.file.as_fd(), self.shape.publisher_at() as u64)
             .map_err(|errno| Error::system(&self.path, "test the lock of", errno))
@@ -186,13 +187,13 @@ impl Segment {
             .map_err(|errno| Error::system(&self.path, "lock a slot of", errno))
     }
 
-    /// Gives a slot's byte back; as for [`unlock_publisher`](Self::unlock_publisher), sooner than closing does.
+    /// Releases a slot's lock; as for [`unlock_publisher`](Self::unlock_publisher), sooner than closing does.
     pub(crate) fn unlock_slot(&self, slot: usize) -> Result<(), Error> {
         lock::release(self.file.as_fd(), self.slot_byte(slot))
             .map_err(|errno| Error::system(&self.path, "unlock a slot of", errno))
     }
 
-    /// Whether another open file holds a slot's byte.
+    /// Whether another open file has a slot's lock.
     pub(crate) fn slot_is_alive(&self, slot: usize) -> Result<bool, Error> {
         lock::held_by_another(self.file.as_fd(), self.slot_byte(slot))
             .map_err(|errno| Error::system(&self.path, "test a lock of", errno))
@@ -203,7 +204,7 @@ impl Segment {
     }
 }
 
-/// Removes a name, whatever it leads to; one that is gone already is fine.
+/// Removes a name, whatever its file is; one that is gone already is no error.
 pub(crate) fn unlink(path: &Path) -> Result<(), Error> {
     match rustix::fs::unlink(path) {
         Ok(()) | Err(Errno::NOENT) => Ok(()),

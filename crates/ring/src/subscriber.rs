@@ -75,13 +75,13 @@ pub struct SubscriberId {
 #[derive(Debug)]
 pub struct SubscriberOf<D: Discipline> {
     pub(crate) memory: Memory,
-    /// Where the next frame's header stands. Everything before it is released.
+    /// The position of the next frame's header. Everything before it is released.
     pub(crate) position: u64,
     /// The position as last published.
     pub(crate) published: u64,
-    /// Where to publish next: a part of the ring further on.
+    /// The position at which to publish next: one part of the ring later.
     pub(crate) publish_at: u64,
-    /// The order that was last heeded.
+    /// The last order that needs no more action.
     heeded: u64,
     pub(crate) grain: Grain,
     pub(crate) max_frame: usize,
@@ -113,7 +113,7 @@ impl SubscriberOf<Gated> {
         }
         // Acquire pairs with the release store of the header: the frame's bytes are there.
         let header = self.memory.header(start).load(Ordering::Acquire);
-        // After the header: who has read one that was written over it sees the order that came before (`stall.rs`).
+        // After the header: a reader of a header that was overwritten sees the order that came before (`stall.rs`).
         if self.order().word.load(Ordering::Relaxed) != self.heeded && self.heed() {
             return self.evicted();
         }
@@ -124,19 +124,19 @@ impl SubscriberOf<Gated> {
             return self.copied(header, len);
         }
         self.position = start + self.grain.frame_size(len) as u64;
-        // SAFETY: the frame is committed, its length is at most the ring's longest, and `published` is not beyond its start
-        // while it is borrowed, so the publisher, which waits for ever, does not touch it.
+        // SAFETY: the frame is committed, its length is at most the ring's longest, and `published` is not beyond
+        // its start while it is borrowed, so the publisher, which waits without a limit here, does not touch it.
         let bytes = unsafe { self.memory.body(start, len) };
         Poll::Frame(Frame { bytes, position: Position(start), epoch: frame::epoch(header) })
     }
 
-    /// The frame of `len` bytes at the position, where the publisher may write over it. Out of line: rings without a stall
-    /// limit keep a short `next`.
+    /// The frame of `len` bytes at the position, where the publisher may overwrite it. Out of line: rings without a
+    /// stall limit keep a short `next`.
     #[inline(never)]
     fn copied(&mut self, header: u64, len: usize) -> Poll<'_> {
         let start = self.position;
         self.reading.take(&self.memory, start, len);
-        // Behind the copy: if a byte of it was written over, the order came before (`stall.rs`).
+        // Behind the copy: if a byte of it was overwritten, the order came before (`stall.rs`).
         if self.is_evicted() {
             return self.evicted();
         }
@@ -163,9 +163,9 @@ impl SubscriberOf<Gated> {
                 }
                 self.reading.bytes(len)
             } else {
-                // SAFETY: as in `next`: the frame is committed and not released, as what is released ends before the
-                // position that this began with, and nothing is released while `self` is borrowed. Behind the newest frame
-                // there is a header of zero, where this ends.
+                // SAFETY: as in `next`: the frame is committed and not released, because the released part ends
+                // before the position at which this began, and nothing is released while `self` is borrowed. Behind
+                // the newest frame there is a header of zero, where this ends.
                 unsafe { self.memory.body(at, len) }
             };
             at += self.grain.frame_size(len) as u64;
@@ -179,8 +179,8 @@ impl SubscriberOf<Gated> {
         self.has_frame() && !self.is_evicted()
     }
 
-    /// The rarer half of `next`. Out of line: inlined into a loop that polls, it made the subscriber so quick that rings fell
-    /// into the contended regime in nearly every run (see the pause below).
+    /// The rare path of `next`. Out of line: inlined into a polling loop, it made the subscriber so fast that rings
+    /// fell into the contended regime in nearly every run (see the pause below).
     #[inline(never)]
     fn nothing(&mut self, header: u64) -> Poll<'_> {
         if header != 0 {
@@ -188,16 +188,17 @@ impl SubscriberOf<Gated> {
         }
         if self.published != self.position {
             self.publish();
-            // Who has just caught up lets the publisher get ahead: a look at a line that is being written takes it away
-            // from the publisher, and both wait for it at every frame. One pause (50 ns where it is long), and this
-            // function out of line, keep rings at full speed out of that regime (`docs/adr/0002`). At 10 million a second
-            // the next frame is further away than that, and comes no later.
+            // A subscriber that has just caught up lets the publisher get ahead: a load of a line that is being
+            // written takes it away from the publisher, and both wait for it at every frame. One pause (50 ns where
+            // it is long), and this function out of line, keep rings at full speed out of that regime
+            // (`docs/adr/0002`). At 10 million a second the next frame is further away than that, and is not
+            // delayed.
             spin_loop();
         }
         #[cfg(test)]
         #[cfg(not(loom))]
         tests::between_looks();
-        // Acquire pairs with the release store at the end of the publisher: every frame before it is visible, so one
+        // Acquire pairs with the release store in the publisher's `end`: every frame before it is visible, so one
         // more look decides.
         if self.memory.publisher().status.state.load(Ordering::Acquire) == ENDED && !self.has_frame() {
             return Poll::Ended;
@@ -207,7 +208,8 @@ impl SubscriberOf<Gated> {
 
     #[cold]
     fn evicted(&self) -> Poll<'_> {
-        // Pairs with the release store of the order, whichever load has seen it: with an eviction comes its position.
+        // Pairs with the release store of the order, whichever load has seen it: the eviction's position is
+        // visible.
         fence(Ordering::Acquire);
         Poll::Evicted { position: Position(self.order().position.load(Ordering::Relaxed)) }
     }
@@ -227,7 +229,7 @@ impl<D: Discipline> SubscriberOf<D> {
             self.publish();
         }
         let ready = || self.is_ready();
-        // What comes soon is not delayed by a look at the clock.
+        // A frame that comes soon is not delayed by a read of the clock.
         let soon = match how {
             Wait::Spin => waiting::poll(ready, || ()),
             Wait::Pause | Wait::Adaptive => waiting::poll(ready, spin_loop),
@@ -271,7 +273,7 @@ impl<D: Discipline> SubscriberOf<D> {
         self.is_ready()
     }
 
-    /// Whether `next` would give something other than `Empty`.
+    /// Whether `next` would return something other than `Empty`.
     #[inline]
     fn is_ready(&self) -> bool {
         self.has_frame()
@@ -283,18 +285,18 @@ impl<D: Discipline> SubscriberOf<D> {
             }
     }
 
-    /// Whether there is something at the position: a frame, or what is none and will be reported.
+    /// Whether the word at the position is not zero: a frame's header, or damage that `next` reports.
     #[inline]
     pub(crate) fn has_frame(&self) -> bool {
         self.memory.header(self.position).load(Ordering::Acquire) != 0
     }
 
-    /// Whether the publisher of a broadcast ring may have written over what stands at the position, and what was read
-    /// there before this call.
+    /// Whether the publisher of a broadcast ring may have overwritten the frame at the position, and the bytes that
+    /// were read there before this call.
     #[inline]
     pub(crate) fn is_passed(&self) -> bool {
-        // Pairs with the fence behind the publisher's gate (`gate.rs`): who has read a byte of a later lap sees the gate
-        // that came before it.
+        // Pairs with the fence behind the publisher's gate (`gate.rs`): a reader that has read a byte of a later
+        // lap sees the gate that came before it.
         fence(Ordering::Acquire);
         self.memory.publisher().gate.position.load(Ordering::Relaxed) > self.position
     }
@@ -304,7 +306,7 @@ impl<D: Discipline> SubscriberOf<D> {
     #[inline]
     #[must_use]
     pub fn is_evicted(&self) -> bool {
-        // As in `next`: what was read before is older than the order.
+        // As in `next`: if a byte read before was overwritten, the order is visible now.
         fence(Ordering::Acquire);
         self.order().word.load(Ordering::Relaxed) == order_word(self.ticket, EVICTED)
     }
@@ -319,7 +321,7 @@ impl<D: Discipline> SubscriberOf<D> {
         &self.memory.publisher().orders[self.slot]
     }
 
-    /// Does what the publisher orders; whether it is an eviction, which is for ever.
+    /// Does what the publisher orders. Returns whether the order is an eviction, which is permanent.
     #[cold]
     #[inline(never)]
     fn heed(&mut self) -> bool {
@@ -331,13 +333,13 @@ impl<D: Discipline> SubscriberOf<D> {
                     if self.published != self.position {
                         self.publish();
                     }
-                    // Not heeded for good: it counts for the next frame too.
+                    // Not marked as heeded: the order applies to the next frame too.
                     return false;
                 }
                 _ => {}
             }
         }
-        // For an earlier holder of the slot, or taken back.
+        // An order to an earlier holder of the slot, or a withdrawn one.
         self.heeded = word;
         false
     }
@@ -350,7 +352,7 @@ impl<D: Discipline> SubscriberOf<D> {
 
     #[cold]
     pub(crate) fn publish(&mut self) {
-        // Release pairs with the acquire load of the publisher's scan: all reads of what is released are over.
+        // Release pairs with the acquire load of the publisher's scan: all reads of the released frames are over.
         self.slot().progress.position.store(self.position, Ordering::Release);
         self.published = self.position;
         self.publish_at = self.position + self.part;
@@ -363,7 +365,7 @@ impl<D: Discipline> SubscriberOf<D> {
     /// Locks the ring's memory so that it is never paged out (mlock).
     ///
     /// # Errors
-    /// The system's, as a rule because of the limit on locked memory (`ulimit -l`).
+    /// The system's, usually because of the limit on locked memory (`ulimit -l`).
     pub fn lock_memory(&self) -> Result<(), Error> {
         self.memory.lock(&self.segment)
     }
@@ -397,7 +399,7 @@ impl<D: Discipline> SubscriberOf<D> {
     /// Returns `true` if a publisher holds the lock that dies with its process. Makes a system call.
     ///
     /// # Errors
-    /// If the system refuses to say.
+    /// If the system call fails.
     pub fn publisher_alive(&self) -> Result<bool, Error> {
         self.segment.publisher_is_alive()
     }
@@ -405,7 +407,7 @@ impl<D: Discipline> SubscriberOf<D> {
     /// Returns `true` if the ring still has its name. If not, no publisher can continue it. Makes a system call.
     ///
     /// # Errors
-    /// If the system refuses to say.
+    /// If the system call fails.
     pub fn is_named(&self) -> Result<bool, Error> {
         self.segment.is_named()
     }
@@ -435,7 +437,7 @@ impl<D: Discipline> Drop for SubscriberOf<D> {
         table.waiters.parked.fetch_and(!(1 << self.slot), Ordering::Relaxed);
         // Release pairs with the acquire load of the publisher's scan: all reads are over.
         table.members.slots.fetch_and(!(1 << self.slot), Ordering::Release);
-        // Only then may another have the slot. What fails here is done by closing the file.
+        // Only then may another subscriber have the slot. If this fails, closing the file releases the lock.
         let _ = self.segment.unlock_slot(self.slot);
     }
 }

@@ -1,4 +1,4 @@
-//! Ways to wait for the next frame, and the wake-up of those who sleep.
+//! Ways to wait for the next frame, and the wake-up of sleeping subscribers.
 
 use std::hint::spin_loop;
 use std::sync::atomic::compiler_fence;
@@ -41,29 +41,30 @@ pub enum Wait {
     Adaptive,
 }
 
-/// For how long [`Wait::Adaptive`] polls before it sleeps: a sleep that ends sooner costs more than polling on.
+/// How long [`Wait::Adaptive`] polls before it sleeps: a sleep that ends sooner costs more than further polling.
 const POLL_BEFORE_SLEEP: Duration = Duration::from_micros(50);
-/// Polls between two looks at the clock, which costs as much as many polls.
+/// Polls between two reads of the clock, which costs as much as many polls.
 const POLLS_PER_LOOK: u32 = 64;
-/// The first sleep after a sleeper's bit is set. If the barrier is missing, the publisher may have looked at the bit before
-/// it was there, and stored its frame after the sleeper looked for it; so the sleeper looks once more after this time,
-/// which is longer than any store takes to arrive. From then on the bit is known to be seen.
+/// The first sleep after a sleeper's bit is set. If the barrier is missing, the publisher may have loaded the bits
+/// before this one was set, and stored its frame after the sleeper looked for it; so the sleeper looks once more
+/// after this time, which is longer than any store takes to become visible. From then on the bit is certain to be
+/// seen.
 const FIRST_SLEEP: Duration = Duration::from_millis(1);
-/// The longest sleep, so that nothing that goes unnoticed is unnoticed for long. In unit tests long enough that a lost
-/// wake-up is seen.
+/// The longest sleep: it limits the delay of anything that goes unnoticed. In unit tests long enough that a lost
+/// wake-up shows.
 const LONGEST_SLEEP: Duration = if cfg!(test) { Duration::from_secs(60) } else { Duration::from_millis(100) };
 
-/// Enters this process into the machine-wide barrier. `false`: the kernel or a sandbox does not give it.
+/// Registers this process for the machine-wide barrier. `false`: the kernel or a sandbox does not provide it.
 pub(crate) fn join_barrier() -> bool {
     membarrier(MembarrierCommand::RegisterGlobalExpedited).is_ok()
 }
 
-/// When waiting ends.
+/// The end of a wait.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Deadline(Option<Instant>);
 
 impl Deadline {
-    /// `timeout` from now; one beyond the clock's range never comes.
+    /// `timeout` from now; one beyond the clock's range never expires.
     pub(crate) fn after(timeout: Duration) -> Self {
         Self(Instant::now().checked_add(timeout))
     }
@@ -73,7 +74,7 @@ impl Deadline {
     }
 }
 
-/// Polls `ready` some times, without a look at the clock, with `between` after each poll.
+/// Polls `ready` a fixed number of times, without reading the clock, with `between` after each poll.
 #[inline]
 pub(crate) fn poll(ready: impl Fn() -> bool, between: impl Fn()) -> bool {
     for _ in 0..POLLS_PER_LOOK {
@@ -85,7 +86,7 @@ pub(crate) fn poll(ready: impl Fn() -> bool, between: impl Fn()) -> bool {
     false
 }
 
-/// Polls `ready` until it holds or the time is over, with `between` after each poll.
+/// Polls `ready` until it holds or the deadline passes, with `between` after each poll.
 pub(crate) fn poll_until(ready: impl Fn() -> bool, deadline: Deadline, between: impl Fn()) -> bool {
     while !poll(&ready, &between) {
         if deadline.left().is_zero() {
@@ -95,25 +96,26 @@ pub(crate) fn poll_until(ready: impl Fn() -> bool, deadline: Deadline, between: 
     true
 }
 
-/// One sleeper's place.
+/// The state that one sleeper needs.
 #[derive(Debug)]
 pub(crate) struct Parker<'a> {
     pub(crate) waiters: &'a Waiters,
     /// The publisher's `Status::flags`.
     pub(crate) flags: &'a AtomicU32,
     pub(crate) slot: usize,
-    /// What else wakes the sleeper.
+    /// A second cause to wake the sleeper.
     #[cfg(not(loom))]
     pub(crate) bell: Option<&'a Bell>,
 }
 
 impl Parker<'_> {
-    /// Sleeps until `ready` holds or the time is over.
+    /// Sleeps until `ready` holds or the deadline passes.
     pub(crate) fn park_until(&self, ready: impl Fn() -> bool, deadline: Deadline) -> bool {
         let bit = 1u64 << self.slot;
         let mut is_known = false;
         loop {
-            // Read before the bit is set: a wake-up that has seen the bit changes the word, and the sleep ends at once.
+            // Loaded before the bit is set: a wake-up that has seen the bit changes the word, and the sleep ends at
+            // once.
             let wakes = self.waiters.wakes.load(Ordering::SeqCst);
             if self.waiters.parked.fetch_or(bit, Ordering::SeqCst) & bit == 0 {
                 is_known = false;
@@ -130,7 +132,7 @@ impl Parker<'_> {
                 tv_nsec: futex::Nsecs::from(sleep.subsec_nanos()),
             };
             let slept = self.doze(wakes, &sleep);
-            // The bit has stood for a whole sleep. (Other ends of a sleep: woken, word changed, a signal.)
+            // The bit has been set for a whole sleep. (Other ends of a sleep: woken, word changed, a signal.)
             is_known |= slept == Err(Errno::TIMEDOUT);
             #[cfg(test)]
             #[cfg(not(loom))]
@@ -148,44 +150,44 @@ impl Parker<'_> {
         futex::wait(&self.waiters.wakes, futex::Flags::empty(), wakes, Some(timeout))
     }
 
-    /// After the bit was set and before the ring is looked at: a full barrier on every core that runs a publisher. Either
-    /// its commit was before, and the look sees the frame, or its look at the bits comes after, and sees the bit. So the
-    /// publisher needs no fence of its own.
+    /// After the bit was set and before the ring is looked at: a full barrier on every core that runs a publisher.
+    /// Either the publisher's commit was before the barrier, and the look sees the frame, or its load of the bits
+    /// comes after, and sees the bit. So the publisher needs no fence of its own.
     ///
-    /// Kernels up to 6.18 at least leave out a core on which a thread of the publisher's process has ended, or that idled
-    /// on its memory when it registered, until the core has run another program; and a sandbox may refuse the call. Then,
-    /// about once in a million sleeps, both looks miss, and `FIRST_SLEEP` ends that.
+    /// Kernels up to 6.18 at least leave out a core on which a thread of the publisher's process has ended, or that
+    /// idled on its memory when it registered, until the core has run another program; and a sandbox may refuse the
+    /// call. Then, about once in a million sleeps, both sides miss each other, and `FIRST_SLEEP` ends that.
     fn settle(&self) {
         if self.flags.load(Ordering::Relaxed) & HAS_BARRIER != 0 {
             let _ = membarrier(MembarrierCommand::GlobalExpedited);
         }
     }
 
-    /// Polls for as long as a wake-up would take, then sleeps.
+    /// Polls for the time that a wake-up would take, then sleeps.
     pub(crate) fn adapt_until(&self, ready: impl Fn() -> bool, deadline: Deadline) -> bool {
         let poll = Deadline::after(POLL_BEFORE_SLEEP.min(deadline.left()));
         poll_until(&ready, poll, spin_loop) || self.park_until(ready, deadline)
     }
 }
 
-/// Wakes whoever sleeps. Called after every commit, or at the end of a burst of them: one plain load and a branch while
-/// nobody does.
+/// Wakes all sleeping subscribers. Called after every commit, or at the end of a burst of commits: one plain load
+/// and a branch while no subscriber sleeps.
 #[inline]
 pub(crate) fn wake_sleepers(waiters: &Waiters) {
-    // The header's store stays before this load in the program; between the two the processor needs no fence, because
-    // who goes to sleep makes this core execute one (`Parker::park_until`).
+    // The header's store stays before this load in program order; the processor needs no fence between the two,
+    // because a subscriber that goes to sleep makes this core execute one (`Parker::park_until`).
     compiler_fence(Ordering::SeqCst);
     if waiters.parked.load(Ordering::Relaxed) != 0 {
         wake_all(waiters);
     }
 }
 
-/// The rare half of `wake_sleepers`.
+/// The rare path of `wake_sleepers`.
 #[cold]
 pub(crate) fn wake_all(waiters: &Waiters) {
     waiters.parked.swap(0, Ordering::SeqCst);
     waiters.wakes.fetch_add(1, Ordering::SeqCst);
-    // Fails on no argument that we pass; a sleeper that is not woken looks for itself after `LONGEST_SLEEP`.
+    // Cannot fail with these arguments; a sleeper that is not woken looks again after `LONGEST_SLEEP`.
     let _ = futex::wake(&waiters.wakes, futex::Flags::empty(), i32::MAX as u32);
 }
 
@@ -201,16 +203,16 @@ mod tests {
     use super::*;
     use crate::{Name, Options, Poll, Publisher, Start, Subscriber};
 
-    /// How often a frame was found only because a sleep's time was over.
+    /// How often a frame was found only because a sleep timed out.
     pub(super) static FOUND_LATE: AtomicU64 = AtomicU64::new(0);
 
-    /// One side parks after each answer; the other sends the next frame at any moment around that, so that now and then
-    /// its store and its look at the sleepers fall between the sleeper's bit and its last look at the ring. None may be
-    /// lost for good, and next to none found late (see `Parker::settle` for the exception).
+    /// One side parks after each answer; the other sends the next frame at any moment around that, so that now and
+    /// then its store and its look at the sleepers fall between the sleeper's bit and its last look at the ring. No
+    /// wake-up may be lost, and almost none may be found late (see `Parker::settle` for the exception).
     #[test]
     fn no_wake_up_is_lost() {
         const ROUNDS: u64 = 5_000_000;
-        // A barrier takes a microsecond, and a thousand times that while other programs have the cores.
+        // A barrier takes a microsecond, and a thousand times as long while other programs have the cores.
         let enough = Deadline::after(Duration::from_secs(2));
         let patience = LONGEST_SLEEP / 4;
         let name = |what: &str| Name::new(&format!("test-{what}-{}", std::process::id())).unwrap();
@@ -233,7 +235,7 @@ mod tests {
                 }
             });
             for round in 0..ROUNDS {
-                // About as many nanoseconds, around the time that the other side takes to set its bit.
+                // A delay of about this many nanoseconds, around the time that the other side takes to set its bit.
                 for step in 0..round.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 55 {
                     std::hint::black_box(step);
                 }
@@ -251,7 +253,7 @@ mod tests {
         assert!(late <= 10 + rounds / 10_000, "{late} of {rounds} were found late");
     }
 
-    /// Longer than any test takes, and shorter than for ever.
+    /// Longer than any test takes.
     const PATIENCE: Duration = Duration::from_secs(600);
 
     #[test]
@@ -261,7 +263,7 @@ mod tests {
         let mut subscriber = Subscriber::join(&name, Start::Newest).unwrap();
         let bell = Bell::new();
         bell.ring();
-        // Rung before anybody sleeps, it is not lost.
+        // A ring of the bell before the sleep is not lost.
         assert!(!subscriber.wait_or(&bell, PATIENCE));
         assert!(bell.answer() && !bell.answer());
         thread::scope(|scope| {

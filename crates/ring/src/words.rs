@@ -9,18 +9,19 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Longer copies go to `memcpy`: its call costs about 5 ns, and from here on its wide moves save more than that.
+/// Longer copies use `memcpy`: its call costs about 5 ns, and from this length on its wide moves save more than
+/// that.
 const LONGEST: usize = 256;
 
 /// Copies `bytes` to `to`, which may be filled up to the next multiple of 8.
 ///
 /// # Safety
-/// `to` is aligned to 8 and has room for `bytes.len()` rounded up to 8, of which nobody else reads or writes.
+/// `to` is aligned to 8 and has space for `bytes.len()` rounded up to 8, which nobody else reads or writes.
 #[inline(always)]
 pub(crate) unsafe fn copy_in(to: *mut u8, bytes: &[u8]) {
     let (from, len) = (bytes.as_ptr(), bytes.len());
     if len > LONGEST {
-        // SAFETY: the caller gives the room, and a borrowed slice cannot overlap what nobody else reads.
+        // SAFETY: the caller provides the space, and a borrowed slice cannot overlap bytes that nobody else reads.
         unsafe { to.copy_from_nonoverlapping(from, len) };
         return;
     }
@@ -38,7 +39,8 @@ pub(crate) unsafe fn copy_in(to: *mut u8, bytes: &[u8]) {
     }
     let rest = len - whole;
     if rest > 0 {
-        // SAFETY: all reads lie inside `bytes` as the branches show; the place has room up to the next multiple of 8.
+        // SAFETY: all reads lie inside `bytes` as the branches show; the destination has space up to the next
+        // multiple of 8.
         unsafe {
             let word = if len >= 8 {
                 u64::from_le(from.add(len - 8).cast::<u64>().read_unaligned()) >> (64 - 8 * rest)
@@ -71,8 +73,8 @@ unsafe fn word(to: *mut u8, from: *const u8) {
     }
 }
 
-/// Moves 16 bytes: two loads as narrow as the stores that built the message, one store. Half as many stores on their way
-/// to the ring's lines are worth 8 % at 100 bytes.
+/// Moves 16 bytes: two loads as narrow as the stores that built the message, one store. Half as many stores to the
+/// ring's lines gain 8 % at 100 bytes.
 ///
 /// # Safety
 /// As for [`word`], for 16 bytes.
@@ -96,10 +98,10 @@ unsafe fn pair(to: *mut u8, from: *const u8) {
     }
 }
 
-/// Copies a frame's `bytes` to the start of `to`; a shorter one takes what it can. Gives the number of bytes copied.
+/// Copies a frame's `bytes` to the start of `to`, as many as fit. Returns the number of bytes copied.
 ///
-/// Here wide moves are right: what is read was stored by another core. Two moves that may overlap cover every length
-/// from one to two of their widths, so a short copy is two comparisons and two to eight moves.
+/// Wide moves are right here: another core stored the bytes that are read. Two moves that may overlap cover every
+/// length from one to two of their widths, so a short copy is two comparisons and two to eight moves.
 #[inline]
 pub(crate) fn copy_out(bytes: &[u8], to: &mut [u8]) -> usize {
     let len = bytes.len().min(to.len());

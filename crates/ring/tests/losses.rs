@@ -1,4 +1,5 @@
-//! Rings that lose, against a queue that knows what may be lost: broadcast rings, and gated ones with a stall limit.
+//! Lossy rings, checked against a queue that knows which frames may be lost: broadcast rings, and gated ones with a
+//! stall limit.
 
 use crate::scene;
 
@@ -32,7 +33,7 @@ fn steps(longest: usize) -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..400)
 }
 
-/// All frames of a ring, with their positions, and how far claims have reached.
+/// All frames of a ring with their positions, and the farthest claim.
 struct History {
     frames: Vec<(u64, Vec<u8>)>,
     align: u64,
@@ -56,21 +57,21 @@ impl History {
         self.frames.last().map_or(0, |(at, bytes)| at + self.size(bytes.len()))
     }
 
-    /// The first frame at or behind a position.
+    /// The first frame at or after a position.
     fn index_of(&self, position: Position) -> usize {
         self.frames.partition_point(|(at, _)| *at < position.0)
     }
 }
 
-/// A broadcast subscriber, and the frame that it comes to next.
+/// A broadcast subscriber, and the index of the next frame.
 struct Reader {
     ring: broadcast::Subscriber,
     next: usize,
 }
 
 impl Reader {
-    /// Reads up to so many frames; whether the end came first. `spared` bytes before the farthest claim nothing may be
-    /// lost.
+    /// Reads up to `frames` frames; returns whether the end came first. No frame within `spared` bytes of the
+    /// farthest claim may be lost.
     fn read(&mut self, history: &History, frames: usize, spared: u64) -> Result<bool, TestCaseError> {
         for _ in 0..frames {
             match self.ring.next() {
@@ -109,7 +110,7 @@ fn play_broadcast(steps: Vec<Step>, framing: Framing, longest: usize) -> Result<
     let mut history = History::new(framing);
     let mut readers: Vec<Reader> = Vec::new();
     let eighth = publisher.capacity() as u64 / 8;
-    // The gate goes ahead by an eighth, to a boundary that may be another eighth and a frame further on.
+    // The gate moves by an eighth, to a boundary that may be another eighth and a frame later.
     let spared = (6 * eighth).saturating_sub(3 * history.size(longest));
     for step in steps {
         match step {
@@ -175,7 +176,7 @@ fn play_broadcast(steps: Vec<Step>, framing: Framing, longest: usize) -> Result<
     Ok(())
 }
 
-/// A publisher that insists: who does not read is evicted, who reads loses nothing.
+/// A publisher that insists: a subscriber that does not read is evicted, one that reads loses nothing.
 fn play_evictions(steps: Vec<Step>, framing: Framing) -> Result<(), TestCaseError> {
     let name = OwnName::new(&format!("evictions-{framing}"));
     let options = Options { framing, stall_limit: Duration::from_micros(500), ..small() };
@@ -213,7 +214,7 @@ fn play_evictions(steps: Vec<Step>, framing: Framing) -> Result<(), TestCaseErro
                         }
                         Poll::Evicted { position } => {
                             prop_assert!(evicted && position <= before);
-                            // It stood in the way.
+                            // The evicted subscriber blocked the ring.
                             prop_assert!(
                                 position.0 + capacity <= history.end() + capacity / 8 + history.size(1100)
                             );

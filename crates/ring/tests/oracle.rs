@@ -1,4 +1,4 @@
-//! The ring against a plain queue, for any order of what a publisher and its subscribers can do.
+//! The ring against a plain queue, for any order of the operations of a publisher and its subscribers.
 
 use crate::scene;
 
@@ -50,7 +50,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A subscriber and what it has yet to see.
+/// A subscriber and the frames that it has not read yet.
 struct Reader {
     ring: Subscriber,
     queue: VecDeque<(u64, Vec<u8>)>,
@@ -126,7 +126,7 @@ fn play(steps: Vec<Step>, framing: Framing) -> Result<(), TestCaseError> {
                     }
                 }
                 prop_assert_eq!(batch.frames(), new.len() as u64);
-                // Not one frame is visible before the commit.
+                // No frame is visible before the commit.
                 for reader in &mut readers {
                     let seen = reader.queue.len();
                     reader.read(seen)?;
@@ -161,7 +161,7 @@ fn play(steps: Vec<Step>, framing: Framing) -> Result<(), TestCaseError> {
                     let queue: VecDeque<_> = history.iter().filter(|(at, _)| *at >= from).cloned().collect();
                     match start {
                         Start::Newest => prop_assert_eq!(from, before),
-                        // At a frame's start, and with everything behind it (which reading then shows).
+                        // At a frame's start, and with all later frames (which the reads then show).
                         Start::Oldest => {
                             let is_first = queue.front().is_some_and(|frame| frame.0 == from);
                             prop_assert!(from == before || is_first, "{from} is no frame's start");
@@ -175,7 +175,8 @@ fn play(steps: Vec<Step>, framing: Framing) -> Result<(), TestCaseError> {
         match refused {
             Some((Refused::TooLong, len)) => prop_assert!(len > publisher.max_frame()),
             Some((Refused::Full, len)) => {
-                // Only for a reason: someone has not read, or read and not yet said so (an eighth at most).
+                // Only for a reason: a subscriber has not read, or has read without storing its position yet (an
+                // eighth at most).
                 let slowest = readers.iter().map(|reader| reader.ring.position().0).min().unwrap_or(before);
                 let used = before - slowest + size(len) + align;
                 prop_assert!(used > (capacity - capacity / 8 - 1100) as u64, "full with {used} bytes in use");
@@ -224,8 +225,8 @@ fn empty_frames_are_frames() {
     }
 }
 
-/// A shortened claim ends inside bytes that its owner wrote. Where the claim reaches over the end of the ring, that
-/// place is in the second copy of the data area.
+/// A shortened claim ends inside bytes that its owner wrote. Where the claim reaches over the end of the ring, its
+/// end is in the second mapping of the data area.
 #[test]
 fn a_shortened_claim_ends_in_zero_wherever_it_lies() {
     for framing in [Framing::Packed, Framing::Lines] {

@@ -1,4 +1,4 @@
-//! What happens when processes die: this test binary plays all roles, each in a process of its own.
+//! The effects of the death of a process: this test binary plays all roles, each in a process of its own.
 
 use crate::scene;
 
@@ -16,7 +16,7 @@ fn wait_to_be_ended() -> ! {
     }
 }
 
-/// Not a test: what the other processes do.
+/// Not a test: the roles of the other processes.
 #[test]
 #[ignore = "a role that the other tests start"]
 fn player() {
@@ -24,7 +24,7 @@ fn player() {
     let name = Name::new(&ring).unwrap();
     let say = |what: String| println!("{what}");
     match role.as_str() {
-        // Reads one frame, holds it, and waits for its end.
+        // Reads one frame, keeps it borrowed, and waits for its end.
         "hold" => {
             let mut subscriber = Subscriber::join_as(&name, Start::Newest, "holder").unwrap();
             say("joined".to_owned());
@@ -39,11 +39,11 @@ fn player() {
             say("joined".to_owned());
             wait_to_be_ended();
         }
-        // Counts upwards from where the ring's last publisher was, as fast as there is room.
+        // Counts upwards from the ring's frame count, as fast as the ring has space.
         "publish" => {
             let mut publisher = Publisher::open(&name, &small()).unwrap();
             say(format!("publishes {}", publisher.epoch()));
-            // A claim that is open when the process dies must not be seen; batches lie about for as long as possible.
+            // An open claim must not be seen when the process dies; a batch is open for as long as possible.
             let mut counter = publisher.frames();
             loop {
                 let mut batch = publisher.claim_batch();
@@ -58,9 +58,9 @@ fn player() {
                 counter += frames;
             }
         }
-        // Publishes a few frames, then leaves a claim open behind a batch that was given up, and waits for its end.
+        // Publishes a few frames, then leaves a claim open after an aborted batch, and waits for its end.
         "stop half-way" => {
-            // Large, so that the cursor is not stored on the way.
+            // Large, so that the cursor is not stored meanwhile.
             let mut publisher = Publisher::open(&name, &Options::default()).unwrap();
             for counter in 0..5 {
                 publish_all(&mut publisher, &message(counter));
@@ -75,7 +75,7 @@ fn player() {
             say("stands".to_owned());
             wait_to_be_ended();
         }
-        // Reads to the end and tells what it saw.
+        // Reads to the end and reports what it saw.
         "read" => {
             let mut subscriber = Subscriber::join(&name, Start::Newest).unwrap();
             say("joined".to_owned());
@@ -113,7 +113,7 @@ fn frames_cross_from_process_to_process() {
     for counter in 0..MESSAGES {
         publish_all(&mut publisher, &message(counter));
     }
-    // The name goes at once; who has joined drains.
+    // The name is removed at once; subscribers that have joined drain the ring.
     publisher.close().unwrap();
     assert!(!name.0.path().exists());
     for player in &mut players {
@@ -121,8 +121,8 @@ fn frames_cross_from_process_to_process() {
     }
 }
 
-/// Again and again a subscriber that holds the ring full is killed; the publisher goes on, and the one that reads loses
-/// nothing.
+/// A subscriber that blocks the full ring is killed, repeatedly; the publisher continues, and the subscriber that
+/// reads loses nothing.
 #[test]
 fn a_killed_subscriber_stops_gating() {
     const KILLS: u64 = 20;
@@ -144,7 +144,7 @@ fn a_killed_subscriber_stops_gating() {
         publish_all(&mut publisher, &message(sent));
         sent += 1;
         assert_eq!(holder.says("holds"), first.to_string());
-        // Alive, it holds the ring for as long as it likes: look often enough that its lock is tested as well.
+        // A live subscriber blocks the ring without a limit: claim often enough that its lock is tested as well.
         let mut refusals = 0;
         while refusals < 5_000 {
             match publisher.publish(&message(sent)) {
@@ -194,13 +194,13 @@ fn a_joiner_frees_the_places_of_the_dead() {
     }
 }
 
-/// A publisher is killed in full run and followed by another, many times. The subscriber that stays sees every counter
-/// once, in order, and each change of publisher where it happened.
+/// A publisher is killed at full speed and followed by another, many times. The subscriber that stays sees every
+/// counter once, in order, and each change of publisher at its place.
 #[test]
 fn a_killed_publisher_is_followed() {
     const PUBLISHERS: u32 = 12;
     let name = OwnName::new("followed");
-    // Makes the ring, so that the subscriber is there before the first that is killed.
+    // Creates the ring, so that the subscriber has joined before the first kill.
     let options = Options { keep: true, ..small() };
     Publisher::open(&name.0, &options).unwrap().close().unwrap();
     let mut reader = Subscriber::join(&name.0, Start::Newest).unwrap();
@@ -234,7 +234,7 @@ fn a_killed_publisher_is_followed() {
         assert_eq!(reader.epoch(), publisher);
         assert!(!reader.publisher_alive().unwrap());
         assert!(!reader.wait(Wait::Park, Duration::from_millis(2)), "a death is not an end");
-        // What was seen is what the successor will count from.
+        // The successor counts from the frames that were seen.
         let looks = inspect(&name.0).unwrap();
         assert_eq!(
             (looks.publisher.frames, looks.publisher.alive, looks.publisher.ended),
@@ -243,7 +243,7 @@ fn a_killed_publisher_is_followed() {
     }
 }
 
-/// The cursor is stored now and then: what was committed after it counts, what was only claimed does not.
+/// The cursor is stored now and then: frames committed after it count, frames only claimed do not.
 #[test]
 fn a_successor_goes_on_behind_the_last_commit() {
     let name = OwnName::new("half");
@@ -254,7 +254,7 @@ fn a_successor_goes_on_behind_the_last_commit() {
     assert_eq!(inspect(&name.0).unwrap().publisher.frames, 5);
     let mut publisher = Publisher::open(&name.0, &Options::default()).unwrap();
     assert_eq!((publisher.frames(), publisher.epoch()), (5, 2));
-    // The dead publisher had never stored its cursor. The new one has, before its gate can pass it.
+    // The dead publisher never stored its cursor. The new one has, before its gate can pass it.
     assert_eq!(reader.lag_bytes(), publisher.position().0);
     for counter in 5..500 {
         publish_all(&mut publisher, &message(counter));

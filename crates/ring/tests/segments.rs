@@ -1,4 +1,4 @@
-//! Segments: what is refused, what is kept, what is removed, and what hostile bytes can do.
+//! Segments: which are refused, kept and removed, and the effect of hostile bytes.
 
 use crate::scene;
 
@@ -40,7 +40,7 @@ fn the_name_goes_with_the_publisher_unless_kept() {
     assert!(matches!(late.next(), Poll::Ended));
     assert!(late.wait(Wait::Park, Duration::from_secs(600)), "an end is something to see");
 
-    // Opened again, it goes on where it was.
+    // Opened again, it continues where it was.
     let mut publisher = Publisher::open(&name.0, &small()).unwrap();
     assert_eq!((publisher.epoch(), publisher.frames()), (2, 1));
     assert!(matches!(late.next(), Poll::Empty));
@@ -76,7 +76,7 @@ fn late_joiners_start_where_they_ask() {
     send(&mut publisher, 3);
     assert_eq!(first(&mut Subscriber::join(&name.0, Start::Oldest).unwrap()), Some(0));
     assert_eq!(first(&mut Subscriber::join(&name.0, Start::Newest).unwrap()), None);
-    // Many times around.
+    // Many laps.
     send(&mut publisher, 10_000);
     let mut oldest = Subscriber::join(&name.0, Start::Oldest).unwrap();
     let from = first(&mut oldest).unwrap();
@@ -165,7 +165,7 @@ fn impossible_options_are_refused_with_what_is_possible() {
     ] {
         assert!(matches!(Publisher::open(&name.0, &options), Err(Error::BadOptions { .. })), "{options:?}");
     }
-    // More than any machine's shared memory: refused when it is made, not when it is touched.
+    // More than any machine's shared memory: refused at creation, not at the first touch of a page.
     let error = Publisher::open(&name.0, &Options { capacity: 1 << 40, ..Options::default() }).unwrap_err();
     assert!(matches!(error, Error::NoRoom { wanted, total, .. } if wanted > 1 << 40 && total > 0), "{error}");
     assert!(!name.0.path().exists());
@@ -186,7 +186,7 @@ fn a_ring_of_another_shape_is_refused() {
     Publisher::open(&name.0, &small()).unwrap();
 }
 
-/// What a ring's readers may do to it is in the type; the segment must agree.
+/// The policy is in the type; the segment must agree.
 #[test]
 fn a_ring_of_the_other_policy_is_refused() {
     let name = OwnName::new("policy");
@@ -211,7 +211,7 @@ fn a_ring_of_the_other_policy_is_refused() {
 fn the_group_is_set_on_request() {
     let name = OwnName::new("group");
     let own = rustix::process::getgid().as_raw();
-    // Root can give any; others one of theirs.
+    // Root can set any group; others only one of their own.
     let group = if rustix::process::geteuid().is_root() { own + 1 } else { own };
     let _publisher =
         Publisher::open(&name.0, &Options { group: Some(group), mode: 0o660, ..small() }).unwrap();
@@ -219,7 +219,8 @@ fn the_group_is_set_on_request() {
     assert_eq!((file.gid(), file.mode() & 0o777), (group, 0o660));
 }
 
-/// Anybody may put a file where rings live: a publisher does not write what it knows into a stranger's.
+/// Anybody may create a file in the directory of rings: a publisher does not write its data into another user's
+/// file.
 #[test]
 fn a_strangers_ring_is_not_continued() {
     let name = OwnName::new("stranger");
@@ -260,7 +261,8 @@ fn memory_is_locked_on_request() {
     assert!(locked_kb() > once);
 }
 
-/// The kernel may not give huge pages; then it is said. Where it does, frames cross as ever, around the end too.
+/// The kernel may not provide huge pages; then there is an error. Where it does, frames arrive as usual, also
+/// around the end.
 #[test]
 fn huge_pages_carry_frames_or_are_refused_with_a_hint() {
     let name = OwnName::new("huge");
@@ -310,7 +312,7 @@ fn what_is_no_ring_is_refused() {
     refused("not a plain file");
     fs::remove_file(name.0.path()).unwrap();
 
-    // A ring, cut; of another version; with one bit of its header changed.
+    // A ring: truncated; of another version; with one bit of its header changed.
     drop(Publisher::open(&name.0, &Options { keep: true, ..small() }).unwrap());
     let file = fs::File::options().write(true).read(true).open(name.0.path()).unwrap();
     let whole = file.metadata().unwrap().len();
@@ -326,7 +328,7 @@ fn what_is_no_ring_is_refused() {
     Publisher::open(&name.0, &small()).unwrap();
 }
 
-/// Touching a page that no memory stands behind is fatal, so who attaches looks first.
+/// Touching a page without memory behind it is fatal, so an opener checks first.
 #[test]
 fn a_segment_with_holes_is_refused() {
     let name = OwnName::new("holes");
@@ -340,7 +342,8 @@ fn a_segment_with_holes_is_refused() {
     assert!(error.to_string().contains("are allocated"), "{error}");
 }
 
-/// One subscriber that says it is where no frame can be holds the ring like any that stalls, and spoils it for nobody.
+/// A subscriber that stores a position where no frame can be blocks the ring like any that stalls, and does no
+/// other harm.
 #[test]
 fn an_impossible_position_does_not_spoil_the_ring() {
     let name = OwnName::new("lie");
@@ -362,7 +365,7 @@ fn an_impossible_position_does_not_spoil_the_ring() {
     drop(liar);
 }
 
-/// Publishes and reads for a while; whatever comes, it returns.
+/// Publishes and reads for a while; must return in any case.
 fn use_ring(name: &OwnName) {
     let _ = inspect(&name.0).map(|snapshot| format!("{snapshot:?}"));
     for start in [Start::Newest, Start::Oldest] {
@@ -393,7 +396,7 @@ fn use_ring(name: &OwnName) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
-    /// Any bytes anywhere in the segment: an error or a ring, never a crash, never a frame longer than can be.
+    /// Any bytes anywhere in the segment: an error or a ring, never a crash, never a frame longer than the longest.
     #[test]
     fn hostile_bytes_are_refused_or_harmless(
         frames in 0usize..200,
@@ -419,7 +422,7 @@ proptest! {
         use_ring(&name);
     }
 
-    /// Whole files of noise.
+    /// Files of random bytes only.
     #[test]
     fn noise_is_refused(noise in proptest::collection::vec(any::<u8>(), 0..20_000)) {
         let name = OwnName::new("noise");

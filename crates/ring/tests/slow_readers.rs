@@ -1,5 +1,5 @@
-//! What becomes of live subscribers that do not read: evicted from a gated ring with a stall limit, passed and told what
-//! they lost in a broadcast ring.
+//! Live subscribers that do not read: evicted from a gated ring with a stall limit, overtaken in a broadcast ring,
+//! with the number of lost frames.
 
 use crate::scene;
 
@@ -43,7 +43,7 @@ fn a_stalled_subscriber_is_evicted_and_told() {
         assert_eq!(view.publisher.evicted, 1);
         let evicted: Vec<_> = view.subscribers.iter().map(|one| (&*one.label, one.evicted)).collect();
         assert_eq!(evicted, [("stalled", true), ("reader", false)]);
-        // Far around the ring, so that what the evicted one would read is anything.
+        // Far around the ring, so that the evicted subscriber would read arbitrary bytes.
         for _ in 0..1000 {
             publish_all(&mut publisher, &message(sent));
             sent += 1;
@@ -59,7 +59,7 @@ fn a_stalled_subscriber_is_evicted_and_told() {
             let Poll::Evicted { position } = stalled.next() else { panic!("it is told, and told again") };
             assert_eq!(position.0, 0, "from where it lost");
         }
-        // Its place is free when it goes, and the next holder starts afresh.
+        // Its slot is free when it leaves, and the next holder has no stall yet.
         drop(stalled);
         let mut next = Subscriber::join(&name.0, Start::Newest).unwrap();
         publish_all(&mut publisher, &message(sent));
@@ -68,7 +68,7 @@ fn a_stalled_subscriber_is_evicted_and_told() {
     }
 }
 
-/// A frame that is lent stays as it is although the publisher evicts its reader and goes round the ring meanwhile.
+/// A lent frame stays unchanged although the publisher evicts its reader and laps the ring meanwhile.
 #[test]
 fn what_an_evicted_subscriber_was_lent_stays_whole() {
     for framing in [Framing::Packed, Framing::Lines] {
@@ -94,7 +94,7 @@ fn what_an_evicted_subscriber_was_lent_stays_whole() {
     }
 }
 
-/// Who is exempt holds the ring for as long as it likes, and one that has its slot later does not.
+/// An exempt subscriber may block the ring without a limit; a later holder of its slot may not.
 #[test]
 fn an_exempt_subscriber_is_waited_for() {
     let name = OwnName::new("exempt");
@@ -103,7 +103,7 @@ fn an_exempt_subscriber_is_waited_for() {
     let other = Subscriber::join_as(&name.0, Start::Newest, "other").unwrap();
     publisher.exempt(exempt.seat());
     let mut sent = 0;
-    // The other one is looked at as often, and goes over the limit at the same moment.
+    // The other subscriber is checked as often, and reaches the limit at the same moment.
     while publisher.evicted() == 0 {
         sent += u64::from(publisher.publish(&message(sent)).is_ok());
     }
@@ -126,7 +126,7 @@ fn an_exempt_subscriber_is_waited_for() {
     assert!(next.is_evicted());
 }
 
-/// Who has an excuse is waited for as long as that holds, and for no longer than another one after that.
+/// A subscriber with an excuse is waited for while the excuse holds, and then no longer than any other.
 #[test]
 fn a_subscriber_is_waited_for_while_it_has_an_excuse() {
     let name = OwnName::new("excused");
@@ -150,8 +150,8 @@ fn a_subscriber_is_waited_for_while_it_has_an_excuse() {
     assert_eq!(publisher.evicted(), 1);
 }
 
-/// A subscriber that takes longer for an eighth of the ring than the stall limit allows is slow, not stalled: it is
-/// asked, and tells with every frame.
+/// A subscriber that takes longer than the stall limit for an eighth of the ring is slow, not stalled: it is asked,
+/// and stores its position with every frame.
 #[test]
 fn a_slow_subscriber_is_not_evicted() {
     let name = OwnName::new("slow");
@@ -191,7 +191,7 @@ fn an_eviction_outlives_its_publisher() {
     drop(publisher);
     let mut publisher = Publisher::open(&name.0, &options).unwrap();
     assert_eq!(publisher.evicted(), 1);
-    // The successor is not held up by who was evicted before its time.
+    // A subscriber that was evicted earlier does not block the successor.
     for counter in 0..1000 {
         publisher.publish(&message(counter)).unwrap();
     }
@@ -240,7 +240,7 @@ fn a_broadcast_publisher_never_waits_and_losses_are_counted() {
     }
 }
 
-/// At full speed around a small ring: every frame that is handed out is whole, and the counts agree.
+/// At full speed around a small ring: every delivered frame is whole, and the counts agree.
 #[test]
 fn broadcast_frames_are_whole_under_load() {
     for framing in [Framing::Packed, Framing::Lines] {
@@ -288,8 +288,8 @@ fn broadcast_frames_are_whole_under_load() {
     }
 }
 
-/// A slow reader that inherits the place of one that was asked is asked itself. (A second one stands in the way
-/// meanwhile, so that what was asked is not taken back.)
+/// A slow reader that gets the slot of one that was asked is asked itself. (A second one blocks the ring meanwhile,
+/// so that the order is not withdrawn.)
 #[test]
 fn a_slow_heir_of_a_place_is_not_evicted() {
     const LIMIT: Duration = Duration::from_millis(200);
@@ -315,7 +315,7 @@ fn a_slow_heir_of_a_place_is_not_evicted() {
         publish_for(LIMIT / 4);
         let now = Instant::now();
         if matches!(heir.next(), Poll::Evicted { .. }) {
-            // A busy machine may keep this thread from looking for the whole limit.
+            // On a busy machine this thread may not run for the whole limit.
             assert!(looked.elapsed() >= LIMIT, "slow is not stalled");
             break;
         }
@@ -323,7 +323,8 @@ fn a_slow_heir_of_a_place_is_not_evicted() {
     }
 }
 
-/// A claim that succeeds because another was evicted was not refused; and the smallest limit is one.
+/// A claim that succeeds because another subscriber was evicted does not count as refused; and the smallest limit
+/// works.
 #[test]
 fn refusals_are_counted_once_and_any_limit_ends() {
     let name = OwnName::new("tiny");
@@ -337,8 +338,8 @@ fn refusals_are_counted_once_and_any_limit_ends() {
     assert_eq!(publisher.full(), refused);
 }
 
-/// What was claimed in a batch and not committed was never there: not for who reads closely, nor for who joins, nor for
-/// who looks from outside.
+/// Frames claimed in a batch and not committed never existed: not for a reader that has caught up, nor for a
+/// joiner, nor for an observer.
 #[test]
 fn an_aborted_batch_leaves_no_trace() {
     let name = OwnName::new("aborted");

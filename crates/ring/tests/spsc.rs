@@ -12,7 +12,7 @@ enum Call {
     Push,
     Abort,
     PushSlice(usize),
-    /// How many are asked for, and how many are committed.
+    /// The number requested, and the number committed.
     Batch(usize, usize),
     Pop,
     Take,
@@ -34,13 +34,13 @@ fn calls() -> impl Strategy<Value = Vec<Call>> {
     proptest::collection::vec(call, 0..400)
 }
 
-/// Both ends and the plain queue beside them.
+/// Both ends and the plain queue for comparison.
 struct Pair {
     producer: Producer<u64>,
     consumer: Consumer<u64>,
     plain: VecDeque<u64>,
     next: u64,
-    /// Slots that the consumer has read and not surely given back.
+    /// Slots that the consumer has read and possibly not released.
     kept: usize,
 }
 
@@ -58,7 +58,7 @@ impl Pair {
 
     fn has_refused(&self, refused: Refused) {
         assert_eq!(refused, Refused::Full);
-        // What is read and not given back is less than an eighth of the queue.
+        // Fewer records than an eighth of the queue are read and not released.
         let capacity = self.producer.capacity();
         assert!(self.kept < (capacity / 8).max(1), "{} kept of {capacity}", self.kept);
         assert_eq!(self.plain.len() + self.kept, capacity, "full is full");
@@ -168,7 +168,7 @@ proptest! {
     }
 }
 
-/// A record whose words belong together.
+/// A record whose words are derived from its number.
 fn record(number: u64) -> [u64; 12] {
     std::array::from_fn(|at| number.wrapping_mul(at as u64 * 2 + 1))
 }
@@ -182,7 +182,7 @@ fn two_threads_lose_and_tear_nothing() {
             scope.spawn(move || {
                 let mut next = 0;
                 while next < RECORDS {
-                    // One by one, in batches, in slices: each in its turn.
+                    // One record, a batch, a slice: in turns.
                     let refused = match next % 3 {
                         0 => producer.push(record(next)).map(|()| 1),
                         1 => producer.claim_batch(7).map(|mut batch| {
@@ -260,7 +260,7 @@ fn records_that_own_memory_are_dropped_once() {
             *claim = Some(Arc::clone(&owned));
             claim.commit();
         }
-        // One is moved out, the others stay in their slots.
+        // One record is moved out, the others stay in their slots.
         let Poll::Ready(mut records) = consumer.take() else { panic!("round {round}") };
         let moved = records[0].take();
         drop(records);

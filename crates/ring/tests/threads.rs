@@ -1,4 +1,4 @@
-//! One publisher, several subscribers, all at once.
+//! One publisher and several subscribers at the same time.
 
 use crate::scene;
 
@@ -12,7 +12,7 @@ use tapeline_ring::{Options, Poll, Publisher, Start, Subscriber, Wait};
 
 const LONG: Duration = Duration::from_secs(600);
 
-/// Sets its flag when it goes, also by a panic, so that the other threads end and the failure is told.
+/// Sets its flag when it is dropped, also by a panic, so that the other threads end and the failure is reported.
 struct Sets<'a>(&'a AtomicBool);
 
 impl Drop for Sets<'_> {
@@ -21,7 +21,7 @@ impl Drop for Sets<'_> {
     }
 }
 
-/// Reads to the end. Gives the first and last counter; panics at a gap or a wrong byte.
+/// Reads to the end. Returns the first and last counter; panics at a gap or a wrong byte.
 fn read_all(subscriber: &mut Subscriber, wait: Wait) -> Option<(u64, u64)> {
     let mut seen: Option<(u64, u64)> = None;
     loop {
@@ -74,8 +74,8 @@ fn a_wait_ends_when_its_time_is_over() {
     }
 }
 
-/// Subscribers come and go while the publisher runs at full speed around a small ring: whatever each sees first, it sees
-/// everything from there on, whole.
+/// Subscribers come and go while the publisher runs at full speed around a small ring: from its first frame on,
+/// each sees every frame, whole.
 #[test]
 fn joining_under_load_loses_nothing() {
     const JOINS: usize = 400;
@@ -92,7 +92,7 @@ fn joining_under_load_loses_nothing() {
                         for join in 0..JOINS {
                             let mut subscriber = Subscriber::join(&name.0, start).unwrap();
                             let mut last: Option<u64> = None;
-                            // Around the ring more than once, now and then.
+                            // Now and then more than one lap.
                             let frames = if join.is_multiple_of(16) { 300 } else { 5 };
                             for _ in 0..frames {
                                 assert!(subscriber.wait(Wait::Yield, LONG));
@@ -117,7 +117,7 @@ fn joining_under_load_loses_nothing() {
                     }
                 }
             });
-            // Stop the publisher also where a joiner has failed, so that the failure is told.
+            // Stop the publisher also if a joiner has failed, so that the failure is reported.
             let failed = joiners.into_iter().map(|joiner| joiner.join().is_err()).fold(false, |a, b| a | b);
             stop.store(true, Ordering::Relaxed);
             assert!(!failed);
@@ -125,7 +125,7 @@ fn joining_under_load_loses_nothing() {
     }
 }
 
-/// The publisher never passes who does not read; a subscriber that leaves makes room.
+/// The publisher never passes a subscriber that does not read; a subscriber that leaves frees its space.
 #[test]
 fn a_subscriber_that_does_not_read_stops_the_publisher() {
     let name = OwnName::new("stops");
@@ -139,7 +139,7 @@ fn a_subscriber_that_does_not_read_stops_the_publisher() {
     }
     assert!(publisher.full() > 0);
     assert!(publisher.backlog_bytes() + 200 > publisher.capacity() as u64);
-    // One frame in the ring is not yet one eighth of it: nothing is released, nothing can be published.
+    // One frame is less than an eighth of the ring: nothing is released, nothing can be published.
     assert_eq!(slow.next().frame().as_deref().and_then(counter_of), Some(0));
     assert!(publisher.publish(&message(sent)).is_err());
     let mut expected = 1;
@@ -149,7 +149,7 @@ fn a_subscriber_that_does_not_read_stops_the_publisher() {
     }
     assert_eq!(expected, sent);
     assert!(publisher.publish(&message(sent)).is_ok());
-    // And by leaving.
+    // Leaving releases too.
     let stale = Subscriber::join(&name.0, Start::Newest).unwrap();
     while publisher.publish(&message(0)).is_ok() {
         while slow.next().frame().is_some() {}
@@ -173,7 +173,7 @@ fn notes_are_whole() {
             while !stop.load(Ordering::Relaxed) {
                 publisher.set_note([count; 8]);
                 count += 1;
-                // Sometimes long enough for a reader to come through, sometimes not.
+                // Sometimes long enough for a reader to finish, sometimes not.
                 for _ in 0..count.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61 {
                     std::hint::spin_loop();
                 }
@@ -181,7 +181,7 @@ fn notes_are_whole() {
         });
         let _sets = Sets(&stop);
         let (mut newest, mut whole) = (0, 0);
-        // Both at work: the writer has come far, and the reader has looked often.
+        // Until both have done enough: the writer has written many notes, and the reader has read often.
         while newest < 1_000_000 || whole < 1_000_000 {
             if let Some(note) = subscriber.note() {
                 assert!(note.iter().all(|word| *word == note[0]), "{note:?}");
@@ -193,7 +193,7 @@ fn notes_are_whole() {
     });
 }
 
-/// Without a wake-up at each commit a sleeper goes on sleeping, and is woken by a flush, and by a ring that is full.
+/// Without a wake-up at each commit a sleeper sleeps on; a flush wakes it, and so does a full ring.
 #[test]
 fn a_sleeper_is_woken_by_a_flush_or_a_full_ring() {
     let name = OwnName::new("flush");
@@ -224,7 +224,7 @@ fn a_sleeper_is_woken_by_a_flush_or_a_full_ring() {
             publisher.flush();
             sent += 2;
         }
-        // Nobody flushes here: only because a full ring wakes does this end soon.
+        // Nobody flushes here: this ends soon only because a full ring wakes the sleeper.
         for _ in 0..10_000 {
             while publisher.publish(&[7; 100]).is_err() {
                 std::hint::spin_loop();

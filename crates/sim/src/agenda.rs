@@ -1,9 +1,9 @@
-//! What happens next.
+//! The agenda: events in the order of their times.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-/// Events in the order of their times, and those of one time in the order in which they were put here.
+/// Events in the order of their times; events with the same time in the order of insertion.
 #[derive(Debug)]
 pub(crate) struct Agenda<E> {
     entries: BinaryHeap<Entry<E>>,
@@ -22,13 +22,13 @@ impl<E> Agenda<E> {
         Self { entries: BinaryHeap::new(), put: 0 }
     }
 
-    /// Something is to happen at `at`.
+    /// Schedules an event at `at`.
     pub(crate) fn put(&mut self, at: u64, event: E) {
         self.put += 1;
         self.entries.push(Entry { at, put: self.put, event });
     }
 
-    /// What happens next, and when.
+    /// Takes the next event, with its time.
     pub(crate) fn next(&mut self) -> Option<(u64, E)> {
         self.entries.pop().map(|entry| (entry.at, entry.event))
     }
@@ -36,7 +36,7 @@ impl<E> Agenda<E> {
 
 impl<E> Ord for Entry<E> {
     fn cmp(&self, other: &Self) -> Ordering {
-        // The heap gives out the greatest first.
+        // The heap returns the greatest entry first.
         (other.at, other.put).cmp(&(self.at, self.put))
     }
 }

@@ -1,4 +1,4 @@
-//! The exchange's books, held against what the plant has made of them: the best bid and ask, and every order.
+//! Compares the exchange's books with the plant's items: the best bid and ask, and every order.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use tapeline_omm::{Fid, Real, fid};
 
 use crate::image::{Fields, Image};
 
-/// Whether an item's best bid and ask are these.
+/// Whether an item has this best bid and ask.
 pub(crate) fn has(fields: &Fields, (bid, ask): (Best, Best)) -> bool {
     is_side(fields, (fid::BID, fid::BIDSIZE), bid) && is_side(fields, (fid::ASK, fid::ASKSIZE), ask)
 }
@@ -29,7 +29,7 @@ fn is(fields: &Fields, fid: Fid, wanted: Option<Real>) -> bool {
     }
 }
 
-/// An order, as the exchange has it.
+/// An order of the exchange.
 #[derive(Clone, Copy, Debug)]
 struct Order {
     locate: u16,
@@ -38,12 +38,12 @@ struct Order {
     shares: u32,
 }
 
-/// All orders of an exchange, by their numbers: what its messages have said, one after the other.
+/// All orders of an exchange by order number, derived from its messages.
 #[derive(Debug, Default)]
 pub(crate) struct Orders(BTreeMap<u64, Order>);
 
 impl Orders {
-    /// The exchange says something more.
+    /// Applies a message of the exchange.
     pub(crate) fn take(&mut self, message: &[u8]) {
         let Ok(message) = itch::decode(message) else { return };
         let add = |locate, side, price, shares| Order { locate, side, price, shares };
@@ -78,10 +78,10 @@ impl Orders {
         }
     }
 
-    /// Whether these are all orders of one stock.
+    /// Checks that an image has exactly the orders of one stock.
     ///
     /// # Errors
-    /// What one of the two has and the other has not.
+    /// The difference between the two.
     pub(crate) fn check(&self, locate: u16, image: &Image) -> Result<(), String> {
         let orders = self.0.iter().filter(|(_, order)| order.locate == locate);
         let mut count = 0;

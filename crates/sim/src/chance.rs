@@ -1,19 +1,19 @@
-//! Numbers that are as good as random, from a seed.
+//! Pseudo-random numbers from a seed.
 
 /// SplitMix64 (Steele, Lea and Flood, 2014): one addition and three mixes a number, and any seed is a good one.
 #[derive(Clone, Debug)]
 pub(crate) struct Chance(u64);
 
 impl Chance {
-    /// The stream of one part of the world: parts draw from streams of their own, so that one that draws more leaves the
-    /// others as they are.
+    /// The random stream of one part of the world. Each part has its own stream, so that additional draws in one
+    /// part leave the others unchanged.
     pub(crate) fn of(seed: u64, part: u64) -> Self {
         let mut chance = Self(seed);
         let mixed = chance.word() ^ part.wrapping_mul(0xD6E8_FEB8_6659_FD93);
         Self(mixed)
     }
 
-    /// 64 bits.
+    /// A number of 64 bits.
     pub(crate) fn word(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
@@ -22,7 +22,7 @@ impl Chance {
         z ^ (z >> 31)
     }
 
-    /// A number below `end`; 0 where there is none.
+    /// A number below `end`; 0 if `end` is 0.
     pub(crate) fn below(&mut self, end: u64) -> u64 {
         if end == 0 { 0 } else { self.word() % end }
     }
@@ -32,17 +32,17 @@ impl Chance {
         from + self.below(to - from + 1)
     }
 
-    /// Whether something happens that does once in `n` times.
+    /// `true` with a probability of 1 in `n`.
     pub(crate) fn one_in(&mut self, n: u64) -> bool {
         self.below(n) == 0
     }
 
-    /// Whether something happens that does so many times in a thousand.
+    /// `true` with a probability of `times` in a thousand.
     pub(crate) fn per_mille(&mut self, times: u64) -> bool {
         self.below(1000) < times
     }
 
-    /// An index of something that has `len` of them.
+    /// An index into `len` elements.
     pub(crate) fn index(&mut self, len: usize) -> usize {
         self.below(len as u64) as usize
     }

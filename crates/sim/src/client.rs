@@ -1,5 +1,5 @@
-//! A client: Tapeline's own consumer, which knows nothing of the hub's insides, and an application that opens and closes
-//! items, changes its mind, and holds everything that it is sent against the record.
+//! A client: Tapeline's own consumer, independent of the hub's internals, and an application that opens and
+//! closes items, changes its requests, and checks every received message against the record.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -26,34 +26,24 @@ use crate::trace::{Trace, Who, fnv};
 use crate::verdict::{Invariant, Wrong};
 use crate::watch::Watch;
 
-/// Items that a client has open at most.
+/// Limit of open items of a client.
 pub(crate) const MOST_OPEN: usize = 12;
 
-/// What the consumer has told.
+/// An event from the consumer.
 #[derive(Debug)]
 enum Heard {
     Connect,
     Disconnect,
     Ended,
     Malformed(String),
-    /// The directory has changed.
-    Message {
-        closure: u64,
-        bytes: Rc<Vec<u8>>,
-        is_final: bool,
-    },
-    State {
-        closure: u64,
-        stream: StreamState,
-        data: DataState,
-        is_final: bool,
-    },
+    Message { closure: u64, bytes: Rc<Vec<u8>>, is_final: bool },
+    State { closure: u64, stream: StreamState, data: DataState, is_final: bool },
 }
 
-/// Keeps what it is told, in its order; it is looked at as soon as the consumer is done.
+/// Stores the consumer's events in order; they are processed as soon as the consumer has finished.
 #[derive(Debug, Default)]
 struct Ear {
-    /// The message that is being taken.
+    /// The message being processed.
     message: Rc<Vec<u8>>,
     heard: Vec<Heard>,
 }
@@ -76,12 +66,12 @@ impl Application for Ear {
     }
 }
 
-/// What a client wants of the world around it.
+/// A client's requests to the world.
 #[derive(Debug, Default)]
 pub(crate) struct Wants {
-    /// A connection.
+    /// It wants a connection.
     pub(crate) connection: bool,
-    /// Another client in its place: its login was closed.
+    /// It wants to be replaced by another client, because its login was closed.
     pub(crate) rebirth: bool,
 }
 
@@ -94,53 +84,53 @@ pub(crate) struct Client {
     consumer: Consumer,
     ear: Ear,
     pub(crate) end: Option<End>,
-    /// The connection that it gave up last while the hub slept, as nobody answered.
+    /// The connection that it gave up last, without an answer, while the hub slept.
     pub(crate) given_up: Option<LinkId>,
-    /// Which plant it is, or was last, connected to.
+    /// The life of the plant that it is, or was last, connected to.
     pub(crate) life: usize,
-    /// Items that it closed last: when, and whether they had a view.
+    /// Recently closed items: time, whether they had a view, and name.
     closed: Vec<(u64, bool, String)>,
     watches: BTreeMap<u64, Watch>,
-    /// Images and updates of items that came on this connection.
+    /// Number of images and updates of items on this connection.
     pub(crate) got: (u64, u64),
-    /// What comes now was sent under the rules that hold.
+    /// Messages arriving now were sent under the current rules.
     is_clean: bool,
     pub(crate) talk: Talk,
     /// The application's number for the next item.
     next: u64,
-    /// Items that were refused, to be asked for again then.
+    /// Refused items, each with the time to request it again.
     again: Vec<(u64, String)>,
     chance: Chance,
-    /// It does nothing until then.
+    /// It does nothing before this time.
     pub(crate) asleep_until: u64,
-    /// It changes nothing more.
+    /// It makes no more changes.
     pub(crate) is_settled: bool,
-    /// Images and updates that it was sent, and checked.
+    /// Number of received and checked messages of items.
     pub(crate) checked: u64,
-    /// Of them, those that came as JSON.
+    /// Number of these in JSON.
     pub(crate) texts: u64,
-    /// And those of orders.
+    /// Number of these about orders.
     pub(crate) orders: u64,
 }
 
-/// What a client can see of the world.
+/// The parts of the world that a client can access.
 #[derive(Debug)]
 pub(crate) struct Sight<'a> {
     pub(crate) now: u64,
     pub(crate) network: &'a mut Network,
     pub(crate) record: &'a mut Record,
     pub(crate) trace: &'a mut Trace,
-    /// What the items are called.
+    /// The names of the items.
     pub(crate) names: &'a [String],
     /// Publishers invent items.
     pub(crate) has_novelties: bool,
-    /// Images may come in the place of updates.
+    /// Images may arrive in place of updates.
     pub(crate) jumps: bool,
-    /// The hub does nothing.
+    /// The hub is stalled.
     pub(crate) hub_sleeps: bool,
-    /// Which items are kept from whom.
+    /// The access rules in force.
     pub(crate) rules: Rules,
-    /// From which byte of its connection on nothing is of the rules before.
+    /// The byte of its connection from which on nothing was sent under the previous rules.
     pub(crate) clean_from: Option<u64>,
 }
 
@@ -189,17 +179,17 @@ impl Client {
         }
     }
 
-    /// It dies, and another one takes its place that knows nothing.
+    /// Ends the client; another one without any state takes its place.
     pub(crate) fn restart(&mut self) {
         let heir = Self::new(self.number, self.manner, self.speech, self.chance.clone());
-        // Its numbers go on: what comes for the one before is none of its business.
+        // The numbers continue, so that messages for the previous client are not taken for its own.
         let mut talk = std::mem::take(&mut self.talk);
         talk.begin_again();
         let (checked, texts, orders) = (self.checked, self.texts, self.orders);
         *self = Self { checked, texts, orders, is_settled: self.is_settled, talk, ..heir };
     }
 
-    /// It has a connection, whose handshake is to come.
+    /// Takes a connection before its handshake.
     pub(crate) fn connected(&mut self, link: LinkId, life: usize, record: &Record, now: u64) {
         self.end = Some(End::client(link, self.speech, now));
         self.got = (0, 0);
@@ -207,13 +197,13 @@ impl Client {
         self.forget_images(record);
     }
 
-    /// There is nobody to connect to.
+    /// Takes the refusal of a connection: there is no hub.
     pub(crate) fn refused(&mut self, sight: &mut Sight<'_>) -> Result<(), Wrong> {
         self.consumer.disconnected(Nanos(sight.now), &mut self.ear);
         self.hear(sight, &mut Wants::default())
     }
 
-    /// Its turn.
+    /// Takes a turn.
     pub(crate) fn turn(&mut self, sight: &mut Sight<'_>) -> Result<Wants, Wrong> {
         let mut wants = Wants::default();
         let now = sight.now;
@@ -278,7 +268,7 @@ impl Client {
         Ok(())
     }
 
-    /// Its connection is over.
+    /// Ends its connection.
     fn lose(&mut self, why: &str, sight: &mut Sight<'_>) -> Result<(), Wrong> {
         let Some(end) = self.end.take() else { return Ok(()) };
         sight.trace.say(sight.now, Who::Client(self.number), "loses", 0, || why.to_owned());
@@ -291,7 +281,7 @@ impl Client {
         self.hear(sight, &mut Wants::default())
     }
 
-    /// Whatever comes next comes on another connection.
+    /// Resets the state of all items: the next messages arrive on another connection.
     fn forget_images(&mut self, record: &Record) {
         for watch in self.watches.values_mut() {
             watch.lost(record.said(&watch.name));
@@ -299,7 +289,7 @@ impl Client {
         self.talk.forget();
     }
 
-    /// Looks at what the consumer has told.
+    /// Processes the events from the consumer.
     fn hear(&mut self, sight: &mut Sight<'_>, wants: &mut Wants) -> Result<(), Wrong> {
         for heard in std::mem::take(&mut self.ear.heard) {
             match heard {
@@ -356,7 +346,8 @@ impl Client {
         Ok(())
     }
 
-    /// An item is closed: a snapshot that came, or an item that is not there (yet).
+    /// Closes an item after its final message: a complete snapshot, or the refusal of an item that does not exist
+    /// (yet).
     fn finish(&mut self, closure: u64, bytes: &[u8], now: u64) {
         let Some(watch) = self.watches.remove(&closure) else { return };
         let is_refused =
@@ -366,7 +357,7 @@ impl Client {
         }
     }
 
-    /// Opens, closes and changes something now and then.
+    /// Occasionally opens, closes or changes something.
     fn act(&mut self, sight: &mut Sight<'_>) {
         let now = sight.now;
         let due: Vec<String> =
@@ -478,13 +469,13 @@ impl Client {
             .map(|(closure, watch)| (*closure, watch.handle))
     }
 
-    /// Whether an item may be opened: those of one name and kind would share a stream, and a view, also with one whose close
-    /// has not gone out yet.
+    /// Whether an item may be opened. Items of one name and kind would share a stream and a view, also with an
+    /// item whose close has not been sent yet.
     fn may_open(&self, name: &str, is_streaming: bool, view: usize, now: u64) -> bool {
         let is_recent = |(at, had_view, closed): &(u64, bool, String)| {
             (*had_view || view > 0) && now < at + 3 * SECOND && closed == name
         };
-        // One at a time of those that are invented: there are not enough numbers for all of them.
+        // Only one invented item at a time: the plant does not have enough numbers for all.
         if is_novelty(name) && self.watches.values().any(|watch| is_novelty(&watch.name)) {
             return false;
         }
@@ -522,7 +513,7 @@ impl Client {
         names.sort_unstable();
         names.dedup();
         names.retain(|name| !is_novelty(name) && self.may_open(name, true, 0, sight.now));
-        // All of one service and domain.
+        // All names have one service and domain.
         let first = names.first().cloned().unwrap_or_default();
         let (service, domain) = (of_label(&first).0, domain_of(&first));
         names.retain(|name| (of_label(name).0, domain_of(name)) == (service, domain));
@@ -541,15 +532,15 @@ impl Client {
         });
     }
 
-    /// Items that it has open.
+    /// The open items.
     pub(crate) fn items(&self) -> impl Iterator<Item = &str> {
         self.watches.values().filter(|watch| watch.is_streaming).map(|watch| watch.name.as_str())
     }
 
-    /// Whether it is connected and has what the plant has.
+    /// Checks that the client is connected and has the plant's current data.
     ///
     /// # Errors
-    /// What it lacks.
+    /// The client lacks something; the text says what.
     pub(crate) fn check_current(&self, record: &mut Record, names: &[String]) -> Result<(), Wrong> {
         let wrong = |what: String| Err((Invariant::Liveness, format!("client {}: {what}", self.number)));
         if !self.consumer.is_ready() {
@@ -585,7 +576,7 @@ fn count(message: &[u8], (images, updates): &mut (u64, u64)) {
     }
 }
 
-/// Whether an item is one of those that come and go.
+/// Whether an item is one that publishers invent and withdraw.
 fn is_novelty(name: &str) -> bool {
     of_label(name).1.starts_with('X')
 }

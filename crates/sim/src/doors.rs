@@ -1,4 +1,4 @@
-//! The hub, which is the plant's own, and the network's ends of its connections.
+//! The production hub, and the network's ends of its connections.
 
 use std::sync::Arc;
 
@@ -22,15 +22,15 @@ use crate::tape::{Clock, Reader, Tape};
 use crate::trace::{Trace, Who, fnv};
 use crate::verdict::{Invariant, Wrong};
 
-/// Connections at most.
+/// Limit of connections.
 const MOST: usize = 1_000;
 
-/// Who is at the other end of a link.
+/// The peer at the other end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Guest {
-    /// One of the clients, by its number; whether anything was done to it that a hub may take amiss.
+    /// One of the clients, by number.
     Client(usize),
-    /// One that says anything.
+    /// A hostile client.
     Hostile,
 }
 
@@ -39,19 +39,20 @@ pub(crate) enum Guest {
 struct Door {
     port: Port,
     guest: Guest,
-    /// From which byte that the hub sends on nothing is of the rules before these; `None` while something may be.
+    /// The sent byte from which on nothing was sent under the previous rules; `None` while such data may be
+    /// queued.
     clean_from: Option<u64>,
     goes_on: bool,
 }
 
-/// The services of providers.
+/// The provider services.
 fn services(plan: &Plan) -> Vec<Service> {
     let there = (0..PROVIDED.len()).filter(|service| plan.sources[*service] > 0);
     there
         .map(|service| Service {
             on_demand: service == ASKED,
             posts: plan.posts,
-            // Who publishes unasked cannot be asked for an image.
+            // A source that publishes unasked cannot be asked for an image.
             is_cached: plan.is_cached || service != ASKED,
             request_timeout_ms: 1_000,
             ..Service::new(PROVIDED[service], provided_id(service))
@@ -59,7 +60,7 @@ fn services(plan: &Plan) -> Vec<Service> {
         .collect()
 }
 
-/// A hub and its doors.
+/// A hub and its connections.
 #[derive(Debug)]
 pub(crate) struct HubSide {
     turns: HubTurns<Reader, Clock>,
@@ -67,11 +68,11 @@ pub(crate) struct HubSide {
     cache_bytes: usize,
     conflates: bool,
     has_images: bool,
-    /// It came behind the plant's first tick.
+    /// It joined after the plant's first tick.
     is_late: bool,
 }
 
-/// A session is over, and why.
+/// An ended session, with the reason.
 #[derive(Debug)]
 pub(crate) struct Gone {
     pub(crate) guest: Guest,
@@ -79,18 +80,18 @@ pub(crate) struct Gone {
     pub(crate) end: Ending,
 }
 
-/// What a turn of the hub can see of the world.
+/// The parts of the world that a turn of the hub can access.
 #[derive(Debug)]
 pub(crate) struct Room<'a> {
     pub(crate) now: u64,
     pub(crate) network: &'a mut Network,
-    /// What the plant said, as far as the hub has read.
+    /// The published ticks, up to the hub's read position.
     pub(crate) record: &'a mut Record,
     pub(crate) trace: &'a mut Trace,
 }
 
 impl Room<'_> {
-    /// The hub has taken a tick.
+    /// Records a tick that the hub has taken.
     fn record(&mut self, tape: &Tape, place: usize, lost: usize) -> Result<(), Wrong> {
         let frame = tape.frame(place);
         let tick = Tick::parse(&frame).map_err(|fault| (Invariant::OneSequence, fault.to_string()))?;
@@ -151,19 +152,19 @@ impl HubSide {
         }
     }
 
-    /// It comes late.
+    /// Makes it a late joiner.
     pub(crate) fn enter_late(&mut self) -> Result<(), Wrong> {
         self.is_late = true;
         self.turns.enter_late().map_err(|error| (Invariant::OneSequence, format!("the late hub: {error:#}")))
     }
 
-    /// From now on other items are kept from other clients.
+    /// Sets new access rules.
     pub(crate) fn set_rules(&mut self, all: Arc<Access>) {
         self.turns.set_access(all);
         self.doors.iter_mut().for_each(|door| door.clean_from = None);
     }
 
-    /// Somebody connects.
+    /// Accepts a connection.
     pub(crate) fn enter(&mut self, link: LinkId, guest: Guest, is_wide: bool, now: u64) {
         let settings = server_settings(if is_wide { WIDE_BUFFERS } else { NARROW_BUFFERS });
         let far = self.turns.reactor().accept_in_memory(link.address(), &settings, Nanos(now));
@@ -171,17 +172,18 @@ impl HubSide {
         self.doors.push(Door { port, guest, clean_from: Some(0), goes_on: true });
     }
 
-    /// All links, for whoever breaks them.
+    /// All links, so that a fault can break them.
     pub(crate) fn links(&self) -> impl Iterator<Item = LinkId> + '_ {
         self.doors.iter().map(|door| door.port.link)
     }
 
-    /// From which byte of a connection on nothing is of the rules before these.
+    /// The byte of a connection from which on nothing was sent under the previous rules.
     pub(crate) fn clean_from(&self, link: LinkId) -> Option<u64> {
         self.doors.iter().find(|door| door.port.link == link)?.clean_from
     }
 
-    /// Its turn: ticks, connections, what is due. The sessions that are over; `None` where a late hub has to begin again.
+    /// Takes a turn: ticks, connections, timers. Returns the ended sessions, or `None` if a late hub has to start
+    /// again.
     pub(crate) fn turn(&mut self, tape: &Tape, room: &mut Room<'_>) -> Result<Option<Vec<Gone>>, Wrong> {
         let now = room.now;
         for door in &self.doors {
@@ -197,7 +199,7 @@ impl HubSide {
                 room.record(tape, place, lost)?;
                 continue;
             }
-            // What it has lost is in the images that it gets.
+            // The lost ticks are contained in the images that the hub receives.
             let known = room.record.count;
             if place > known {
                 room.record.begin_doubt();
@@ -221,7 +223,7 @@ impl HubSide {
         Ok(Some(gone))
     }
 
-    /// The sessions that the hub says are over.
+    /// The sessions that the hub reports as ended.
     fn gone(&mut self, room: &mut Room<'_>) -> Vec<Gone> {
         let mut gone = Vec::new();
         while let Some(event) = self.turns.next_event() {
@@ -236,13 +238,13 @@ impl HubSide {
         gone
     }
 
-    /// Doors behind which something may wait that is of the rules before these.
+    /// Connections that may have queued output from the previous rules.
     fn doubtful(&self) -> impl Iterator<Item = usize> + '_ {
         let is_doubtful = |(_, door): &(usize, &Door)| door.clean_from.is_none();
         self.doors.iter().enumerate().filter(is_doubtful).map(|(number, _)| number)
     }
 
-    /// Whether nothing waits behind a door.
+    /// Whether a connection has no queued output.
     fn is_clean(&mut self, door: usize) -> bool {
         let Guest::Client(number) = self.doors[door].guest else { return false };
         let name = user(number);
@@ -264,21 +266,22 @@ impl HubSide {
         Ok(())
     }
 
-    /// What the hub counts is what a client got, when everything is quiet.
+    /// Checks that the hub's counters match a client's messages, when everything is quiet.
     ///
     /// # Errors
-    /// What does not add up.
+    /// A count does not match.
     pub(crate) fn check_counters(&self, client: &Client) -> Result<(), Wrong> {
         let name = user(client.number);
-        // Another one of the same user may be there that the client has given up.
+        // The same user may have another session, which the client has given up.
         let mut its = self.turns.hub().seen().filter(|seen| seen.user == name);
         let (Some(seen), None) = (its.next(), its.next()) else { return Ok(()) };
         let counted = seen.counters;
         let (images, updates) = client.got;
-        // What a source says on a private stream is counted as an answer, too, and an answer may wait for room whatever the policy is.
+        // A source's messages on a private stream also count as answers, and an answer may wait for capacity
+        // under any policy.
         let missing = images.saturating_sub(counted.refreshes) + updates.saturating_sub(counted.updates);
         let more = counted.refreshes.saturating_sub(images) + counted.updates.saturating_sub(updates);
-        // Where the hub drops or queues, not all that is counted was sent.
+        // If the hub drops or queues, not every counted message was sent.
         let is_more = self.conflates && more > counted.answers;
         if missing <= counted.answers && !is_more && counted.malformed == 0 {
             return Ok(());
@@ -287,15 +290,15 @@ impl HubSide {
         Err((Invariant::Counters, what))
     }
 
-    /// At the end, when everything is quiet.
+    /// Checks at the end, when everything is quiet.
     ///
     /// # Errors
-    /// What does not add up.
+    /// A count does not match.
     pub(crate) fn check_quiet(&self, tape: &Tape) -> Result<(), Wrong> {
         let hub = self.turns.hub();
         let counters = *hub.counters();
         let (read, lost) = ((tape.read() - tape.lost()) as u64, tape.lost() as u64);
-        // Images are ticks as well, and ticks that are in them are passed by.
+        // Images count as ticks, and the ticks that they contain are skipped.
         let is_exact = lost == 0 && !self.is_late || !self.has_images;
         let is_so = (counters.ticks, counters.missing) == (read, lost) || !is_exact;
         if !is_so || counters.unusable != 0 {

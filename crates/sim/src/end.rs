@@ -1,5 +1,5 @@
-//! One end of a connection: RSSL's own framing and handshake over the simulated network, or a WebSocket's with JSON in it, and
-//! what a role sends through it.
+//! One end of a connection: RSSL framing and handshake over the simulated network, or a WebSocket with JSON; and
+//! the output of a role through it.
 
 use std::sync::{Arc, OnceLock};
 
@@ -12,44 +12,44 @@ use crate::json;
 use crate::network::{LinkId, Network, Read, Side};
 use crate::trace::fnv;
 
-/// The largest payload of a frame: small, so that images and directories come in fragments too.
+/// The largest payload of a frame: small, so that images and directories are fragmented too.
 const FRAGMENT: u16 = 256;
 /// The longest message.
 const MOST: usize = 1 << 20;
 
-/// One end.
+/// One end of a connection.
 #[derive(Debug)]
 pub(crate) struct End {
     pub(crate) link: LinkId,
     side: Side,
     session: Session,
-    /// What was read and not taken.
+    /// Bytes that were read but not consumed.
     input: Vec<u8>,
-    /// Where the next message is written.
+    /// Buffer for the next message.
     room: Vec<u8>,
-    /// A message, or its text, for which the session had no room.
+    /// A message, or its text, that the session had no capacity for.
     waiting: Option<Vec<u8>>,
-    /// Messages go as texts of JSON.
+    /// Messages are sent as JSON texts.
     is_json: bool,
-    /// Why a message could not be said in JSON.
+    /// The reason why a message could not be converted to JSON.
     unsaid: Option<String>,
-    /// Bytes that it has read.
+    /// Number of bytes read.
     received: u64,
 }
 
-/// What came.
+/// A received event.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Came {
-    /// Messages can go both ways.
+    /// The handshake is complete.
     Connected,
     Message(Vec<u8>),
-    /// A message that JSON has no words for, or a text that cannot be read.
+    /// A message that cannot be converted to JSON, or a text that cannot be read.
     Garbled(String),
-    /// It is over, for this reason.
+    /// The connection ended, for this reason.
     Over(String),
 }
 
-/// How a client speaks with the hub.
+/// The protocol between a client and the hub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Speech {
     Rwf,
@@ -63,19 +63,19 @@ pub(crate) enum Speech {
 }
 
 impl Speech {
-    /// Messages go as texts of JSON.
+    /// Messages are sent as JSON texts.
     pub(crate) const fn is_json(self) -> bool {
         matches!(self, Self::Json | Self::JsonDeflated)
     }
 }
 
-/// Settings with output buffers for so many frames.
+/// Settings with `buffers` output buffers.
 pub(crate) fn base(buffers: u32) -> rssl::Settings {
     rssl::Settings {
         max_fragment_size: FRAGMENT,
         guaranteed_output_buffers: buffers,
         max_message_bytes: MOST as u32,
-        // Times are shorter than in the world outside, so that a seed sees more of them run out.
+        // Timeouts are shorter than in production, so that more of them expire in a world.
         connection_ping_timeout: 2,
         connection_min_ping_timeout: 1,
         initialization_timeout_ms: 1_000,
@@ -84,7 +84,7 @@ pub(crate) fn base(buffers: u32) -> rssl::Settings {
     }
 }
 
-/// Settings of the hub's connections: as a plant's, but for sizes and times.
+/// Settings of the hub's connections: those of production except for sizes and timeouts.
 pub(crate) fn server_settings(buffers: u32) -> Arc<rssl::Settings> {
     static MADE: [OnceLock<Arc<rssl::Settings>>; 2] = [const { OnceLock::new() }; 2];
     let make = || {
@@ -94,7 +94,7 @@ pub(crate) fn server_settings(buffers: u32) -> Arc<rssl::Settings> {
     MADE[usize::from(buffers == WIDE_BUFFERS)].get_or_init(make).clone()
 }
 
-/// Settings of a client, and of sources.
+/// Settings of clients and sources.
 fn client_settings(speech: Speech) -> Arc<rssl::Settings> {
     static MADE: [OnceLock<Arc<rssl::Settings>>; 6] = [const { OnceLock::new() }; 6];
     let make = || {
@@ -116,7 +116,7 @@ fn client_settings(speech: Speech) -> Arc<rssl::Settings> {
     MADE[speech as usize].get_or_init(make).clone()
 }
 
-/// Output buffers of who is to feel that there is no room, and of who is not.
+/// Output buffers of ends that are meant to run out of them, and of the others.
 pub(crate) const NARROW_BUFFERS: u32 = 8;
 pub(crate) const WIDE_BUFFERS: u32 = 256;
 
@@ -126,7 +126,7 @@ impl End {
         Self::new(link, Side::Client, session)
     }
 
-    /// A source's that the plant connects to.
+    /// The end of a source that the plant connects to.
     pub(crate) fn server(link: LinkId, buffers: u32, now: u64) -> Self {
         let session = Session::server(Arc::new(base(buffers)), Nanos(now));
         Self::new(link, Side::Server, session)
@@ -146,7 +146,7 @@ impl End {
         }
     }
 
-    /// Reads at most so many bytes: what came with them, in its order.
+    /// Reads at most `most` bytes and returns the events in them, in order.
     pub(crate) fn receive(&mut self, now: u64, network: &mut Network, most: usize) -> Vec<Came> {
         if let Some(why) = self.unsaid.take() {
             return vec![Came::Garbled(why)];
@@ -189,12 +189,12 @@ impl End {
         all
     }
 
-    /// Pings, and how long the peer may be silent.
+    /// Sends pings, and checks the peer's ping timeout.
     pub(crate) fn turn(&mut self, now: u64) -> Option<Came> {
         self.session.turn(Nanos(now)).err().map(|reason| Came::Over(reason.to_string()))
     }
 
-    /// Sends as much as the network takes.
+    /// Sends as many bytes as the network accepts.
     pub(crate) fn flush(&mut self, now: u64, network: &mut Network) {
         let room = network.room(self.link, self.side);
         if room > 0 {
@@ -205,17 +205,17 @@ impl End {
         }
     }
 
-    /// Bytes that it has read.
+    /// Number of bytes read.
     pub(crate) const fn received(&self) -> u64 {
         self.received
     }
 
-    /// Messages may go out.
+    /// Whether messages can be sent.
     pub(crate) fn is_open(&self) -> bool {
         self.session.is_open()
     }
 
-    /// A text goes out as it is, where there is room.
+    /// Sends a text unchanged, if there is capacity.
     pub(crate) fn say_text(&mut self, now: u64, network: &mut Network, text: Vec<u8>) {
         let mut out = self.out(now, network);
         if out.settle() {
@@ -224,7 +224,7 @@ impl End {
         }
     }
 
-    /// Bytes that go out as they are, between what the session sends.
+    /// Sends raw bytes between those of the session.
     pub(crate) fn say_raw(&mut self, now: u64, network: &mut Network, mut bytes: Vec<u8>) {
         bytes.truncate(network.room(self.link, self.side));
         if !bytes.is_empty() {
@@ -232,7 +232,7 @@ impl End {
         }
     }
 
-    /// The way out for a role.
+    /// The outbox for a role.
     pub(crate) fn out<'a>(&'a mut self, now: u64, network: &'a mut Network) -> Out<'a> {
         let mut out = Out { end: self, network, now };
         out.settle();
@@ -240,7 +240,7 @@ impl End {
     }
 }
 
-/// What a text says.
+/// Appends the messages of a text.
 fn said(text: &[u8], all: &mut Vec<Came>) {
     match json::messages(text) {
         Ok(messages) => {
@@ -250,8 +250,8 @@ fn said(text: &[u8], all: &mut Vec<Came>) {
     }
 }
 
-/// An [`Outbox`] on an end. A session tells only when it is given a message that there is no room; so one message may wait
-/// here, and nothing more is taken until that is out.
+/// An [`Outbox`] on an end. A session reports that it is full only when it is given a message; so one message may
+/// wait here, and nothing more is accepted until it is sent.
 #[derive(Debug)]
 pub(crate) struct Out<'a> {
     end: &'a mut End,
@@ -264,7 +264,7 @@ impl Out<'_> {
         let Some(message) = &self.end.waiting else { return true };
         let mut sent = self.end.session.output().send(message);
         if sent == Sent::Full {
-            // The network may have room where the buffers have none.
+            // The network may have capacity although the buffers are full.
             let room = self.network.room(self.end.link, self.end.side);
             let bytes = self.end.session.drain_at_most(room);
             if !bytes.is_empty() {

@@ -1,4 +1,4 @@
-//! Clients that say anything.
+//! Hostile clients, which send arbitrary messages and bytes.
 
 use tapeline_omm::domain::LoginRequest;
 use tapeline_omm::role::Outbox;
@@ -10,14 +10,14 @@ use crate::json;
 use crate::network::{LinkId, Network, Side};
 use crate::plan::{SERVICE, domain_of, of_label, speech};
 
-/// A client that says anything, on one connection after the other.
+/// A client that sends arbitrary messages, on one connection after another.
 #[derive(Debug)]
 pub(crate) struct Hostile {
     pub(crate) end: Option<End>,
     chance: Chance,
     /// Whether it reads at all.
     reads: bool,
-    /// It sends bytes that are no frames, too.
+    /// It also sends bytes that are not frames.
     is_wild: bool,
     speech: Speech,
 }
@@ -32,7 +32,7 @@ impl Hostile {
         self.end = Some(End::client(link, self.speech, now));
     }
 
-    /// Its turn: whether it wants a connection.
+    /// Takes a turn. Returns whether it wants a connection.
     pub(crate) fn turn(&mut self, now: u64, network: &mut Network, names: &[String]) -> bool {
         let Some(end) = &mut self.end else { return self.chance.one_in(20) };
         let most = if self.reads || !end.is_open() { usize::MAX } else { 0 };
@@ -65,7 +65,7 @@ impl Hostile {
     }
 }
 
-/// A message that is right, or was.
+/// A valid message, possibly corrupted.
 fn message(chance: &mut Chance, names: &[String]) -> Vec<u8> {
     let mut bytes = vec![0; 1_024];
     let id = chance.within(1, 40) as i32 - 2;
@@ -99,7 +99,7 @@ fn message(chance: &mut Chance, names: &[String]) -> Vec<u8> {
     bytes
 }
 
-/// The text of a message, or something like it.
+/// The text of a message, possibly corrupted.
 fn text(message: &[u8], chance: &mut Chance) -> Vec<u8> {
     let mut text = json::text(message, Side::Client).unwrap_or_else(|_| b"{\"ID\":1,\"Key\":{}}".to_vec());
     match chance.below(8) {
@@ -109,7 +109,7 @@ fn text(message: &[u8], chance: &mut Chance) -> Vec<u8> {
         }
         1 => text.truncate(chance.index(text.len())),
         2 => {
-            // Many in one text, the last of which may be cut.
+            // Many messages in one text.
             let one = text.clone();
             let all = std::iter::repeat_n(one, chance.within(2, 300) as usize);
             text = [b"[".to_vec(), all.collect::<Vec<_>>().join(&b','), b"]".to_vec()].concat();

@@ -1,6 +1,6 @@
-//! What an item is, as whoever follows its messages knows it.
+//! The image of an item, derived from its messages.
 //!
-//! This folds messages by itself and shares no code with the plant's cache.
+//! This is an independent implementation that shares no code with the plant's cache.
 
 use std::collections::BTreeMap;
 
@@ -10,30 +10,30 @@ use tapeline_omm::rwf::{DataType, Map, MapAction, MessageClass, MessageView, fla
 use crate::record::is_in;
 use crate::trace::{fnv, mix};
 
-/// Fields: id and bytes.
+/// Fields by id, as bytes.
 pub(crate) type Fields = BTreeMap<i16, Vec<u8>>;
 
-/// An item: fields, and of one that is a map entries besides.
+/// An image: fields, and for a map also entries.
 #[derive(Debug, Default)]
 pub(crate) struct Image {
-    /// Those of a field list, or of a map's summary.
+    /// The fields of a field list, or of a map's summary.
     pub(crate) fields: Fields,
-    /// By key.
+    /// The entries of a map, by key.
     pub(crate) entries: BTreeMap<Box<[u8]>, Fields>,
-    /// The hashes of all fields and keys, added: a change of one costs no look at the others.
+    /// The sum of the hashes of all fields and keys, so that a change of one needs no access to the others.
     sum: u64,
 }
 
 impl Image {
-    /// Nothing is known.
+    /// Removes everything.
     pub(crate) fn clear(&mut self) {
         *self = Self::default();
     }
 
-    /// Folds a refresh or an update.
+    /// Applies a refresh or an update.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The message cannot be read.
     pub(crate) fn fold(&mut self, message: &MessageView<'_>) -> Result<(), String> {
         if clears(message) {
             self.clear();
@@ -41,7 +41,8 @@ impl Image {
         self.fold_data(message.container(), message.payload(), 0)
     }
 
-    /// Folds the data of one, as far as it is in a view; views choose fields, and entries are whole.
+    /// Applies the data of a refresh or an update, restricted to a view. Views select fields; entries are always
+    /// whole.
     pub(crate) fn fold_data(
         &mut self,
         container: DataType,
@@ -69,7 +70,7 @@ impl Image {
         for entry in map {
             let entry = entry.map_err(|fault| fault.to_string())?;
             let key = fnv(entry.key);
-            // What changes an entry that is not there changes nothing: so it is behind ticks that were lost.
+            // An update of an absent entry, as after lost ticks, changes nothing.
             if entry.action == MapAction::UPDATE {
                 if let Some(fields) = self.entries.get_mut(entry.key) {
                     self.sum = self.sum.wrapping_add(fold_list(fields, entry.data, 0, key)?);
@@ -91,21 +92,21 @@ impl Image {
         Ok(())
     }
 
-    /// A hash of all of it.
+    /// A hash of the image.
     pub(crate) const fn hash(&self) -> u64 {
         self.sum
     }
 }
 
-/// Whether a message takes the place of all that was known.
+/// Whether a message replaces the whole image.
 pub(crate) fn clears(message: &MessageView<'_>) -> bool {
     message.class() == MessageClass::REFRESH && message.flags().has(flags::refresh::CLEAR_CACHE)
 }
 
-/// Folds a refresh or an update that is a field list into fields.
+/// Applies a refresh or an update with a field list to fields.
 ///
 /// # Errors
-/// It cannot be read.
+/// The message cannot be read.
 pub(crate) fn fold(fields: &mut Fields, message: &MessageView<'_>) -> Result<(), String> {
     if clears(message) {
         fields.clear();
@@ -116,7 +117,8 @@ pub(crate) fn fold(fields: &mut Fields, message: &MessageView<'_>) -> Result<(),
     Ok(())
 }
 
-/// What it adds to the hashes of all, where those fields are of an entry with the key's hash `of`.
+/// Applies a field list to the fields of an entry whose key has the hash `of`. Returns the change of the hash
+/// sum.
 fn fold_list(fields: &mut Fields, list: &[u8], view: usize, of: u64) -> Result<u64, String> {
     let mut change = 0_u64;
     let list = FieldList::parse(list).map_err(|fault| fault.to_string())?;

@@ -1,4 +1,5 @@
-//! The plant's journal on a simulated disk that fills up, breaks, is slow, and loses what was not synced; and what must be in it.
+//! The plant's journal on a simulated disk that fills up, breaks, is slow, and loses data that was not synced;
+//! and the check of its contents.
 
 use std::sync::Arc;
 
@@ -13,31 +14,31 @@ use crate::trace::fnv;
 use crate::verdict::{Invariant, Wrong};
 use tapeline_node::journal::Gate;
 
-/// Ticks that are taken in one turn.
+/// Limit of ticks taken in one turn.
 const BATCH: usize = 64;
-/// Bytes of a write that a killed process gets done at most.
+/// Limit of bytes that a killed process completes of a write.
 const MOST_TORN: u64 = 8_000;
 
 /// How a process ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Death {
-    /// It is killed: what it has written is there.
+    /// The process is killed: written data survives.
     Killed,
-    /// The machine stops: what was synced is there, and any of the rest.
+    /// The machine stops: synced data survives, and any part of the rest.
     MachineStops,
 }
 
-/// The disk, and what the plants have published, one after the other: it outlives them.
+/// The disk, and the ticks that successive plants have published. It outlives the plants.
 #[derive(Debug)]
 pub(crate) struct Shelf {
     disk: Memory,
     settings: Settings,
-    /// How the disk is when no process dies.
+    /// The state of the disk while no process dies.
     fails: Fails,
     slow_ns: u64,
-    /// Hashes of ticks by sequence, from 1 on.
+    /// Hashes of the published ticks by sequence, from 1 on.
     ticks: Vec<u64>,
-    /// What the last plant said to be kept.
+    /// The last tick that the previous plant reported as durable.
     promised: u64,
     chance: Chance,
 }
@@ -48,11 +49,11 @@ pub(crate) struct Keeper {
     writer: Writer<Memory>,
     progress: Arc<Progress>,
     is_synced: bool,
-    /// The last tick before this plant.
+    /// Sequence of the last tick before this plant.
     after: u64,
-    /// Ticks of this plant that were taken.
+    /// Number of this plant's ticks that were taken.
     taken: usize,
-    /// Until when a sync takes: what was taken is written then.
+    /// The end of the current sync: the taken ticks are written then.
     busy_until: u64,
 }
 
@@ -72,7 +73,7 @@ impl Shelf {
         Self { disk, settings, fails, slow_ns: 0, ticks: Vec::new(), promised: 0, chance }
     }
 
-    /// From now on the disk is so.
+    /// Puts the disk into this state.
     pub(crate) fn falls_ill(&mut self, illness: Illness) {
         match illness {
             Illness::Full { bytes } => self.fails = Fails::Full(bytes),
@@ -83,14 +84,14 @@ impl Shelf {
         self.disk.fail(self.fails);
     }
 
-    /// It is well again.
+    /// Makes the disk healthy again.
     pub(crate) fn heals(&mut self) {
         (self.fails, self.slow_ns) = (Fails::Nothing, 0);
         self.disk.fail(self.fails);
     }
 
-    /// A plant opens the journal: all that was promised is there, and nothing that was never published. `None`: the disk does not let
-    /// it.
+    /// Opens the journal for a plant and checks it: all durable ticks are present, and nothing that was never
+    /// published. `None` if the disk does not allow it.
     pub(crate) fn open(&mut self) -> Result<Option<Keeper>, Wrong> {
         let (writer, opened) = match Writer::open(self.disk.clone(), self.settings) {
             Ok(opened) => opened,
@@ -109,8 +110,8 @@ impl Shelf {
         Ok(Some(Keeper { writer, progress, is_synced, after: last, taken: 0, busy_until: 0 }))
     }
 
-    /// Reads it all: in order, each as it was published, without a hole but those that it may have; up to `last`. How many there are
-    /// behind `after`.
+    /// Reads the whole journal up to `last` and checks that the ticks are in order and as published, without a
+    /// gap except permitted ones. Returns the number of ticks after `after`.
     fn check(&self, after: u64, last: u64) -> Result<u64, Wrong> {
         let fault = |error: Error| (Invariant::Kept, format!("the journal cannot be read: {error}"));
         let mut reader = Reader::open(self.disk.clone()).map_err(fault)?;
@@ -138,7 +139,7 @@ impl Shelf {
         if end == last { Ok(count) } else { wrong(format!("{end} is the last, and not {last}")) }
     }
 
-    /// A process ends in the middle of a write. `given_out`: the last tick that its hub has read.
+    /// Ends a process in the middle of a write. `given_out`: the last tick that its hub has read.
     pub(crate) fn dies(
         &mut self,
         mut keeper: Keeper,
@@ -153,7 +154,8 @@ impl Shelf {
             let what = format!("tick {given_out} was given out, and {} is the last on disk", self.promised);
             return wrong(what);
         }
-        // Of what is only written a machine may lose any part, and then a person has to decide what becomes of the rest.
+        // A machine that stops may lose any part of the data that is only written. The journal then needs a
+        // manual decision about the rest, so only a synced journal is tested with it.
         let stops = death == Death::MachineStops && is_synced;
         let bytes = if stops { u64::MAX } else { self.chance.below(MOST_TORN) };
         self.disk.fail(Fails::Dying(bytes));
@@ -171,17 +173,17 @@ impl Shelf {
 }
 
 impl Keeper {
-    /// What holds the hub back until ticks are on disk.
+    /// The gate that holds the hub back until ticks are on disk.
     pub(crate) fn gate(&self) -> Option<Gate> {
         self.is_synced.then(|| Gate::of(Arc::clone(&self.progress)))
     }
 
-    /// The last tick before this plant.
+    /// Sequence of the last tick before this plant.
     pub(crate) const fn after(&self) -> u64 {
         self.after
     }
 
-    /// Takes what the ring has, and writes it: at once, or when a slow disk is done.
+    /// Takes ticks from the ring and writes them: at once, or when a slow disk has finished.
     pub(crate) fn turn(&mut self, tape: &Tape, shelf: &mut Shelf, now: u64) {
         if now < self.busy_until {
             return;
@@ -201,7 +203,7 @@ impl Keeper {
             let seq = self.after + self.taken as u64;
             let time = Tick::parse(&frame).map_or_else(|_| Default::default(), |tick| tick.header.sequenced);
             shelf.ticks.push(fnv(&frame));
-            // What becomes of it, its progress says.
+            // The progress reports the outcome.
             let _ = self.writer.append(seq, time, &frame);
         }
         tape.keep(self.taken);
@@ -212,12 +214,12 @@ impl Keeper {
         self.progress.state() == State::Stopped
     }
 
-    /// How many ticks are not in the journal.
+    /// The number of ticks that are not in the journal.
     pub(crate) fn missing(&self) -> u64 {
         self.progress.missing()
     }
 
-    /// Nothing is wrong any more: all of this plant's ticks are there, or counted as missing.
+    /// Checks, when all faults are over, that each of this plant's ticks is in the journal or counted as missing.
     pub(crate) fn check_quiet(&mut self, tape: &Tape, shelf: &mut Shelf) -> Result<(), Wrong> {
         while self.taken < tape.published() {
             self.turn(tape, shelf, u64::MAX - MS);

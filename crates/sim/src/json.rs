@@ -1,4 +1,5 @@
-//! Messages as texts of simplified JSON, and back: what stands between a role and a connection that speaks `tr_json2`.
+//! Conversion between messages and simplified JSON texts: the layer between a role and a connection with
+//! `tr_json2`.
 
 use tapeline_omm::Dictionary;
 use tapeline_omm::json::{Converter, Kind, Pack, Packed, Services};
@@ -7,7 +8,7 @@ use tapeline_omm::rwf::MessageView;
 use crate::network::Side;
 use crate::plan::{PROVIDED, SERVICE, SERVICE_NAME, provided_id};
 
-/// The services as both ends know them from the plant's directory.
+/// The services from the plant's directory, known to both ends.
 #[derive(Debug)]
 struct Names;
 
@@ -30,10 +31,10 @@ fn converter() -> Converter<'static> {
     Converter::new(Dictionary::builtin(), &Names)
 }
 
-/// The text of a message; a server's is an array.
+/// The text of a message; a server's text is an array.
 ///
 /// # Errors
-/// Why it cannot be said.
+/// The message cannot be converted.
 pub(crate) fn text(message: &[u8], by: Side) -> Result<Vec<u8>, String> {
     let message = MessageView::parse(message).map_err(|fault| fault.to_string())?;
     let mut text = Vec::new();
@@ -56,7 +57,7 @@ pub(crate) fn text(message: &[u8], by: Side) -> Result<Vec<u8>, String> {
 /// The messages of a text.
 ///
 /// # Errors
-/// Why it cannot be read.
+/// The text cannot be read.
 pub(crate) fn messages(text: &[u8]) -> Result<Vec<Vec<u8>>, String> {
     let text = str::from_utf8(text).map_err(|fault| fault.to_string())?;
     let (mut room, mut messages) = (Vec::new(), Vec::new());
@@ -66,7 +67,7 @@ pub(crate) fn messages(text: &[u8]) -> Result<Vec<Vec<u8>>, String> {
                 let message = converter().read(&incoming, &mut room).map_err(|fault| fault.to_string())?;
                 messages.push(message.to_vec());
             }
-            // Those that stand alone the session keeps to itself.
+            // Only pings inside an array arrive here; the session handles single ones.
             Kind::Ping | Kind::Pong => {}
             Kind::Error => return Err(incoming.error_text().unwrap_or_default().into_owned()),
         }

@@ -1,12 +1,14 @@
 //! Whole plants from one seed: exchanges, plant, hub and clients on a simulated network, disk and clock. For tests only.
 //!
-//! Everything in a world follows from its seed: there is no socket, no thread and no clock but the world's. The plant's
-//! [`Channel`](tapeline_plant::Channel) and [`Sequencer`](tapeline_plant::Sequencer), the [`Hub`](tapeline_hub::Hub), the
-//! [`Consumer`](tapeline_omm::role::consumer::Consumer) and RSSL's [`Session`](tapeline_wire::rssl::Session) are those of
-//! the product, and so is the [journal](tapeline_journal), on a disk in memory; around them are exchanges with bad lines, connections that stall and break, processes that crash, and
-//! clients that are slow, deaf or hostile. Each message that a client gets is held against what the plant said.
+//! Everything in a world follows from its seed: there is no socket, no thread and no clock except the world's.
+//! The plant's [`Channel`](tapeline_plant::Channel) and [`Sequencer`](tapeline_plant::Sequencer), the
+//! [`Hub`](tapeline_hub::Hub), the [`Consumer`](tapeline_omm::role::consumer::Consumer) and RSSL's
+//! [`Session`](tapeline_wire::rssl::Session) are those of the product, and so is the [journal](tapeline_journal),
+//! on a disk in memory. Around them are exchanges with bad lines, connections that stall and break, processes
+//! that crash, and clients that are slow, do not read, or are hostile. Each message that a client receives is
+//! checked against the plant's ticks.
 //!
-//! The page docs/simulation.md says what is simulated, what must hold, and how to look at one seed.
+//! The page docs/simulation.md describes what is simulated, the invariants, and how to inspect one seed.
 //!
 //! ```
 //! let outcome = tapeline_sim::run(7);
@@ -53,13 +55,13 @@ pub fn run(seed: u64) -> Outcome {
     world::run(Plan::of(seed), false)
 }
 
-/// Runs the world of a seed and keeps what happened, as lines to be read.
+/// Runs the world of a seed and records the trace lines.
 #[must_use]
 pub fn replay(seed: u64) -> Outcome {
     world::run(Plan::of(seed), true)
 }
 
-/// Runs a world in which nothing goes wrong.
+/// Runs a world without faults.
 #[must_use]
 pub fn calm(seed: u64) -> Outcome {
     world::run(Plan::calm(seed), false)

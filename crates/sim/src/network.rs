@@ -1,5 +1,5 @@
-//! The network: connections as bytes under way, each of which can stall, break in the middle of a message, or go on in
-//! silence with nobody at the other end.
+//! The network: each connection carries bytes in transit. It can stall, break in the middle of a message, or
+//! become half-open: silent, with no peer.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -9,7 +9,7 @@ use tapeline_wire::rssl::FarEnd;
 use crate::chance::Chance;
 use crate::trace::mix;
 
-/// Which end of a link.
+/// One end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     Client = 0,
@@ -30,20 +30,20 @@ impl Side {
 pub(crate) struct LinkId(usize);
 
 impl LinkId {
-    /// The address of who has its client's end.
+    /// The address of the client's end.
     pub(crate) fn address(self) -> SocketAddr {
         let [.., a, b, c] = (self.0 as u32).to_be_bytes();
         SocketAddr::from(([10, a, b, c], 1_024))
     }
 }
 
-/// The network's end of a connection of the plant or its hub, whose own end is in their reactor.
+/// The network's end of a connection of the plant or its hub; the other end is in their reactor.
 #[derive(Debug)]
 pub(crate) struct Port {
     pub(crate) link: LinkId,
     side: Side,
     pub(crate) far: FarEnd,
-    /// Bytes that came out of it.
+    /// Bytes that the plant or hub has sent on it.
     pub(crate) sent: u64,
 }
 
@@ -52,7 +52,8 @@ impl Port {
         Self { link, side, far, sent: 0 }
     }
 
-    /// What the network has for it. A connection that pauses its peer leaves the rest there.
+    /// Passes bytes from the network to the reactor. A connection that pauses its peer leaves the rest in the
+    /// network.
     pub(crate) fn hear(&self, now: u64, network: &mut Network) {
         if self.far.unread() == 0 {
             match network.read(now, self.link, self.side, usize::MAX) {
@@ -65,7 +66,7 @@ impl Port {
         self.far.set_capacity(network.room(self.link, self.side));
     }
 
-    /// What it has for the network: whether it goes on.
+    /// Passes bytes from the reactor to the network. Returns whether the connection is still open.
     pub(crate) fn speak(&mut self, now: u64, network: &mut Network) -> bool {
         let bytes = self.far.take_sent();
         self.sent += bytes.len() as u64;
@@ -80,25 +81,25 @@ impl Port {
     }
 }
 
-/// What a link is like.
+/// The properties of a link.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Path {
-    /// The least and the most that bytes are under way, ns.
+    /// The least and the greatest delay of bytes, in ns.
     pub(crate) delay: (u64, u64),
-    /// Bytes under way or unread, each way: what both kernels' buffers hold.
+    /// Capacity for bytes in transit or unread, each way: the buffers of both kernels.
     pub(crate) room: usize,
 }
 
 /// Bytes from one end to the other.
 #[derive(Debug, Default)]
 struct Way {
-    /// When they are there.
+    /// Pieces, each with its arrival time.
     pieces: VecDeque<(u64, Vec<u8>)>,
-    /// All of them.
+    /// Total bytes of the pieces.
     bytes: usize,
-    /// Nothing arrives before.
+    /// Nothing arrives before this time.
     not_before: u64,
-    /// Whoever sends here has closed it.
+    /// The sender has closed it.
     is_closed: bool,
 }
 
@@ -106,24 +107,24 @@ struct Way {
 #[derive(Debug)]
 struct Link {
     path: Path,
-    /// By the side that sends.
+    /// Indexed by the sending side.
     ways: [Way; 2],
-    /// It broke: what is still to be read is read, and then it is over.
+    /// The link broke: the remaining bytes can be read, then it ends.
     is_broken: bool,
-    /// Nothing arrives any more, and nobody is told.
+    /// Nothing arrives any more, and neither end is notified.
     is_half_open: bool,
 }
 
-/// What there is to read.
+/// The result of a read.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Read {
     /// Nothing now.
     Nothing,
     /// These bytes.
     Bytes(Vec<u8>),
-    /// The other end has closed it.
+    /// The other end has closed the link.
     Closed,
-    /// It is broken.
+    /// The link is broken.
     Broken,
 }
 
@@ -132,7 +133,7 @@ pub(crate) enum Read {
 pub(crate) struct Network {
     links: Vec<Link>,
     chance: Chance,
-    /// Of all messages that were noted, in their order.
+    /// Hash of all noted messages, in order.
     hash: u64,
 }
 
@@ -141,28 +142,28 @@ impl Network {
         Self { links: Vec::new(), chance, hash: 0 }
     }
 
-    /// A new connection.
+    /// Opens a connection.
     pub(crate) fn open(&mut self, path: Path) -> LinkId {
         let ways = [Way::default(), Way::default()];
         self.links.push(Link { path, ways, is_broken: false, is_half_open: false });
         LinkId(self.links.len() - 1)
     }
 
-    /// How many bytes can be sent now.
+    /// The number of bytes that can be sent now.
     pub(crate) fn room(&self, link: LinkId, from: Side) -> usize {
         let link = &self.links[link.0];
         let way = &link.ways[from as usize];
         if link.is_broken || way.is_closed { 0 } else { link.path.room - way.bytes }
     }
 
-    /// Sends bytes, no more than there is [`room`](Self::room) for.
+    /// Sends bytes, at most as many as [`room`](Self::room) returns.
     pub(crate) fn send(&mut self, now: u64, link: LinkId, from: Side, bytes: Vec<u8>) {
         let link = &mut self.links[link.0];
         let (least, most) = link.path.delay;
         let way = &mut link.ways[from as usize];
         way.bytes += bytes.len();
         if link.is_half_open {
-            // They fill the sender's buffer: nobody says that they came.
+            // They fill the sender's buffer, because nothing acknowledges them.
             return;
         }
         let earliest = way.pieces.back().map_or(0, |(at, _)| *at).max(way.not_before);
@@ -170,7 +171,7 @@ impl Network {
         way.pieces.push_back((at, bytes));
     }
 
-    /// What has arrived at an end, so many bytes of it at most.
+    /// Reads the bytes that have arrived at an end, at most `most`.
     pub(crate) fn read(&mut self, now: u64, link: LinkId, at: Side, most: usize) -> Read {
         let link = &mut self.links[link.0];
         let way = &mut link.ways[at.other() as usize];
@@ -197,16 +198,16 @@ impl Network {
         }
     }
 
-    /// An end closes it: what it sent still arrives.
+    /// Closes the link at one end; bytes already sent still arrive.
     pub(crate) fn close(&mut self, link: LinkId, by: Side) {
         let link = &mut self.links[link.0];
         link.ways[by as usize].is_closed = true;
-        // Nobody reads here any more.
+        // This end no longer reads.
         let way = &mut link.ways[by.other() as usize];
         (way.pieces, way.bytes) = (VecDeque::new(), 0);
     }
 
-    /// It breaks: of what is under way a part arrives, which may end in the middle of a message.
+    /// Breaks the link: only a part of the bytes in transit arrives, which may end in the middle of a message.
     pub(crate) fn break_off(&mut self, link: LinkId) {
         let link = &mut self.links[link.0];
         link.is_broken = true;
@@ -222,7 +223,7 @@ impl Network {
         }
     }
 
-    /// From now on nothing arrives, and nobody is told.
+    /// Makes the link half-open: from now on nothing arrives, and neither end is notified.
     pub(crate) fn fall_silent(&mut self, link: LinkId) {
         let link = &mut self.links[link.0];
         link.is_half_open = true;
@@ -231,18 +232,18 @@ impl Network {
         }
     }
 
-    /// Nothing arrives at an end until then.
+    /// Stalls an end: nothing arrives there before `until`.
     pub(crate) fn stall(&mut self, link: LinkId, at: Side, until: u64) {
         let way = &mut self.links[link.0].ways[at.other() as usize];
         way.not_before = way.not_before.max(until);
     }
 
-    /// A message is sent from an end, or received there.
+    /// Notes a message that is sent from an end, or received there.
     pub(crate) fn note(&mut self, link: LinkId, at: Side, message: u64) {
         self.hash = mix(mix(self.hash, link.0 as u64 * 2 + at as u64), message);
     }
 
-    /// A hash of all messages that were noted, in their order.
+    /// The hash of all noted messages, in order.
     pub(crate) const fn hash(&self) -> u64 {
         self.hash
     }

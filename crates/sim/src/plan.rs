@@ -1,4 +1,4 @@
-//! What a seed decides: how large the world is, who its clients are, and what goes wrong when.
+//! The plan that a seed determines: the size of the world, its clients, and its faults.
 
 use std::time::Duration;
 
@@ -15,46 +15,48 @@ use crate::venue::Line;
 pub(crate) const MS: u64 = 1_000_000;
 /// A second in ns.
 pub(crate) const SECOND: u64 = 1_000 * MS;
-/// New York's midnight of the 30th of January 2020.
+/// Midnight of 30 January 2020 in New York.
 pub(crate) const MIDNIGHT: u64 = 1_580_360_400 * SECOND;
-/// When a world begins: at half past nine.
+/// The start of a world: 09:30.
 pub(crate) const BEGIN: u64 = MIDNIGHT + 34_200 * SECOND;
-/// The number of the feeds' service, and its name.
+/// The id of the feeds' service, and its name.
 pub(crate) const SERVICE: u16 = 1;
 pub(crate) const SERVICE_NAME: &str = "TAPELINE";
-/// The services of providers: of those that publish unasked, and of those that are asked. Their numbers follow the feeds'.
+/// The provider services: of sources that publish unasked, and of sources that are asked. Their ids follow the
+/// feeds'.
 pub(crate) const PROVIDED: [&str; 2] = ["NI", "IDN"];
-/// Of those, the one that publishes unasked, and the one that is asked.
+/// The index of the one that publishes unasked, and of the one that is asked.
 pub(crate) const UNASKED: usize = 0;
 pub(crate) const ASKED: usize = 1;
-/// Items of each of them.
+/// Number of items of each provider service.
 pub(crate) const ITEMS: usize = 6;
 
-/// Names of items that publishers invent and withdraw again, one at a time: more than the plant has numbers for.
+/// Number of names for items that publishers invent and withdraw, one at a time: more than the plant has numbers
+/// for.
 pub(crate) const NOVELTIES: u64 = 64;
 
-/// The number of a service of providers.
+/// The id of a provider service.
 pub(crate) const fn provided_id(service: usize) -> u16 {
     SERVICE + 1 + service as u16
 }
 
-/// What the orders of a feed's instruments stand under where their prices have their names.
+/// The prefix of labels for the orders of a feed's instruments.
 const ORDERS: &str = "ORDERS";
 
-/// Feeds of a plant at most.
+/// Limit of feeds of a plant.
 pub(crate) const FEEDS: usize = 2;
 
-/// What an item is called where services and domains are told apart: prices of the feeds by their names alone.
+/// The label of an item, unique across services and domains. Prices of the feeds have their name as the label.
 pub(crate) fn called(service: u16, domain: Domain, name: &str) -> String {
     if domain == Domain::MARKET_BY_ORDER { orders(name) } else { label(service, name) }
 }
 
-/// What the orders of a feed's instrument are called.
+/// The label of the orders of a feed's instrument.
 pub(crate) fn orders(name: &str) -> String {
     format!("{ORDERS}/{name}")
 }
 
-/// What an item of prices is called.
+/// The label of an item of prices.
 pub(crate) fn label(service: u16, name: &str) -> String {
     let provided = usize::from(service).checked_sub(usize::from(SERVICE) + 1);
     match provided.and_then(|service| PROVIDED.get(service)) {
@@ -63,7 +65,7 @@ pub(crate) fn label(service: u16, name: &str) -> String {
     }
 }
 
-/// Service and name of an item that is called so.
+/// The service and name of the item with this label.
 pub(crate) fn of_label(label: &str) -> (&str, &str) {
     match label.split_once('/') {
         Some((ORDERS, name)) => (SERVICE_NAME, name),
@@ -72,98 +74,98 @@ pub(crate) fn of_label(label: &str) -> (&str, &str) {
     }
 }
 
-/// The domain of an item that is called so.
+/// The domain of the item with this label.
 pub(crate) fn domain_of(label: &str) -> Domain {
     let is_of_orders = label.split_once('/').is_some_and(|(first, _)| first == ORDERS);
     if is_of_orders { Domain::MARKET_BY_ORDER } else { Domain::MARKET_PRICE }
 }
 
-/// So many milliseconds.
+/// A duration in milliseconds.
 pub(crate) const fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
-/// What a client is like.
+/// The behaviour of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Manner {
-    /// It reads what comes, over a good network, and nothing ever happens to it: it is never to be harmed by others.
+    /// It reads everything, over a good network and without faults. Other clients must never harm it.
     Prompt,
-    /// It reads what comes, and things happen to its network.
+    /// It reads everything, and its network has faults.
     Ordinary,
-    /// It reads so many bytes at a time.
+    /// It reads this number of bytes at a time.
     Slow { bytes: usize },
     /// It does not read.
     Deaf,
 }
 
-/// How a plant keeps what it publishes.
+/// The journal settings of a plant.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Keeping {
     pub(crate) durability: Durability,
     pub(crate) on_failure: OnFailure,
 }
 
-/// What is wrong with a disk.
+/// A fault of a disk.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Illness {
-    /// So many bytes go onto it still.
+    /// The disk is full after this number of further bytes.
     Full {
         bytes: u64,
     },
     ReadOnly,
-    /// It takes writes, and cannot keep them.
+    /// It accepts writes, but a sync fails.
     Broken,
-    /// A sync takes so long.
+    /// A sync takes this time.
     Slow {
         sync_ns: u64,
     },
 }
 
-/// Something that goes wrong.
+/// A fault.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fault {
-    /// The plant's thread gets no processor.
+    /// The plant's thread does not run.
     PlantStalls { ns: u64 },
-    /// The hub's thread gets none.
+    /// The hub's thread does not run.
     HubStalls { ns: u64 },
-    /// The hub's process, where it has one of its own, ends, and another one comes late.
+    /// The hub's own process, if it has one, ends, and another one joins late.
     HubRestarts { ns: u64 },
-    /// The process of both dies, and begins anew after a while.
+    /// The process of both crashes and restarts after a while.
     Crash { ns: u64 },
-    /// The machine of both stops, and begins anew after a while: what it had not synced may be gone.
+    /// The machine of both stops and restarts after a while: data that was not synced may be lost.
     MachineStops { ns: u64 },
-    /// The journal's disk is ill for a while.
+    /// The journal's disk has a fault for a while.
     DiskFalls { illness: Illness, ns: u64 },
     /// A client's connection breaks.
     Break { client: usize },
-    /// It goes on in silence.
+    /// The connection becomes half-open.
     HalfOpen { client: usize },
     /// Nothing arrives at the client for a while.
     Stall { client: usize, ns: u64 },
     /// A client does nothing for a while.
     Sleeps { client: usize, ns: u64 },
-    /// A client dies, and another one takes its place.
+    /// A client ends, and another one takes its place.
     Restarts { client: usize },
-    /// An exchange says nothing for a while.
+    /// An exchange sends nothing for a while.
     Silence { feed: usize, ns: u64 },
-    /// An exchange says much at once.
+    /// An exchange sends many packets at once.
     Burst { feed: usize, packets: u64 },
-    /// An exchange begins a new session, with a word to the old one or without.
+    /// An exchange begins a new session, with or without an end of the old one.
     NewSession { feed: usize, says_so: bool },
     /// A line is dead for a while.
     LineDies { feed: usize, line: usize, ns: u64 },
-    /// A source of OMM dies, and is back after a while.
+    /// An OMM source ends and returns after a while.
     SourceDies { source: usize, ns: u64 },
-    /// Its connection breaks.
+    /// The source's connection breaks.
     SourceBreaks { source: usize },
-    /// It goes on in silence.
+    /// The connection becomes half-open.
     SourceHalfOpen { source: usize },
-    /// An exchange's server of what was missed is dead for a while.
+    /// An exchange's retransmission server is dead for a while.
     ServerDies { feed: usize, ns: u64 },
 }
 
 impl Fault {
-    /// The source that it happens to.
+    /// The source that the fault hits.
     const fn source(&self) -> Option<usize> {
         match *self {
             Self::SourceDies { source, .. }
@@ -174,54 +176,54 @@ impl Fault {
     }
 }
 
-/// All of it.
+/// The plan of a world.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) seed: u64,
     pub(crate) feeds: usize,
     pub(crate) symbols: u16,
     pub(crate) lines: Vec<[Line; 2]>,
-    /// Of recovery's datagrams.
+    /// Faults of retransmitted datagrams.
     pub(crate) server_line: Line,
     pub(crate) every_message: bool,
-    /// Whether the feeds' orders are published too, and how many there are at about the most.
+    /// The approximate limit of live orders, if the feeds' orders are published too.
     pub(crate) orders: Option<u32>,
     pub(crate) recovers: bool,
     pub(crate) slow: SlowPolicy,
-    /// For how long an update may wait; 0 for as long as the other limits allow.
+    /// How long an update may wait; 0 means as long as the other limits allow.
     pub(crate) slow_age_ms: u64,
     pub(crate) waits_for_unknown: bool,
     pub(crate) clients: Vec<Manner>,
-    /// Of each, whether it speaks JSON on a WebSocket.
+    /// The protocol of each client.
     pub(crate) speech: Vec<Speech>,
-    /// How many sources each of the services of providers has.
+    /// Number of sources of each provider service.
     pub(crate) sources: [usize; PROVIDED.len()],
-    /// What several interactive ones are for.
+    /// The policy for several interactive sources.
     pub(crate) policy: Policy,
-    /// What several of those that publish are for.
+    /// The policy for several publishers.
     pub(crate) sharing: Sharing,
-    /// Items that the plant has numbers for, beside those of the feeds: more than publishers have and clients can want at once,
-    /// and fewer than there are names.
+    /// Number of items that the plant has numbers for, in addition to the feeds': more than publishers have and
+    /// clients can request at once, and fewer than there are names.
     pub(crate) numbers: usize,
-    /// What becomes of posts to them.
+    /// The handling of posts to the provider services.
     pub(crate) posts: Posts,
-    /// Whether some items are kept from some clients; and when others are from then on, ns from the beginning.
+    /// The time at which the access rules change, in ns since the start; `None` if there are no rules.
     pub(crate) rules: Option<u64>,
-    /// Whether images of providers' items are kept.
+    /// Whether images of providers' items are stored.
     pub(crate) is_cached: bool,
-    /// The hub runs in a process of its own: it loses its place on the ring when it stands still for long, and cannot ask the sources
-    /// for anything.
+    /// The hub runs in its own process: it loses its place on the ring when it stalls for too long, and cannot
+    /// ask the sources for anything.
     pub(crate) is_apart: bool,
-    /// The plant keeps images for a hub that has lost its place or comes late.
+    /// The plant stores images for a hub that has lost its place or joins late.
     pub(crate) keeps_images: bool,
-    /// How what is published is kept, if it is.
+    /// The journal settings, if there is a journal.
     pub(crate) keeping: Option<Keeping>,
     pub(crate) hostile: usize,
-    /// When, in ns from the beginning; in order.
+    /// Faults with their times in ns since the start, in order.
     pub(crate) faults: Vec<(u64, Fault)>,
-    /// For how long things go wrong.
+    /// Duration of the faults.
     pub(crate) trouble_ns: u64,
-    /// How long it may take after that until everybody is well.
+    /// Time limit after the faults until everything has recovered.
     pub(crate) calm_ns: u64,
 }
 
@@ -290,9 +292,9 @@ impl Plan {
         plan
     }
 
-    /// In a third of the worlds there is a journal, and things happen to its disk.
+    /// In a third of the worlds there is a journal, with faults of its disk.
     fn set_keeping(&mut self, chance: &mut Chance) {
-        // Who is elsewhere cannot see what is on disk.
+        // A hub in its own process cannot see which ticks are on disk.
         let may_sync = !self.is_apart;
         self.keeping = chance.one_in(3).then(|| Keeping {
             durability: if may_sync && !chance.one_in(4) { Durability::Synced } else { Durability::Written },
@@ -319,13 +321,13 @@ impl Plan {
         self.faults.sort_by_key(|(at, _)| *at);
     }
 
-    /// In some worlds the hub has a process of its own, and stands still now and then.
+    /// In some worlds the hub has its own process, which stalls occasionally.
     fn set_apart(&mut self, chance: &mut Chance) {
         self.is_apart = chance.one_in(8);
         if self.is_apart {
             (self.sources[ASKED], self.posts) = (0, Posts::Refuse);
             let sources = self.sources[UNASKED];
-            // Those that were there may have been asked for.
+            // Removes faults of sources that no longer exist.
             self.faults.retain(|(_, fault)| fault.source().is_none_or(|source| source < sources));
             for _ in 0..chance.within(1, 3) {
                 let stall = Fault::HubStalls { ns: chance.within(200, 600) * MS };
@@ -335,7 +337,7 @@ impl Plan {
         }
     }
 
-    /// In half of those worlds the plant keeps images, and in most of these another hub comes late.
+    /// In half of those worlds the plant stores images, and in most of these another hub joins late.
     fn set_images(&mut self, chance: &mut Chance) {
         self.keeps_images = self.is_apart && chance.one_in(2);
         if self.keeps_images {
@@ -347,7 +349,7 @@ impl Plan {
         }
     }
 
-    /// A world in which nothing goes wrong, for one prompt client of one feed.
+    /// A world without faults, for one prompt client of one feed.
     pub(crate) fn calm(seed: u64) -> Self {
         let line = Line { delay: (50_000, 50_000), ..Line::default() };
         Self {
@@ -371,7 +373,7 @@ impl Plan {
 
     fn fault(&self, chance: &mut Chance) -> Fault {
         let feed = chance.index(self.feeds);
-        // The first client is prompt: nothing happens to it.
+        // The first client is prompt and gets no faults.
         let client = chance.index(self.clients.len());
         let some = chance.within(20, 1_500) * MS;
         let sources: usize = self.sources.iter().sum();
@@ -397,10 +399,10 @@ impl Plan {
     }
 }
 
-/// What a line is like.
+/// The properties of a line.
 fn line(chance: &mut Chance) -> Line {
     let least = chance.within(20, 400) * 1_000;
-    // More than from one packet to the next on some: they overtake one another.
+    // On some lines more than the time between packets: then packets overtake one another.
     let spread = if chance.one_in(3) { 12 * MS } else { 100_000 };
     Line {
         loss: if chance.one_in(2) { chance.below(120) } else { 0 },
@@ -410,7 +412,7 @@ fn line(chance: &mut Chance) -> Line {
     }
 }
 
-/// Half of the clients speak as most do.
+/// The protocol of a client; half of the clients use plain RWF.
 pub(crate) fn speech(chance: &mut Chance) -> Speech {
     match chance.below(10) {
         0 => Speech::RwfZlib,

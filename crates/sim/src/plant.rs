@@ -1,4 +1,4 @@
-//! The plant: datagrams in, ticks on the tape, what is missing asked for.
+//! The plant: takes datagrams, writes ticks to the tape, and requests retransmission of lost messages.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -22,25 +22,26 @@ use crate::network::{self, Network, Port, Side};
 use crate::plan::{ASKED, MIDNIGHT, MS, PROVIDED, Plan, SERVICE, ms, provided_id};
 use crate::tape::{Clock, Tape};
 
-/// Datagrams that a socket's buffer holds; those beyond are lost.
+/// Capacity of a socket's buffer in datagrams; further datagrams are lost.
 const SOCKET: usize = 512;
-/// Unread ticks at which the plant waits for the hub; and for one in a process of its own, and for how long.
+/// Unread ticks at which the plant waits for the hub, the same for a hub in its own process, and the stall limit
+/// of the latter.
 const RING: usize = 2_000;
 const SMALL_RING: usize = 100;
 const STALL_LIMIT_NS: u64 = 100 * MS;
-/// Most demands or answers that wait between the plant and its hub.
+/// Limit of queued demands or answers between the plant and its hub.
 const DESK: usize = 64;
-/// Connections of sources at most.
+/// Limit of source connections.
 const MOST_SOURCES: usize = 64;
-/// Datagrams taken in one turn.
+/// Limit of datagrams taken in one turn.
 const BATCH: usize = 64;
 
-/// One feed's way into the plant.
+/// The input of one feed.
 #[derive(Debug)]
 struct Inlet {
     channel: Channel,
     recovery: Client,
-    /// Of the feed's numbers, as recovery was told last.
+    /// Number of sequence resets of the feed that recovery knows of.
     restarts: u64,
     socket: VecDeque<(line::Line, Rc<[u8]>, u64)>,
 }
@@ -56,17 +57,17 @@ pub(crate) struct Plant {
     ports: Vec<Port>,
 }
 
-/// What a plant wants of the world.
+/// A plant's request to the world.
 #[derive(Debug)]
 pub(crate) enum Wanted {
-    /// A datagram to a feed's server.
+    /// Send a datagram to a feed's retransmission server.
     Ask { feed: usize, request: Vec<u8> },
-    /// A connection to an interactive provider.
+    /// Connect to an interactive provider.
     Connect { provider: usize, far: FarEnd },
 }
 
 impl Plant {
-    /// `keeper`: its journal, behind whose last tick it goes on.
+    /// `keeper`: its journal; the plant continues after the journal's last tick.
     pub(crate) fn new(
         plan: &Plan,
         clock: Clock,
@@ -83,29 +84,29 @@ impl Plant {
         Ok((Self { inlets, sequencer, clock, sources, ports: Vec::new() }, demanding))
     }
 
-    /// A publisher connects.
+    /// Accepts a publisher's connection.
     pub(crate) fn enter(&mut self, link: network::LinkId, now: u64) {
         let far = self.sources.reactor().accept_in_memory(link.address(), &transport(), Nanos(now));
         self.ports.push(Port::new(link, Side::Server, far));
     }
 
-    /// A connection to a provider is there.
+    /// Takes an established connection to a provider.
     pub(crate) fn connected(&mut self, link: network::LinkId, far: FarEnd) {
         self.ports.push(Port::new(link, Side::Client, far));
     }
 
-    /// Its connections, for whoever breaks them.
+    /// Its connections, so that a fault can break them.
     pub(crate) fn links(&self) -> impl Iterator<Item = network::LinkId> + '_ {
         self.ports.iter().map(|port| port.link)
     }
 
-    /// Whether every service of providers is up.
+    /// The provider services that are down.
     pub(crate) fn down(&self) -> Vec<String> {
         let services = self.sources.sources().services();
         services.filter(|(_, is_up)| !is_up).map(|(name, _)| name.to_owned()).collect()
     }
 
-    /// A datagram arrives: on one of a feed's lines, or as an answer of its server.
+    /// Takes a datagram from one of a feed's lines or from its retransmission server.
     pub(crate) fn arrive(&mut self, feed: usize, line: line::Line, datagram: Rc<[u8]>, now: u64) {
         let inlet = &mut self.inlets[feed];
         if inlet.socket.len() < SOCKET {
@@ -113,7 +114,7 @@ impl Plant {
         }
     }
 
-    /// Takes what has arrived, as far as the ring has room, and does what is due.
+    /// Processes arrived datagrams, as far as the ring has capacity, and runs due timers.
     pub(crate) fn turn(&mut self, now: u64, network: &mut Network) -> Result<Vec<Wanted>, Refused> {
         let Self { inlets, sequencer, clock, .. } = self;
         let mut wanted = Vec::new();
@@ -140,9 +141,9 @@ impl Plant {
         Ok(wanted)
     }
 
-    /// The sources: their connections, demands and answers.
+    /// Serves the sources: their connections, demands and answers.
     fn serve(&mut self, now: u64, network: &mut Network, wanted: &mut Vec<Wanted>) -> Result<(), Refused> {
-        // The plant's own thread waits in the middle of what a source sent until the ring has room again.
+        // The production thread waits in the middle of a source's data until the ring has capacity again.
         if !self.sequencer.publisher().has_room(now) {
             return Ok(());
         }
@@ -164,7 +165,7 @@ impl Plant {
     }
 }
 
-/// Numbers for items: of feeds as many as there may be, of providers few.
+/// Numbers for items: enough for all items of feeds, few for those of providers.
 fn items(plan: &Plan) -> Items {
     const OF_FEEDS: usize = 500;
     Items::new(OF_FEEDS + plan.numbers).reserve(SERVICE, OF_FEEDS)
@@ -175,7 +176,7 @@ fn transport() -> Arc<rssl::Settings> {
     Arc::new(base(WIDE_BUFFERS))
 }
 
-/// The sources: a provider's port is its number and one.
+/// The configuration of the sources. A provider's port is its number plus one.
 fn config(plan: &Plan) -> SourcesConfig {
     let host = |number: usize| Host { server: format!("10.255.0.1:{}", number + 1), transport: transport() };
     SourcesConfig {
@@ -186,7 +187,7 @@ fn config(plan: &Plan) -> SourcesConfig {
     }
 }
 
-/// The services of providers, and the providers that the plant asks.
+/// The provider services, and the providers that the plant asks.
 fn settings(plan: &Plan) -> sources::Settings {
     let service = |service: usize| ServiceSettings {
         id: provided_id(service),
@@ -257,7 +258,7 @@ impl Inlet {
         Self { channel, recovery, restarts: 0, socket: VecDeque::new() }
     }
 
-    /// Tells recovery what is missing, and the channel what it will not bring: as the plant's loop does.
+    /// Passes gaps to recovery, and the messages that recovery gives up to the channel, as the plant's loop does.
     fn recover(
         &mut self,
         feed: usize,

@@ -1,6 +1,7 @@
-//! What the plant has said, kept for comparison: every tick of every item, and what the item was after each.
+//! The record of everything that the plant has published, for comparison: every tick of every item, and the item
+//! after each tick.
 //!
-//! This is the oracle of what clients may be sent.
+//! The record is the oracle for the messages that clients may receive.
 
 use std::collections::BTreeMap;
 
@@ -12,13 +13,13 @@ use tapeline_plant::tick::{Flags, Kind, Tick};
 use crate::image::{Image, clears};
 use crate::plan::{FEEDS, SERVICE, called, label};
 
-/// The views that clients ask for; 0 is all fields.
+/// The views that clients request; 0 is all fields.
 pub(crate) const VIEWS: [&[Fid]; 4] = {
     use tapeline_omm::fid::{ACVOL_1, ASK, ASKSIZE, BID, BIDSIZE, QUOTIM_NS, TRD_STATUS, TRDPRC_1};
     [&[], &[BID, ASK], &[TRDPRC_1, ACVOL_1, TRD_STATUS], &[BIDSIZE, ASKSIZE, QUOTIM_NS, BID]]
 };
 
-/// Whether a view has a field.
+/// Whether a view contains a field.
 pub(crate) fn is_in(view: usize, fid: Fid) -> bool {
     view == 0 || VIEWS[view].contains(&fid)
 }
@@ -31,9 +32,9 @@ pub(crate) struct Said {
     pub(crate) update_type: Option<UpdateType>,
     pub(crate) container: DataType,
     pub(crate) payload: Box<[u8]>,
-    /// An image that takes the place of all that was known.
+    /// An image that replaces the whole previous image.
     clears: bool,
-    /// Of an image more is to come.
+    /// More parts of this image follow.
     pub(crate) is_part: bool,
 }
 
@@ -42,52 +43,53 @@ pub(crate) struct Said {
 pub(crate) struct Item {
     pub(crate) channel: u16,
     pub(crate) said: Vec<Said>,
-    /// What it is now.
+    /// The current image.
     pub(crate) image: Image,
-    /// By view: what it was after each tick, as a hash. Those of a view are made when it is first asked for.
+    /// By view: hashes of the image after each tick. The hashes of a view are calculated on first use.
     hashes: [Vec<u64>; VIEWS.len()],
-    /// By view: what it was after the last of its hashes.
+    /// By view: the image after the last calculated hash.
     folded: [Image; VIEWS.len()],
 }
 
-/// All that one plant has said, as far as its hub has read.
+/// Everything that one plant has published, up to the read position of its hub.
 #[derive(Debug, Default)]
 pub(crate) struct Record {
     items: BTreeMap<String, Item>,
-    /// Items by their numbers, as a reader knows them: each until its last tick.
+    /// Items by number, as a reader knows them. An entry is valid until the item's last tick.
     numbers: BTreeMap<u32, String>,
     ended: u64,
-    /// By channel: from which tick on its data is suspect, or is not.
+    /// By channel: the ticks from which its data is suspect, or no longer suspect.
     suspect: [Vec<(u64, bool)>; FEEDS],
     /// By channel: ticks were lost since its session began.
     short: [bool; FEEDS],
-    /// How many were, in all.
+    /// Total number of lost ticks.
     lost: usize,
-    /// By channel: what was said last.
+    /// By channel: whether the last status said suspect.
     told: [bool; FEEDS],
-    /// By channel: the hub has missed ticks that are in images, and does not have these yet: all that it gives out is suspect. Not of
-    /// a channel that it did not know before: for that one it comes late.
+    /// By channel: the hub has missed ticks that are in images and has not received these images yet, so all its
+    /// output is suspect. Does not apply to a channel that the hub did not know before: for that channel it is a
+    /// late joiner.
     in_doubt: [bool; FEEDS],
-    /// The last tick before that was so last.
+    /// The last tick before the most recent such state.
     doubted: Option<u64>,
-    /// The first tick behind those that were lost last, if any were.
+    /// The first tick after the most recently lost ones, if any.
     missed: Option<u64>,
-    /// The last tick.
+    /// Sequence of the last tick.
     pub(crate) seq: u64,
-    /// Ticks of this plant up to that one.
+    /// Number of this plant's ticks up to that one.
     pub(crate) count: usize,
 }
 
 impl Record {
-    /// Of a plant that goes on behind that tick.
+    /// The record of a plant that continues after tick `seq`.
     pub(crate) fn behind(seq: u64) -> Self {
         Self { seq, ..Self::default() }
     }
 
-    /// The plant says something more, behind so many ticks in all that its reader has lost.
+    /// Adds a tick of the plant. `lost` is the total number of ticks that the reader has lost.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The tick is invalid; the text is the reason.
     pub(crate) fn add(&mut self, tick: &Tick<'_>, lost: usize) -> Result<(), String> {
         let header = &tick.header;
         if lost > self.lost {
@@ -99,7 +101,7 @@ impl Record {
         self.seq = header.seq.0;
         let message = MessageView::parse(tick.body).map_err(|fault| fault.to_string())?;
         if header.item == ItemId(0) {
-            // What is said of a provider's service is an update of the directory.
+            // The status of a provider's service is an update of the directory.
             if header.kind == Kind::Status && header.service == SERVICE {
                 self.status(tick, &message)?;
             }
@@ -132,19 +134,19 @@ impl Record {
         Ok(())
     }
 
-    /// So many ticks are lost: everything may be other than it is known.
+    /// Takes the loss of ticks: every item may have changed.
     fn miss(&mut self, ticks: u64) {
         let first = self.seq + 1;
         self.lost += ticks as usize;
         self.seq += ticks;
         self.missed = Some(self.seq + 1);
-        // What had a number may have ended meanwhile.
+        // Items may have ended meanwhile, so their numbers are no longer known.
         self.numbers.clear();
         self.short = [true; FEEDS];
         self.suspect.iter_mut().for_each(|said| said.push((first, true)));
     }
 
-    /// A word about a channel as a whole.
+    /// Takes the status of a whole channel.
     fn status(&mut self, tick: &Tick<'_>, message: &MessageView<'_>) -> Result<(), String> {
         let Header::Status(header) = message.header().map_err(|fault| fault.to_string())? else {
             return Err("a status tick holds no status".to_owned());
@@ -153,7 +155,7 @@ impl Record {
         if header.state.is_none_or(|state| state.data == DataState::NO_CHANGE) {
             return Ok(());
         }
-        // A session that begins leaves nothing of the last one.
+        // A new session replaces all data of the last one.
         self.short[channel] &= !tick.header.flags.contains(Flags::RESET);
         let is_suspect = self.short[channel] || tick.header.flags.contains(Flags::SUSPECT);
         self.told[channel] = is_suspect;
@@ -163,7 +165,7 @@ impl Record {
         Ok(())
     }
 
-    /// From the next tick on the hub knows what comes next from images only.
+    /// From the next tick on, the hub depends on images.
     pub(crate) fn begin_doubt(&mut self) {
         self.doubted = Some(self.seq);
         for (said, in_doubt) in self.suspect.iter_mut().zip(&mut self.in_doubt) {
@@ -173,7 +175,7 @@ impl Record {
         }
     }
 
-    /// It has them.
+    /// The hub has received the images.
     pub(crate) fn end_doubt(&mut self) {
         for ((said, told), in_doubt) in self.suspect.iter_mut().zip(self.told).zip(&mut self.in_doubt) {
             if std::mem::take(in_doubt) {
@@ -182,27 +184,28 @@ impl Record {
         }
     }
 
-    /// The first tick behind those that were lost last, if any were.
+    /// The first tick after the most recently lost ones, if any.
     pub(crate) const fn missed(&self) -> Option<u64> {
         self.missed
     }
 
-    /// Whether the hub has missed ticks that are in images behind that tick.
+    /// Whether, at tick `seq` or later, the hub has missed ticks that are in images.
     pub(crate) fn has_doubted_since(&self, seq: u64) -> bool {
         self.doubted.is_some_and(|doubted| doubted >= seq)
     }
 
-    /// Whether a channel's session has been read from its beginning: nothing was lost, or a session has begun since.
+    /// Whether a channel's session has been read from its start: nothing was lost, or a new session has begun
+    /// since.
     pub(crate) fn is_whole(&self, channel: u16) -> bool {
         self.missed.is_none() || self.short.get(usize::from(channel)) == Some(&false)
     }
 
-    /// How many were lost in all.
+    /// The total number of lost ticks.
     pub(crate) const fn lost(&self) -> usize {
         self.lost
     }
 
-    /// Items whose numbers are others' now.
+    /// Number of ended items, whose numbers are free for others.
     pub(crate) const fn ended(&self) -> u64 {
         self.ended
     }
@@ -215,7 +218,7 @@ impl Record {
         self.items.get_mut(name)
     }
 
-    /// How many ticks of an item there are.
+    /// The number of an item's ticks.
     pub(crate) fn said(&self, name: &str) -> usize {
         self.items.get(name).map_or(0, |item| item.said.len())
     }
@@ -240,7 +243,7 @@ impl Item {
         since.into_iter().any(|said| said.kind == Kind::Refresh && !said.is_part)
     }
 
-    /// What it was after tick `at`, in a view, as a hash. A view chooses fields: entries are whole in each.
+    /// The hash of the image after tick `at` in a view. Views select fields; entries are always whole.
     pub(crate) fn hash(&mut self, view: usize, at: usize) -> u64 {
         let Self { said, hashes, folded, .. } = self;
         let view = if said.first().is_some_and(|said| said.container == DataType::MAP) { 0 } else { view };

@@ -1,4 +1,5 @@
-//! Who may see what, where a world has rules: a part of the items is kept from each client, another one after a reload.
+//! Access rules, in worlds that have them: a part of the items is denied to each client, a different part after a
+//! reload.
 
 use std::sync::Arc;
 
@@ -8,15 +9,15 @@ use tapeline_hub::access::{Action, Pattern, Rule};
 use crate::plan::{domain_of, of_label};
 use crate::trace::fnv;
 
-/// Which rules hold: their number, or none.
+/// The number of the rules in force, or `None`.
 pub(crate) type Rules = Option<u64>;
 
-/// What a client logs in as.
+/// The login name of a client.
 pub(crate) fn user(client: usize) -> String {
     format!("u{client}")
 }
 
-/// Whether an item is kept from a client; of those that come and go none is.
+/// Whether an item is denied to a client. Items that publishers invent and withdraw never are.
 pub(crate) fn is_denied(client: usize, item: &str, rules: Rules) -> bool {
     let is_there_for_good = !of_label(item).1.starts_with('X');
     is_there_for_good
@@ -24,7 +25,7 @@ pub(crate) fn is_denied(client: usize, item: &str, rules: Rules) -> bool {
             .is_some_and(|rules| (fnv(format!("{client} {item} {rules}").as_bytes()) >> 20).is_multiple_of(5))
 }
 
-/// The same as the hub has it.
+/// The same rules in the hub's form.
 pub(crate) fn access(clients: usize, items: &[String], rules: Rules) -> Arc<Access> {
     if rules.is_none() {
         return Arc::default();

@@ -1,4 +1,5 @@
-//! Sources that speak OMM: providers that connect to the plant and publish, and providers that the plant asks.
+//! OMM sources: non-interactive providers, which connect to the plant and publish, and interactive providers,
+//! which the plant asks.
 
 use std::collections::BTreeSet;
 
@@ -21,58 +22,58 @@ use crate::network::{LinkId, Network, Side};
 use crate::plan::{ITEMS, NOVELTIES, ms};
 use crate::talk::{NUMBERS, OWN_DOMAIN};
 
-/// The number that sources give the service: not the plant's.
+/// The id that sources give their service; it differs from the plant's.
 const THEIRS: u16 = 7;
 
 /// One source of a service.
 #[derive(Debug)]
 pub(crate) struct Source {
-    /// Which of the services of providers.
+    /// The index of the provider service.
     pub(crate) service: usize,
     role: Role,
     pub(crate) end: Option<End>,
     desk: Desk,
-    /// It cannot be reached until then, and has no connection.
+    /// Until this time it is unreachable and has no connection.
     pub(crate) dead_until: u64,
 }
 
 #[derive(Debug)]
 enum Role {
     Publisher(Box<NiProvider>),
-    /// On a connection.
+    /// `Some` while connected.
     Provider(Option<Box<Provider>>),
 }
 
-/// What a source's application knows.
+/// The state of a source's application.
 #[derive(Debug, Default)]
 struct Desk {
     name: String,
     now: Nanos,
-    /// What the items are now.
+    /// The current values of the items.
     values: Vec<u64>,
-    /// What its clients were told last, of items that are open.
+    /// The last value sent for each open item.
     told: Vec<Option<u64>>,
-    /// A provider's streams.
+    /// The item streams of an interactive provider.
     streams: Vec<Option<StreamHandle>>,
-    /// Those that are one client's alone, with what was said on each last.
+    /// Private streams, each with the last number sent on it, and whether its image was sent.
     own: Vec<(StreamHandle, u64, bool)>,
-    /// How many things had been invented when those were given numbers last.
+    /// The number of invented items at the last update of the private streams.
     counted: u64,
-    /// Parts of posts that came, by the posts' numbers.
+    /// Received parts of posts, by number of the post.
     posted: BTreeSet<(u64, u16)>,
-    /// The part that is to come next of a post that is not whole.
+    /// The next expected part of an incomplete post.
     unfinished: Option<(u64, u16)>,
-    /// One that came twice, or out of its order.
+    /// A part that arrived twice or out of order.
     misplaced: Option<(u64, u16)>,
-    /// A publisher's items.
+    /// The items of a publisher.
     handles: Vec<Handle>,
-    /// The item that it has invented last.
+    /// The item invented last.
     novelty: Option<(u64, Handle)>,
     wants_connection: bool,
     hangs_up: bool,
 }
 
-/// A service as its source has it.
+/// The service as its source announces it.
 fn service(name: &str) -> ServiceEntry {
     let info = Info {
         name: Some(name.to_owned()),
@@ -82,7 +83,7 @@ fn service(name: &str) -> ServiceEntry {
     ServiceEntry::new(THEIRS, info, ServiceState::UP)
 }
 
-/// The fields of an item of this value.
+/// Encodes the fields of an item with this value.
 fn fields(room: &mut [u8], value: u64) -> Result<usize, Refused> {
     let mut list = FieldListEncoder::new(room)?;
     list.real(fid::BID, Real::integer(value as i64))?;
@@ -102,7 +103,7 @@ fn change() -> UpdateHeader<'static> {
 }
 
 impl Source {
-    /// One that connects to the plant, and publishes all items.
+    /// A source that connects to the plant and publishes all items.
     pub(crate) fn publisher(service_is: usize, name: &str) -> Self {
         let settings = ni_provider::Settings {
             reconnect: Backoff { first: ms(50), most: ms(400) },
@@ -121,7 +122,7 @@ impl Source {
         Self { service: service_is, role: Role::Publisher(Box::new(role)), end: None, desk, dead_until: 0 }
     }
 
-    /// One that the plant connects to.
+    /// A source that the plant connects to.
     pub(crate) fn provider(service_is: usize, name: &str) -> Self {
         Self {
             service: service_is,
@@ -132,7 +133,7 @@ impl Source {
         }
     }
 
-    /// The plant has connected to it.
+    /// Accepts the plant's connection.
     pub(crate) fn accept(&mut self, end: End, now: u64) {
         let settings = provider::Settings { login_timeout_ms: 1_000, ..provider::Settings::default() };
         self.role = Role::Provider(Some(Box::new(Provider::new(settings, Nanos(now)))));
@@ -140,7 +141,7 @@ impl Source {
         self.end = Some(end);
     }
 
-    /// It has the connection to the plant that it wanted, or there is no plant.
+    /// Takes the requested connection to the plant; `None` if there is no plant.
     pub(crate) fn connected(&mut self, link: Option<LinkId>, now: u64) {
         match (link, &mut self.role) {
             (Some(link), _) => self.end = Some(End::client(link, Speech::Rwf, now)),
@@ -149,7 +150,7 @@ impl Source {
         }
     }
 
-    /// Its connection is gone.
+    /// Ends its connection.
     pub(crate) fn lose(&mut self, now: u64, network: &mut Network) {
         let Some(end) = self.end.take() else { return };
         let side = match &mut self.role {
@@ -166,12 +167,13 @@ impl Source {
         self.desk.forget();
     }
 
-    /// A post, and the part of it that came to it more than once, or out of its order.
+    /// The post, and its part, that arrived more than once or out of order.
     pub(crate) const fn misplaced(&self) -> Option<(u64, u16)> {
         self.desk.misplaced
     }
 
-    /// Its turn, with what the items are now, and how many were invented: whether it wants a connection.
+    /// Takes a turn with the current values of the items and the number of invented items. Returns whether it
+    /// wants a connection.
     pub(crate) fn turn(
         &mut self,
         now: u64,
@@ -242,7 +244,7 @@ impl Desk {
         Self { name: name.to_owned(), told, streams, ..Self::default() }
     }
 
-    /// Of a connection that is over.
+    /// Forgets the state of an ended connection.
     fn forget(&mut self) {
         self.told = vec![None; ITEMS];
         self.streams = vec![None; ITEMS];
@@ -250,7 +252,7 @@ impl Desk {
         self.unfinished = None;
     }
 
-    /// A post, or a part of one: in its order, and not once more.
+    /// Takes a post or a part of one, which must be in order and arrive once.
     fn take_post(&mut self, message: &MessageView<'_>) {
         let mut fields = Fields::new();
         if let Ok(Header::Post(header)) = message.header()
@@ -258,7 +260,7 @@ impl Desk {
             && let Some(number) = real_of(&fields, fid::ASK)
         {
             let part = (number, header.part.unwrap_or(0));
-            // The end of the one before may have found no room.
+            // The last parts of the previous post may not have been sent because the buffer was full.
             let is_next = part.1 == 0 || self.unfinished == Some(part);
             if !self.posted.insert(part) || !is_next {
                 self.misplaced = Some(part);
@@ -268,7 +270,7 @@ impl Desk {
         }
     }
 
-    /// The next number on each stream that is one client's alone, as often as something is invented.
+    /// Sends the next number on each private stream, once for each invented item.
     fn count_on(&mut self, role: &mut Provider, out: &mut dyn Outbox, invented: u64) {
         let is_time = std::mem::replace(&mut self.counted, invented) != invented;
         for (stream, said, is_there) in &mut self.own {
@@ -291,7 +293,7 @@ impl Desk {
         self.own.retain(|(stream, ..)| role.stream_id(*stream).is_some());
     }
 
-    /// What a publisher has invented before is withdrawn, and something else is published.
+    /// Withdraws the publisher's previous invention and publishes a new one.
     fn invent(&mut self, role: &mut NiProvider, out: &mut dyn Outbox, number: u64) {
         if self.novelty.is_some_and(|(last, _)| last == number) {
             return;
@@ -306,7 +308,7 @@ impl Desk {
         self.novelty = handle.ok().map(|handle| (number, handle));
     }
 
-    /// What has changed, on a publisher's streams.
+    /// Sends the changes on a publisher's streams.
     fn publish(&mut self, role: &mut NiProvider, out: &mut dyn Outbox) {
         for item in 0..ITEMS {
             let value = self.values[item];
@@ -319,7 +321,7 @@ impl Desk {
         }
     }
 
-    /// The same on a provider's.
+    /// Sends the changes on an interactive provider's streams.
     fn update(&mut self, role: &mut Provider, out: &mut dyn Outbox) {
         for item in 0..ITEMS {
             let value = self.values[item];
@@ -410,7 +412,7 @@ impl provider::Application for Desk {
             Event::Open { stream, request } => {
                 let item = place(request.key.name.unwrap_or_default());
                 match item {
-                    // Its image goes out with the next turn.
+                    // Its image is sent with the next turn.
                     Some(item) => (self.streams[item], self.told[item]) = (Some(stream), None),
                     None => {
                         let state = State {
@@ -457,7 +459,7 @@ impl provider::Application for Desk {
     }
 }
 
-/// The value in the fields of an item.
+/// The value that the fields of an item represent.
 pub(crate) fn number_of(fields: &Fields) -> Option<u64> {
     real_of(fields, fid::BID)
 }
@@ -467,7 +469,7 @@ fn real_of(fields: &Fields, fid: Fid) -> Option<u64> {
     u64::try_from(real.mantissa).ok()
 }
 
-/// The fields of an item of this value, as a client has them.
+/// The fields of an item with this value, in a client's form.
 pub(crate) fn fields_of(value: u64) -> Fields {
     let mut room = [0; 64];
     let len = fields(&mut room, value).expect("two fields have room");
@@ -475,12 +477,12 @@ pub(crate) fn fields_of(value: u64) -> Fields {
     list.into_iter().flatten().map(|field| (field.fid.0, field.data.to_vec())).collect()
 }
 
-/// What a publisher calls the item that it has invented as this one. Names come again.
+/// The name of a publisher's invented item by number. Names repeat.
 pub(crate) fn novelty(number: u64) -> String {
     format!("X{}", number % NOVELTIES)
 }
 
-/// The place of an item among those that there are.
+/// The index of an item, from its name.
 pub(crate) fn place(name: &[u8]) -> Option<usize> {
     let place: usize = std::str::from_utf8(name).ok()?.strip_prefix('P')?.parse().ok()?;
     (place < ITEMS).then_some(place)

@@ -1,4 +1,4 @@
-//! What a client says to sources and to nobody else, and what comes back: posts with their receipts, and streams that are its own.
+//! A client's messages to sources, and the replies: posts with their receipts, and private streams.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,39 +17,39 @@ use crate::plan::{ASKED, PROVIDED, UNASKED, label, provided_id};
 use crate::source::number_of;
 use crate::verdict::{Invariant, Wrong};
 
-/// The domain of streams that are one client's alone.
+/// The domain of private streams.
 pub(crate) const OWN_DOMAIN: Domain = Domain(200);
-/// What an own stream's numbers begin with: its name's, and so many are left to count.
+/// The range of numbers on a private stream: they start at the number in the stream's name times this.
 pub(crate) const NUMBERS: u64 = 1 << 24;
-/// What tells an own stream's number from an item's.
+/// The bit that distinguishes a private stream's closure from an item's.
 const OWN: u64 = 1 << 40;
-/// Own streams that a client has at most.
+/// Limit of private streams of a client.
 const MOST_OWN: usize = 3;
 
-/// What one client has said and what it waits for.
+/// A client's posts and private streams, and the receipts that it waits for.
 #[derive(Debug, Default)]
 pub(crate) struct Talk {
     client: u64,
     /// It speaks JSON.
     is_text: bool,
-    /// Posts so far, each with a number that no other client's has.
+    /// Number of posts so far; each post has an id that no other client uses.
     posts: u64,
-    /// Those whose receipts have not come, on this connection.
+    /// Posts on this connection without a receipt so far.
     awaited: BTreeSet<u32>,
     own: BTreeMap<u64, Own>,
     names: u64,
-    /// Receipts that came, and messages on own streams.
+    /// Number of receipts, and of messages on private streams.
     pub(crate) receipts: u64,
     pub(crate) heard: u64,
 }
 
-/// A stream that is one client's alone.
+/// A private stream.
 #[derive(Debug)]
 struct Own {
     handle: Handle,
-    /// Which its name says.
+    /// The number in its name.
     number: u64,
-    /// What it said last.
+    /// The last number received on it.
     last: Option<u64>,
 }
 
@@ -58,19 +58,19 @@ impl Talk {
         Self { client: client as u64, is_text, ..Self::default() }
     }
 
-    /// Another connection, or none: nobody answers what was said on the last one.
+    /// The connection changed or ended: messages of the last one will not be answered.
     pub(crate) fn forget(&mut self) {
         self.awaited.clear();
         self.own.values_mut().for_each(|own| own.last = None);
     }
 
-    /// Another client takes this one's place, and its numbers go on.
+    /// Another client takes this one's place and continues its numbers.
     pub(crate) fn begin_again(&mut self) {
         self.awaited.clear();
         self.own.clear();
     }
 
-    /// Says something, if there is something to say.
+    /// Sends a message, or opens or closes a private stream, at random.
     pub(crate) fn speak(
         &mut self,
         consumer: &mut Consumer,
@@ -105,7 +105,7 @@ impl Talk {
                 let (name, handle) = &items[chance.index(items.len())];
                 let item = crate::plan::of_label(name).1;
                 let generic = GenericHeader::new(Domain::MARKET_PRICE, 0, DataType::OPAQUE);
-                // Without a receipt: what finds no room is not said.
+                // No receipt: if the buffer is full, the message is not sent.
                 let _ = consumer.generic(out, Target::Item(*handle), &generic, item.as_bytes());
             }
             3 if !items.is_empty() => {
@@ -115,7 +115,7 @@ impl Talk {
             _ => {
                 let service = [UNASKED, ASKED][chance.index(2)];
                 let of_service = label(provided_id(service), "");
-                // JSON names services: one that is not there is an error of the text, and no post.
+                // JSON identifies services by name: an unknown service is an error in the text, not a post.
                 if self.is_text && !names.iter().any(|name| name.starts_with(&of_service)) {
                     return;
                 }
@@ -126,7 +126,7 @@ impl Talk {
         }
     }
 
-    /// Posts something, in so many parts.
+    /// Posts a message in `parts` parts.
     fn post(
         &mut self,
         consumer: &mut Consumer,
@@ -152,7 +152,7 @@ impl Talk {
                 ..PostHeader::new(Domain::MARKET_PRICE, 0, user, DataType::FIELD_LIST)
             };
             if consumer.post(out, to, &header, &payload[..len]) != Ok(Sent::Queued) {
-                // What is behind a part that was not said is not said either.
+                // If a part was not sent, the later parts are not sent either.
                 return;
             }
             self.posts += u64::from(part == 0);
@@ -162,7 +162,7 @@ impl Talk {
         }
     }
 
-    /// A message has come: a receipt is of a post of this client's, and the only one.
+    /// Checks a received message: a receipt must belong to a post of this client and be its only one.
     pub(crate) fn receipt(&mut self, bytes: &[u8]) -> Result<(), Wrong> {
         let Ok(message) = MessageView::parse(bytes) else { return Ok(()) };
         if message.class() != MessageClass::ACK {
@@ -176,7 +176,8 @@ impl Talk {
         Err((Invariant::Posts, format!("a receipt of post {}, which nobody waits for: {ack:?}", ack.ack_id)))
     }
 
-    /// A message on an own stream: what its source said next, and to it alone. `false`: it is an item's.
+    /// Checks a message on a private stream: it must be the next one from the source. Returns `false` if the
+    /// stream is an item's.
     pub(crate) fn own(&mut self, closure: u64, bytes: &[u8], is_final: bool) -> Result<bool, Wrong> {
         if closure & OWN == 0 {
             return Ok(false);
@@ -208,7 +209,7 @@ impl Talk {
         Ok(true)
     }
 
-    /// The state of an own stream. `false`: it is an item's.
+    /// Takes the state of a private stream. Returns `false` if the stream is an item's.
     pub(crate) fn own_state(&mut self, closure: u64, is_final: bool) -> bool {
         if is_final {
             self.own.remove(&closure);
@@ -216,10 +217,10 @@ impl Talk {
         closure & OWN != 0
     }
 
-    /// At the end, when everything is quiet.
+    /// Checks at the end, when everything is quiet.
     ///
     /// # Errors
-    /// A receipt that never came.
+    /// A receipt is missing.
     pub(crate) fn check_quiet(&self) -> Result<(), Wrong> {
         if self.awaited.is_empty() {
             return Ok(());

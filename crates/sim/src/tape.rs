@@ -1,4 +1,4 @@
-//! The ring, simulated: everything that the plant has published, and how far the hub has read.
+//! The simulated ring: everything that the plant has published, and the hub's read position.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -11,7 +11,7 @@ use tapeline_plant::tick::Tick;
 use tapeline_plant::{Publish, Refused, Time};
 use tapeline_ring::SubscriberId;
 
-/// Ticks that a reader looks at before it takes them.
+/// Limit of ticks that a reader can view ahead.
 const AHEAD: usize = 64;
 
 /// The world's clock.
@@ -34,53 +34,55 @@ impl Time for Clock {
     }
 }
 
-/// A gated ring: the plant takes no datagram while too much of it is unread. With a stall limit a reader that has kept it full for
-/// so long loses its place, and goes on with the oldest that is still there; without one nothing is lost.
+/// A gated ring: the plant takes no datagram while too many ticks are unread. With a stall limit, a reader that
+/// has kept the ring full for that time loses its place and continues at the oldest tick that is still in the
+/// ring; without a limit nothing is lost.
 ///
-/// The plant's own ring holds it back in the middle of a datagram's messages; here it is held back between datagrams, since
-/// there is no second thread that could make room meanwhile.
+/// The production ring holds the plant back in the middle of a datagram's messages. Here it is held back between
+/// datagrams, because no second thread could free capacity meanwhile.
 #[derive(Clone, Debug)]
 pub(crate) struct Tape(Rc<RefCell<Reel>>);
 
 #[derive(Debug, Default)]
 struct Reel {
     frames: Vec<Rc<[u8]>>,
-    /// Of the hub: ticks that it has read, or lost.
+    /// Number of ticks that the hub has read or lost.
     read: usize,
     room: usize,
-    /// 0 for none.
+    /// 0 means no limit.
     stall_limit_ns: u64,
-    /// Since when it has been full.
+    /// The time since which the ring has been full.
     full_since: Option<u64>,
-    /// The reader has no place, and does not know it yet.
+    /// The reader has lost its place and has not noticed it yet.
     is_evicted: bool,
-    /// Ticks that the reader has lost.
+    /// Number of ticks that the reader has lost.
     lost: usize,
-    /// Where the ticks stand that the hub took, and what it had lost by then, since that was [asked](Tape::take_log) for last.
+    /// Positions of the ticks that the hub took since the last [call](Tape::take_log), each with the number of
+    /// ticks lost by then.
     log: Vec<(usize, usize)>,
-    /// The hub's process has ended.
+    /// The process of the hub has ended.
     has_no_hub: bool,
-    /// How many ticks are in the images that are kept, if any are.
+    /// Number of ticks contained in the stored images, if images are stored.
     imaged: Option<usize>,
-    /// Whether there is a journal, and how many ticks it has taken.
+    /// Whether there is a journal, and the number of ticks that it has taken.
     has_journal: bool,
     kept: usize,
 }
 
 impl Tape {
-    /// With room for so many unread ticks, and a stall limit, or 0 for none.
+    /// A ring with capacity for `room` unread ticks, and a stall limit (0 means none).
     pub(crate) fn new(room: usize, stall_limit_ns: u64) -> Self {
         Self(Rc::new(RefCell::new(Reel { room, stall_limit_ns, ..Reel::default() })))
     }
 
-    /// Whether the plant may go on.
+    /// Whether the plant may publish.
     pub(crate) fn has_room(&self, now: u64) -> bool {
         let mut reel = self.0.borrow_mut();
         if reel.imaged.is_some_and(|imaged| reel.frames.len() - imaged >= reel.room) {
             return false;
         }
         if reel.has_journal && reel.frames.len() - reel.kept >= reel.room {
-            // It is exempt from the limit.
+            // The journal is exempt from the stall limit.
             return false;
         }
         if reel.is_evicted || reel.has_no_hub || reel.frames.len() - reel.read < reel.room {
@@ -88,44 +90,45 @@ impl Tape {
             return true;
         }
         let since = *reel.full_since.get_or_insert(now);
-        // Who has not begun to read is not there yet.
+        // A reader that has not read anything counts as absent.
         let may_be = reel.stall_limit_ns > 0 && reel.read > 0;
         reel.is_evicted = may_be && now >= since + reel.stall_limit_ns;
         reel.is_evicted
     }
 
-    /// The ticks from that place on, for the journal.
+    /// Up to `most` ticks from `place` on, for the journal.
     pub(crate) fn frames_from(&self, place: usize, most: usize) -> Vec<Rc<[u8]>> {
         self.0.borrow().frames.iter().skip(place).take(most).cloned().collect()
     }
 
-    /// So many have been taken by the journal.
+    /// Sets the number of ticks that the journal has taken.
     pub(crate) fn keep(&self, taken: usize) {
         let mut reel = self.0.borrow_mut();
         (reel.has_journal, reel.kept) = (true, taken);
     }
 
-    /// Ticks that were published.
+    /// Number of published ticks.
     pub(crate) fn published(&self) -> usize {
         self.0.borrow().frames.len()
     }
 
-    /// Ticks that the hub has read, or lost.
+    /// Number of ticks that the hub has read or lost.
     pub(crate) fn read(&self) -> usize {
         self.0.borrow().read
     }
 
-    /// Ticks that it has lost.
+    /// Number of ticks that the hub has lost.
     pub(crate) fn lost(&self) -> usize {
         self.0.borrow().lost
     }
 
-    /// Where the ticks stand that the hub has taken since this was asked last, each with what it had lost by then.
+    /// Positions of the ticks that the hub has taken since the last call, each with the number of ticks lost by
+    /// then.
     pub(crate) fn take_log(&self) -> Vec<(usize, usize)> {
         std::mem::take(&mut self.0.borrow_mut().log)
     }
 
-    /// The tick at a place.
+    /// The tick at a position.
     pub(crate) fn frame(&self, place: usize) -> Rc<[u8]> {
         Rc::clone(&self.0.borrow().frames[place])
     }
@@ -145,7 +148,7 @@ impl Tape {
         reel.log.clear();
     }
 
-    /// The place of who keeps the images.
+    /// The read position of the image store.
     pub(crate) fn imager(&self) -> Imager {
         self.0.borrow_mut().imaged = Some(0);
         Imager { tape: self.clone(), taken: Rc::default() }
@@ -154,7 +157,7 @@ impl Tape {
 
 impl Publish for Tape {
     fn publish(&mut self, len: usize, fill: impl FnOnce(&mut [u8]) -> usize) -> Result<(), Refused> {
-        // What a ring lends is whatever was there before.
+        // A ring's buffer contains arbitrary old data.
         let mut frame = vec![0xEE; len];
         let used = fill(&mut frame);
         if used > len {
@@ -166,16 +169,16 @@ impl Publish for Tape {
     }
 }
 
-/// The hub's place on the tape.
+/// The hub's read position on the tape.
 #[derive(Debug)]
 pub(crate) struct Reader {
     tape: Tape,
-    /// The tick that was taken last.
+    /// The last tick taken.
     taken: Rc<[u8]>,
     images: Option<Pictures>,
 }
 
-/// Who keeps the images, as the hub reaches it.
+/// The image store, as the hub accesses it.
 pub(crate) type Pictures = Rc<RefCell<ImageServer<Imager>>>;
 
 impl Reader {
@@ -184,7 +187,7 @@ impl Reader {
     }
 }
 
-/// The place of who keeps the images: it is never lost.
+/// The read position of the image store, which is never lost.
 #[derive(Debug)]
 pub(crate) struct Imager {
     tape: Tape,
@@ -234,7 +237,7 @@ impl Position for Reader {
     }
 
     fn epoch(&self) -> u32 {
-        // A plant that starts again has another tape, and another hub.
+        // A restarted plant has a new tape and a new hub.
         1
     }
 

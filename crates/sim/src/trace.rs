@@ -1,8 +1,8 @@
-//! What happened: a hash of all of it, and lines to be read where somebody wants to.
+//! The trace of a world: a hash of everything that happened, and lines for people if requested.
 
 use std::fmt;
 
-/// Whose doing something is.
+/// The actor of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Who {
     World,
@@ -26,7 +26,7 @@ impl fmt::Display for Who {
     }
 }
 
-/// Everything that happened in a world, in its order.
+/// Everything that happened in a world, in order.
 #[derive(Debug)]
 pub(crate) struct Trace {
     hash: u64,
@@ -35,12 +35,13 @@ pub(crate) struct Trace {
 }
 
 impl Trace {
-    /// From `begun` on; with lines, or with the hash alone.
+    /// A trace that starts at `begun`, with lines if `is_read`, otherwise with the hash alone.
     pub(crate) fn new(begun: u64, is_read: bool) -> Self {
         Self { hash: 0xCBF2_9CE4_8422_2325, begun, lines: is_read.then(Vec::new) }
     }
 
-    /// Something happened. `number` and the bytes of `what` go into the hash; `more` is for people, and made only for them.
+    /// Records an event. `number` and the bytes of `what` enter the hash; `more` is for people, and is called
+    /// only if lines are recorded.
     pub(crate) fn say(&mut self, now: u64, who: Who, what: &str, number: u64, more: impl FnOnce() -> String) {
         let who_is = match who {
             Who::World => 0,
@@ -65,13 +66,13 @@ impl Trace {
         self.hash
     }
 
-    /// The lines, where they were kept.
+    /// The lines, if they were recorded.
     pub(crate) fn into_lines(self) -> Vec<String> {
         self.lines.unwrap_or_default()
     }
 }
 
-/// A hash with one word more.
+/// Extends a hash by one word.
 pub(crate) const fn mix(hash: u64, word: u64) -> u64 {
     (hash ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29)
 }

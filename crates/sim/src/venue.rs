@@ -1,4 +1,4 @@
-//! An exchange with two lines, and a server of what was missed on both.
+//! An exchange with two lines, and a retransmission server for messages lost on both.
 
 use std::net::Ipv4Addr;
 
@@ -13,27 +13,27 @@ use crate::books::Orders;
 use crate::chance::Chance;
 use crate::plan::{MIDNIGHT, MS, Plan};
 
-/// After so long without a message the exchange says that it is alive. A quarter of what exchanges take, as all times of a
-/// simulated feed are.
+/// Time without a message after which the exchange sends a heartbeat. A quarter of the real value, as for all
+/// times of a simulated feed.
 const HEARTBEAT_NS: u64 = 250 * MS;
-/// Messages in a packet, at most.
+/// Limit of messages in a packet.
 const MOST_IN_PACKET: u64 = 6;
 
-/// What may happen to the datagrams of a line.
+/// The faults of a line's datagrams.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Line {
-    /// Datagrams of a thousand that are lost.
+    /// Lost datagrams per thousand.
     pub(crate) loss: u64,
-    /// Datagrams of a thousand that come twice.
+    /// Duplicated datagrams per thousand.
     pub(crate) twice: u64,
-    /// The least and the most that one is under way, ns: where they differ, datagrams overtake one another.
+    /// The least and the greatest delay in ns. Where they differ, datagrams overtake one another.
     pub(crate) delay: (u64, u64),
-    /// Nothing gets through until then.
+    /// The line is dead until this time.
     pub(crate) dead_until: u64,
 }
 
 impl Line {
-    /// When copies of a datagram arrive that leaves now.
+    /// The arrival times of a datagram sent now, and of its duplicate.
     pub(crate) fn arrivals(&self, now: u64, chance: &mut Chance) -> [Option<u64>; 2] {
         let arrive = |is_there: bool, chance: &mut Chance| {
             let at = now + chance.within(self.delay.0, self.delay.1);
@@ -53,9 +53,9 @@ pub(crate) struct Venue {
     symbols: u16,
     chance: Chance,
     exchange: Exchange,
-    /// How many orders there are at about the most.
+    /// Approximate limit of live orders.
     live_orders: u32,
-    /// The orders themselves, where they are published.
+    /// The orders themselves, if they are published.
     orders: Option<Orders>,
     history: History,
     server: Server,
@@ -63,16 +63,16 @@ pub(crate) struct Venue {
     sessions: u64,
     /// The sequence of the next message.
     next: u64,
-    /// Of the last message: each has a time of its own.
+    /// Time of the last message; each message has a different time.
     event_ns: u64,
-    /// When something was sent last.
+    /// Time of the last packet.
     spoke: u64,
     pub(crate) lines: [Line; 2],
     pub(crate) silent_until: u64,
     pub(crate) server_dead_until: u64,
-    /// Packets that are to be sent at once.
+    /// Number of packets to send at once.
     pub(crate) burst: u64,
-    /// Nothing more is traded: only heartbeats.
+    /// Trading has ended: only heartbeats follow.
     pub(crate) is_closed: bool,
 }
 
@@ -105,7 +105,7 @@ impl Venue {
         venue
     }
 
-    /// A new session, with books that are empty.
+    /// Begins a session with empty books.
     pub(crate) fn begin_session(&mut self) {
         self.sessions += 1;
         self.session = Session::new(&format!("F{}S{:05}", self.number, self.sessions));
@@ -117,7 +117,7 @@ impl Venue {
         self.next = 1;
     }
 
-    /// The last packets of a session.
+    /// Ends a session with its last packets.
     pub(crate) fn end_session(&mut self, now: u64, out: &mut Vec<Vec<u8>>) {
         self.exchange.end_day();
         while self.packet(now, MOST_IN_PACKET, out) {}
@@ -126,14 +126,14 @@ impl Venue {
         }
     }
 
-    /// Its turn: what it sends on both lines, and when the next turn is.
+    /// Takes a turn: appends the packets for both lines and returns the time of the next turn.
     pub(crate) fn turn(&mut self, now: u64, out: &mut Vec<Vec<u8>>) -> u64 {
         let next = now + self.chance.within(MS, 9 * MS);
         if now < self.silent_until {
             return next;
         }
         if !self.is_closed {
-            // Until all is listed it is in a hurry, as exchanges are in the morning.
+            // Until all stocks are listed it sends faster, as exchanges do in the morning.
             let is_opening = self.next <= self.exchange.opening_messages();
             let packets = 1 + std::mem::take(&mut self.burst) + if is_opening { 3 } else { 0 };
             for _ in 0..packets {
@@ -150,7 +150,7 @@ impl Venue {
         next
     }
 
-    /// One packet of at most so many messages; whether there were any.
+    /// Appends one packet of at most `messages` messages. Returns whether there were any.
     fn packet(&mut self, now: u64, messages: u64, out: &mut Vec<Vec<u8>>) -> bool {
         let mut bytes = vec![0; 1_400];
         let Ok(mut packet) = PacketBuilder::new(&mut bytes, self.session, self.next) else { return false };
@@ -175,7 +175,7 @@ impl Venue {
         true
     }
 
-    /// Answers a request for messages, or does not.
+    /// Answers a retransmission request; `None` if it does not answer.
     pub(crate) fn answer(&mut self, now: u64, request: &[u8]) -> Option<Vec<u8>> {
         if now < self.server_dead_until {
             return None;
@@ -186,17 +186,17 @@ impl Venue {
         Some(answer.to_vec())
     }
 
-    /// Messages of this session.
+    /// Number of messages in this session.
     pub(crate) fn messages(&self) -> u64 {
         self.next - 1
     }
 
-    /// The books as they are.
+    /// The current books.
     pub(crate) fn exchange(&self) -> &Exchange {
         &self.exchange
     }
 
-    /// All orders, where they are published.
+    /// All orders, if they are published.
     pub(crate) const fn orders(&self) -> Option<&Orders> {
         self.orders.as_ref()
     }

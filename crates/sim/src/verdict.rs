@@ -1,8 +1,8 @@
-//! What must hold, and what did not.
+//! The invariants, and their violations.
 
 use std::fmt;
 
-/// What holds in every world. The page docs/simulation.md says what each means.
+/// An invariant of every world. The page docs/simulation.md explains each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Invariant {
@@ -10,44 +10,45 @@ pub enum Invariant {
     OneSequence,
     /// A client's image is what the plant's item was after some tick, not older than what the client had.
     Image,
-    /// Each update is the next tick, or what the client's view has of it.
+    /// Each update is the next tick, or the part of it in the client's view.
     NextTick,
-    /// What is said of data's state is what the plant said of its channel.
+    /// The data state of an item is the one that the plant published for its channel.
     State,
-    /// What one end sends, the other one receives: all of it or, where the connection broke, the beginning of it.
+    /// The other end receives what one end sends: all of it or, if the connection broke, the beginning of it.
     Transport,
-    /// Whatever is said can be said in JSON, and read back.
+    /// Every message can be converted to JSON and back.
     Text,
-    /// Queues and images keep their limits.
+    /// Queues and images stay within their limits.
     Limits,
-    /// Sessions end for a reason, and no client that behaves is made to go.
+    /// Sessions end for a reason, and no well-behaved client is disconnected.
     Ends,
-    /// What is counted is what happened.
+    /// The counters match the events.
     Counters,
-    /// When nothing is wrong any more, every client is connected and has what the plant has.
+    /// When all faults are over, every client is connected and has the plant's data.
     Liveness,
-    /// The plant's books are the exchange's, unless the plant says that they may not be.
+    /// The plant's books are the exchange's, unless the plant reports that they may differ.
     Books,
-    /// A post has one receipt, at most once a source, and nobody else hears of it.
+    /// A post has one receipt, which goes to its sender, and reaches each source at most once.
     Posts,
-    /// A stream that is one client's alone has what its source said on it, in order.
+    /// A private stream has its source's messages in order.
     Own,
-    /// No client is sent anything of an item that it may not see.
+    /// No client receives data of an item that it may not see.
     Access,
-    /// What was said to be kept is in the journal after a crash, as it was published, without a hole; what outlets gave out too.
+    /// Ticks reported as durable are in the journal after a crash, as published and without a gap; so are ticks
+    /// that outlets gave out.
     Kept,
-    /// The plant goes on, whatever comes.
+    /// The plant continues on any input.
     Plant,
 }
 
 /// An invariant that did not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Broken {
-    /// Which.
+    /// The invariant.
     pub invariant: Invariant,
-    /// When, in ns since the world began.
+    /// Time in ns since the world began.
     pub at_ns: u64,
-    /// What was wrong.
+    /// What was violated.
     pub what: String,
 }
 
@@ -60,5 +61,5 @@ impl fmt::Display for Broken {
 
 impl std::error::Error for Broken {}
 
-/// What is wrong, before it is known when.
+/// A violation without its time.
 pub(crate) type Wrong = (Invariant, String);

@@ -1,4 +1,4 @@
-//! One item that a client has open: what it has been sent, held against what the plant said.
+//! One open item of a client: checks the received messages against the plant's ticks.
 
 use tapeline_omm::FieldList;
 use tapeline_omm::role::consumer::Handle;
@@ -10,42 +10,42 @@ use crate::plan::{SERVICE_NAME, of_label};
 use crate::record::{Record, Said, VIEWS, is_in};
 use crate::verdict::{Invariant, Wrong};
 
-/// Where a stream may stand: in which view, and behind which of the item's ticks.
+/// A possible position of a stream: its view, and the last of the item's ticks that it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Place {
     view: usize,
     at: usize,
 }
 
-/// An open item of a client's.
+/// An open item of a client.
 #[derive(Debug)]
 pub(crate) struct Watch {
     pub(crate) name: String,
     pub(crate) handle: Handle,
     pub(crate) is_streaming: bool,
     pub(crate) is_paused: bool,
-    /// What comes was text on the way: a map of deletions alone does not say there what its entries would be.
+    /// Messages arrived as text: in text, a map with deletions only does not state the type of its entries.
     pub(crate) is_text: bool,
-    /// The view that was asked for last.
+    /// The view requested last.
     pub(crate) view: usize,
-    /// Views that an answer may still be in: that one, and those before it.
+    /// Views that an answer may still have: the last requested one, and earlier ones.
     views: Vec<usize>,
-    /// Where it may stand; empty without an image. More than one where ticks change nothing.
+    /// Possible positions; empty without an image. More than one if ticks change nothing.
     places: Vec<Place>,
-    /// No image is older than this tick of the item's.
+    /// No image may be older than this tick of the item.
     floor: usize,
-    /// Another image may come at any time: something was asked for, or lost.
+    /// Another image may arrive at any time, after a request or a loss.
     may_jump: bool,
     was_reissued: bool,
     had_view: bool,
     image: Image,
-    /// Of an image that comes in several messages more is to come.
+    /// More parts of the current image follow.
     is_in_parts: bool,
     data: DataState,
 }
 
 impl Watch {
-    /// Of an item of which the hub has read `floor` ticks.
+    /// A watch on an item of which the hub has read `floor` ticks.
     pub(crate) fn new(name: &str, handle: Handle, is_streaming: bool, view: usize, floor: usize) -> Self {
         Self {
             name: name.to_owned(),
@@ -66,7 +66,7 @@ impl Watch {
         }
     }
 
-    /// It is asked for in another way.
+    /// Takes a changed request.
     pub(crate) fn reissued(&mut self, view: usize) {
         (self.may_jump, self.was_reissued) = (true, true);
         self.had_view |= view > 0;
@@ -76,17 +76,17 @@ impl Watch {
         }
     }
 
-    /// Whether it is of the feeds' service.
+    /// Whether the item belongs to the feeds' service.
     fn is_of_feeds(&self) -> bool {
         of_label(&self.name).0 == SERVICE_NAME
     }
 
-    /// Whether it was ever asked for with a view.
+    /// Whether it was ever requested with a view.
     pub(crate) const fn had_view(&self) -> bool {
         self.had_view
     }
 
-    /// Its connection is lost: the next one begins with an image, no older than `floor`.
+    /// Takes the loss of its connection: the next one begins with an image, no older than `floor`.
     pub(crate) fn lost(&mut self, floor: usize) {
         self.places.clear();
         self.floor = floor;
@@ -96,19 +96,19 @@ impl Watch {
         self.views = vec![self.view];
     }
 
-    /// The consumer says how it is.
+    /// Takes a state from the consumer.
     pub(crate) fn state(&mut self, stream: StreamState, data: DataState) {
         if data != DataState::NO_CHANGE {
             self.data = data;
         }
-        // It may be asked for again by the consumer, without a word to the application.
+        // The consumer may request it again without notifying the application.
         self.may_jump |= data == DataState::SUSPECT || stream != StreamState::OPEN;
     }
 
-    /// A message on its stream. `jumps`: images may come unasked, in the place of updates.
+    /// Checks a message on its stream. `jumps`: images may arrive unasked in place of updates.
     ///
     /// # Errors
-    /// It is not what should have come.
+    /// The message is not an expected one.
     pub(crate) fn message(&mut self, bytes: &[u8], record: &mut Record, jumps: bool) -> Result<(), Wrong> {
         let unread = |fault: tapeline_omm::Malformed| (Invariant::NextTick, fault.to_string());
         let message = MessageView::parse(bytes).map_err(unread)?;
@@ -141,18 +141,18 @@ impl Watch {
                 }
                 Ok(())
             }
-            // What one client said on it, echoed for all: of this item and no other.
+            // A client's generic message, echoed to all: it must belong to this item.
             MessageClass::GENERIC if *message.payload() == *of_label(&self.name).1.as_bytes() => Ok(()),
             class => Err((Invariant::NextTick, format!("{}: a {class} of nobody's", self.name))),
         }
     }
 
-    /// An image is what the item was after a tick that the hub has read.
+    /// Checks that an image equals the item after a tick that the hub has read.
     fn whole(&mut self, message: &MessageView<'_>, record: &mut Record, jumps: bool) -> Result<(), Wrong> {
         let name = self.name.clone();
         let stands_at =
             self.places.first().zip(record.item(&name)).map(|(place, item)| item.said[place.at].seq);
-        // Who speaks JSON hears of states item by item, and never of one that has passed by then.
+        // A JSON client receives states item by item, and never one that has already passed.
         let is_untold = self.is_text && stands_at.is_some_and(|seq| record.has_doubted_since(seq));
         let Some(item) = record.item_mut(&name) else {
             return Err((Invariant::Image, format!("an image of {name}, which the plant never named")));
@@ -160,12 +160,12 @@ impl Watch {
         let now = self.image.hash();
         let from = self.places.iter().map(|place| place.at).min().unwrap_or(self.floor.saturating_sub(1));
         let mut places = Vec::new();
-        // Asked for by the application, or by the consumer for who comes to a stream that is open.
+        // Requested by the application, or by the consumer for a new user of an open stream.
         let is_answer = message.flags().has(flags::refresh::SOLICITED);
-        // A hub that has missed ticks has this image in their place, and says with it that it is suspect.
+        // A hub that has missed ticks sends this image in their place, marked as suspect.
         let says_so = self.data == DataState::SUSPECT || is_untold;
         if !self.may_jump && !jumps && !is_answer && !says_so {
-            // As the plant said it, in its place.
+            // As the plant published it, in sequence.
             for place in &self.places {
                 if let Some(at) = next_image(&item.said, *place)
                     && item.hash(place.view, at) == now
@@ -192,7 +192,7 @@ impl Watch {
             );
             return Err((Invariant::Image, what));
         }
-        // What was asked for before is answered before; a view may have been asked for more than once.
+        // Requests are answered in order; a view may have been requested more than once.
         let first = self.views.iter().position(|view| places.iter().any(|place| place.view == *view));
         self.views.drain(..first.unwrap_or_default());
         self.places = places;
@@ -200,7 +200,7 @@ impl Watch {
         Ok(())
     }
 
-    /// An update is the next tick of the item's of which its view has anything.
+    /// Checks that an update is the next tick of the item that is visible in its view.
     fn update(&mut self, message: &MessageView<'_>, record: &Record) -> Result<(), Wrong> {
         let said = record.item(&self.name).map_or(&[][..], |item| &item.said);
         let mut places = Vec::new();
@@ -224,7 +224,7 @@ impl Watch {
         Ok(())
     }
 
-    /// The state of an image is that of its channel, at some moment while the item was so.
+    /// Checks that the state of an image is one that its channel had while the item had this image.
     fn check_state(&self, record: &Record) -> Result<(), Wrong> {
         let Some(item) = record.item(&self.name).filter(|_| self.is_of_feeds()) else { return Ok(()) };
         let is_suspect = self.data == DataState::SUSPECT;
@@ -240,19 +240,19 @@ impl Watch {
         Err((Invariant::State, what))
     }
 
-    /// Whether it is as the plant has it.
+    /// Checks that it equals the plant's item.
     ///
     /// # Errors
-    /// In what it is not.
+    /// It differs; the text says how.
     pub(crate) fn check_current(&self, record: &mut Record) -> Result<(), Wrong> {
         let wrong = |what: String| Err((Invariant::Liveness, format!("{}: {what}", self.name)));
         let missed = record.missed();
         let Some(item) = record.item_mut(&self.name) else {
-            // Its image may have been lost, and nobody sends another.
+            // Its image may have been lost, and no other is sent.
             return if missed.is_some() { Ok(()) } else { wrong("the plant does not have it".to_owned()) };
         };
         if self.places.is_empty() {
-            // That a service is up may be among what was lost, too.
+            // The message that a service is up may also have been lost.
             let is_lost = missed.is_some_and(|missed| !self.is_of_feeds() || !item.has_image_since(missed));
             return if is_lost { Ok(()) } else { wrong("it has no image".to_owned()) };
         }
@@ -262,7 +262,7 @@ impl Watch {
         }
         let (channel, is_suspect) = (item.channel, self.data == DataState::SUSPECT);
         if !self.is_of_feeds() {
-            // Every source is there.
+            // Every source is connected.
             let is_stale = missed.is_some_and(|missed| !item.has_image_since(missed));
             let what = format!("its data is {}, and stale is {is_stale}", self.data);
             let is_so = is_suspect == is_stale || is_suspect && missed.is_some();
@@ -275,19 +275,19 @@ impl Watch {
     }
 }
 
-/// The next tick behind a place of which its view has anything.
+/// The next tick after a position that is visible in its view.
 fn next_shown(said: &[Said], place: Place) -> Option<(usize, &Said)> {
     said.iter().enumerate().skip(place.at + 1).find(|(_, said)| is_shown(said, place.view))
 }
 
-/// The last part of the image that is said behind a place, if an image is what is said there.
+/// The last part of the image after a position, if the next visible tick is an image.
 fn next_image(said: &[Said], place: Place) -> Option<usize> {
     let (first, _) = next_shown(said, place)?;
     let mut parts = said.iter().enumerate().skip(first).take_while(|(_, said)| said.kind == Kind::Refresh);
     parts.find(|(_, said)| !said.is_part).map(|(at, _)| at)
 }
 
-/// Whether a view has anything of a tick.
+/// Whether a tick is visible in a view.
 fn is_shown(said: &Said, view: usize) -> bool {
     if view == 0 || said.kind == Kind::Refresh || said.container != DataType::FIELD_LIST {
         return true;
@@ -296,7 +296,7 @@ fn is_shown(said: &Said, view: usize) -> bool {
     list.flatten().any(|field| is_in(view, field.fid))
 }
 
-/// Whether two maps do the same to whatever it is done to.
+/// Whether two maps have the same effect.
 fn are_same_maps(one: &[u8], other: &[u8]) -> bool {
     let (Ok(one), Ok(other)) = (Map::parse(one), Map::parse(other)) else { return false };
     let head = |map: &Map<'_>| (map.head().key_type, map.head().key_fid);
@@ -304,7 +304,7 @@ fn are_same_maps(one: &[u8], other: &[u8]) -> bool {
     head(&one) == head(&other) && summary(&one) == summary(&other) && one.into_iter().eq(other)
 }
 
-/// Whether an update is this tick, or what a view has of it.
+/// Whether an update is this tick, or the part of it in a view.
 fn is_update_of(message: &MessageView<'_>, said: &Said, view: usize, is_text: bool) -> bool {
     if said.kind != Kind::Update
         || message.update_type() != said.update_type

@@ -1,4 +1,4 @@
-//! A world: everything in it, and what happens next.
+//! A world: its parts and its events.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -32,7 +32,7 @@ use crate::trace::{Trace, Who, mix};
 use crate::venue::Venue;
 use crate::verdict::{Broken, Invariant, Wrong};
 
-/// Something that happens.
+/// An event.
 #[derive(Debug)]
 enum Event {
     Feed(usize),
@@ -50,20 +50,20 @@ enum Event {
     Plant,
     Journal,
     Hub,
-    /// Who keeps images.
+    /// The image store takes a turn.
     Images,
-    /// A hub in a process of its own joins the plant of that life.
+    /// A hub in its own process joins the plant of this life.
     HubComes(usize),
     Client(usize),
     Hostile(usize),
     Source(usize),
-    /// An item of a service of providers changes.
+    /// An item of a provider service changes.
     Market,
     Fault(usize),
-    /// Other items are kept from other clients.
+    /// The access rules change.
     Rules,
     Restart,
-    /// The journal's disk is well again, unless something else happened to it since.
+    /// The journal's disk becomes healthy again, unless another fault has hit it since.
     DiskHeals(usize),
     Calm,
     Close,
@@ -75,9 +75,9 @@ enum Event {
 struct Process {
     plant: Plant,
     keeper: Option<Keeper>,
-    /// Who keeps images, if anybody does.
+    /// The image store, if there is one.
     images: Option<Pictures>,
-    /// `None` while the hub's own process is not there.
+    /// `None` while the hub's own process does not run.
     hub: Option<HubSide>,
 }
 
@@ -99,63 +99,63 @@ impl Process {
         });
         let gate = keeper.as_ref().and_then(Keeper::gate);
         let reader = Reader::of(plant.tape().clone(), images.clone());
-        // A hub in a process of its own has no way to the sources.
+        // A hub in its own process has no connection to the sources.
         let demanding = (!plan.is_apart).then_some(demanding);
         let hub = Some(HubSide::new(plan, names, rules, (reader, gate), clock, demanding));
         Ok(Self { plant, keeper, images, hub })
     }
 }
 
-/// How long after its end a plant is started again.
+/// Delay from the end of a plant to its restart.
 const AGAIN_NS: u64 = 100 * MS;
 
 /// The network between plant and sources.
 const SOURCE_PATH: Path = Path { delay: (20_000, MS), room: 64 << 10 };
 
-/// What a world came to.
+/// The outcome of a world.
 #[derive(Debug)]
 pub struct Outcome {
-    /// A hash of everything that happened in it, in its order.
+    /// A hash of everything that happened, in order.
     pub hash: u64,
-    /// What happened, where that was wanted.
+    /// The trace lines, if requested.
     pub lines: Vec<String>,
-    /// What broke, if anything did.
+    /// The violated invariant, if any.
     pub broken: Option<Broken>,
-    /// What it was about.
+    /// The totals of the world.
     pub totals: Totals,
 }
 
-/// What happened in a world, counted.
+/// Totals of a world.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Events.
+    /// Number of events.
     pub events: u64,
-    /// Messages of the feeds' last sessions.
+    /// Number of messages in the feeds' last sessions.
     pub messages: u64,
-    /// Ticks of plants, all their lives together.
+    /// Number of ticks of the plant in all its lives.
     pub ticks: u64,
-    /// Messages of items that clients were sent, each held against the record.
+    /// Number of messages of items that clients received, each checked against the record.
     pub checked: u64,
-    /// Sessions that ended, for whatever reason.
+    /// Number of sessions that ended, for any reason.
     pub ended: u64,
-    /// Items whose numbers others have got.
+    /// Number of items that ended, whose numbers can be reused.
     pub numbers_again: u64,
-    /// Receipts of posts.
+    /// Number of receipts of posts.
     pub receipts: u64,
-    /// Messages on streams that are one client's alone.
+    /// Number of messages on private streams.
     pub own: u64,
-    /// Of the messages that were checked, those that came as JSON.
+    /// Number of checked messages in JSON.
     pub texts: u64,
-    /// And those of orders.
+    /// Number of checked messages about orders.
     pub orders: u64,
-    /// Ticks that hubs have lost.
+    /// Number of ticks that hubs have lost.
     pub lost: u64,
-    /// Ticks that the journals had at the end.
+    /// Number of ticks in the journal at the end.
     pub kept: u64,
 }
 
 impl Totals {
-    /// Adds those of another world.
+    /// Adds the totals of another world.
     pub const fn add(&mut self, other: &Self) {
         self.events += other.events;
         self.messages += other.messages;
@@ -172,7 +172,7 @@ impl Totals {
     }
 }
 
-/// All of it.
+/// A world.
 struct World {
     plan: Plan,
     agenda: Agenda<Event>,
@@ -185,21 +185,21 @@ struct World {
     venues: Vec<Venue>,
     names: Vec<String>,
     process: Option<Process>,
-    /// Where the plants keep what they publish, if they do.
+    /// The journal of the plants, if they have one.
     shelf: Option<Shelf>,
-    /// How often something happened to its disk.
+    /// Number of faults of its disk.
     illnesses: usize,
     rules: Rules,
-    /// Which life of the plant's it is, from 0.
+    /// The current life of the plant, counted from 0.
     life: usize,
     clients: Vec<Client>,
     hostile: Vec<Hostile>,
     sources: Vec<Source>,
-    /// By service of providers: what its items are.
+    /// The values of items by provider service.
     markets: [Vec<u64>; PROVIDED.len()],
-    /// Items that publishers have invented so far.
+    /// Number of items that publishers have invented so far.
     invented: u64,
-    /// Of each life of the plant: what it said. A client may still read what came before a crash.
+    /// The record of each life of the plant. A client may still read data from before a crash.
     records: Vec<Record>,
     plant_asleep_until: u64,
     hub_asleep_until: u64,
@@ -208,7 +208,7 @@ struct World {
     totals: Totals,
 }
 
-/// Runs the world of a plan; `is_read` keeps what happened as lines.
+/// Runs the world of a plan; `is_read` records the trace lines.
 pub(crate) fn run(plan: Plan, is_read: bool) -> Outcome {
     let mut world = World::new(plan, is_read);
     let broken = world.run().err().map(|(invariant, what)| {
@@ -247,11 +247,11 @@ impl World {
         let hostile = (0..plan.hostile).map(|number| Hostile::new(Chance::of(seed, 2_000 + number as u64)));
         let hostile = hostile.collect();
         let clock = Clock::at(BEGIN);
-        // Without a ring that could be full nothing is refused.
+        // The simulated ring is never full, so nothing is refused.
         let mut shelf = plan.keeping.map(|keeping| Shelf::new(keeping, Chance::of(seed, 5)));
         let keeper = shelf.as_mut().and_then(|shelf| shelf.open().ok().flatten());
         let process = Process::new(&plan, &names, rules, &clock, keeper).ok();
-        // Those that the plant asks first: they have their numbers from their places.
+        // The sources that the plant asks come first: their numbers are their positions.
         let asked = (0..plan.sources[ASKED]).map(|_| Source::provider(ASKED, PROVIDED[ASKED]));
         let others = (0..PROVIDED.len()).filter(|service| *service != ASKED);
         let publishers = others.flat_map(|service| {
@@ -290,7 +290,7 @@ impl World {
         world
     }
 
-    /// What happens of itself.
+    /// Schedules the recurring events.
     fn put_all(&mut self) {
         for feed in 0..self.venues.len() {
             self.agenda.put(BEGIN + self.chance.below(200 * MS), Event::Feed(feed));
@@ -394,7 +394,7 @@ impl World {
         self.trace.say(self.now, who, what, number, more);
     }
 
-    /// An exchange speaks, on both lines.
+    /// An exchange sends on both lines.
     fn feed(&mut self, feed: usize) {
         let mut datagrams = Vec::new();
         let next = self.venues[feed].turn(self.now, &mut datagrams);
@@ -418,7 +418,7 @@ impl World {
         }
     }
 
-    /// A request reaches an exchange's server.
+    /// A request reaches an exchange's retransmission server.
     fn asked(&mut self, feed: usize, request: &[u8], life: usize) {
         let Some(answer) = self.venues[feed].answer(self.now, request) else { return };
         let bytes: Rc<[u8]> = answer.into();
@@ -441,7 +441,7 @@ impl World {
         wanted.into_iter().try_for_each(|wanted| self.want(wanted))
     }
 
-    /// The journal's thread has its turn. One that cannot keep what it is given, and may not go on, ends the plant.
+    /// The journal's thread takes a turn. If it cannot store a tick and must not continue, the plant ends.
     fn journal(&mut self) -> Result<(), Wrong> {
         let now = self.now;
         self.agenda.put(now + self.chance_of_disk.within(MS / 4, 2 * MS), Event::Journal);
@@ -455,7 +455,7 @@ impl World {
         Ok(())
     }
 
-    /// The plant starts again, behind the last tick of its journal; later, where the disk does not let it.
+    /// Restarts the plant after the last tick of its journal; retries later if the disk does not allow it.
     fn restart(&mut self) -> Result<(), Wrong> {
         let keeper = match &mut self.shelf {
             None => None,
@@ -485,7 +485,7 @@ impl World {
         }
     }
 
-    /// The plant wants something.
+    /// Serves a request of the plant.
     fn want(&mut self, wanted: Wanted) -> Result<(), Wrong> {
         let now = self.now;
         match wanted {
@@ -559,7 +559,7 @@ impl World {
         gone.into_iter().try_for_each(|gone| self.gone(&gone))
     }
 
-    /// A session is over: whether that is right.
+    /// Checks whether a session had a reason to end.
     fn gone(&mut self, gone: &Gone) -> Result<(), Wrong> {
         self.totals.ended += 1;
         let Guest::Client(number) = gone.guest else { return Ok(()) };
@@ -613,7 +613,7 @@ impl World {
         Ok(())
     }
 
-    /// A client, and what it can see.
+    /// A client, and the parts of the world that it can access.
     fn sight(&mut self, number: usize) -> (&mut Client, Sight<'_>) {
         let client = &mut self.clients[number];
         let hub = self.process.as_ref().and_then(|process| process.hub.as_ref());
@@ -633,7 +633,7 @@ impl World {
         (client, sight)
     }
 
-    /// Somebody connects to the hub, if it is there.
+    /// Connects a guest to the hub, if the hub runs.
     fn connect(&mut self, path: Path, guest: Guest, is_wide: bool) -> Option<LinkId> {
         let hub = self.process.as_mut()?.hub.as_mut()?;
         let link = self.network.open(path);
@@ -730,7 +730,7 @@ impl World {
         self.send(feed, datagrams);
     }
 
-    /// The hub's own process ends.
+    /// Ends the hub's own process.
     fn hub_ends(&mut self, ns: u64) {
         let Some(process) = &mut self.process else { return };
         let Some(hub) = process.hub.take() else { return };
@@ -741,7 +741,7 @@ impl World {
         self.agenda.put(self.now + ns, Event::HubComes(self.life));
     }
 
-    /// Another hub joins a plant that has been there for a while.
+    /// Another hub joins a running plant.
     fn hub_comes(&mut self, life: usize) -> Result<(), Wrong> {
         let Some(process) = self.process.as_mut().filter(|_| life == self.life) else { return Ok(()) };
         let tape = process.plant.tape();
@@ -754,7 +754,7 @@ impl World {
         Ok(())
     }
 
-    /// Who keeps the images has its turn.
+    /// The image store takes a turn.
     fn images(&mut self) -> Result<(), Wrong> {
         let now = self.now;
         self.agenda.put(now + MS, Event::Images);
@@ -765,7 +765,7 @@ impl World {
         turned.map(|_| ()).map_err(|error| (Invariant::OneSequence, format!("the images: {error:#}")))
     }
 
-    /// The process of plant and hub dies, and its connections with it.
+    /// Ends the process of plant and hub, and its connections.
     fn crash(&mut self, ns: u64, death: Death) -> Result<(), Wrong> {
         let Some(mut process) = self.process.take() else { return Ok(()) };
         let given_out = self.records[self.life].seq;
@@ -776,12 +776,12 @@ impl World {
         for link in of_hub.chain(process.plant.links()) {
             self.network.break_off(link);
         }
-        // Whoever has a connection to it that the hub had not let in yet has none either.
+        // This includes connections that the hub had not accepted yet.
         self.agenda.put(self.now + ns, Event::Restart);
         Ok(())
     }
 
-    /// Nothing goes wrong any more.
+    /// Ends all faults.
     fn calm(&mut self) {
         self.is_calm = true;
         self.say(Who::World, "calms down", 0, String::new);
@@ -851,7 +851,7 @@ impl World {
     }
 }
 
-/// An item of a service of providers is what its sources have.
+/// Checks that an item of a provider service has its sources' value.
 fn check_provided(item: &str, markets: &[Vec<u64>], record: &Record) -> Result<(), Wrong> {
     let (service, name) = of_label(item);
     let market = PROVIDED.iter().zip(markets).find(|(provided, _)| **provided == service);
@@ -860,7 +860,7 @@ fn check_provided(item: &str, markets: &[Vec<u64>], record: &Record) -> Result<(
     if record.missed().is_some() {
         return Ok(());
     }
-    // Clients may have posted other fields.
+    // Clients may have posted additional fields.
     let are_there = |fields: &Fields| fields_of(value).iter().all(|(fid, is)| fields.get(fid) == Some(is));
     if record.item(item).is_some_and(|item| are_there(&item.image.fields)) {
         return Ok(());
@@ -868,7 +868,8 @@ fn check_provided(item: &str, markets: &[Vec<u64>], record: &Record) -> Result<(
     Err((Invariant::Books, format!("{item}: its sources have {value}, and the plant has not")))
 }
 
-/// A feed's channel is live, and its books are the exchange's unless it says that they may not be.
+/// Checks that a feed's channel is live, and that its books are the exchange's unless it reports that they may
+/// differ.
 fn check_feed(feed: usize, venue: &Venue, plant: &Plant, record: &Record) -> Result<(), Wrong> {
     let channel = plant.channel(feed);
     if channel.state() != State::Live {
@@ -876,7 +877,7 @@ fn check_feed(feed: usize, venue: &Venue, plant: &Plant, record: &Record) -> Res
     }
     let is_damaged = channel.damaged_from().is_some();
     if !record.is_whole(feed as u16) {
-        // The hub has not seen all of it.
+        // The hub has not read the whole session.
         return Ok(());
     }
     if is_damaged != record.is_suspect(feed as u16) {

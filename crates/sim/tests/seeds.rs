@@ -1,6 +1,6 @@
-//! Whole plants from seeds: what must hold holds, whatever goes wrong.
+//! Whole plants from seeds: the invariants hold under any fault.
 //!
-//! `make sim SEEDS=100000` tries more seeds than `cargo test` does, and `SEED=N make sim` tells what happens in one.
+//! `make sim SEEDS=100000` tries more seeds than `cargo test` does, and `SEED=N make sim` shows the trace of one.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a world that is looked at")]
 
@@ -18,7 +18,7 @@ fn number(variable: &str) -> Option<u64> {
     Some(value.parse().unwrap_or_else(|_| panic!("{variable}={value} is no number")))
 }
 
-/// Why a seed failed, if it did.
+/// The reason why a seed failed, if it did.
 fn failure(outcome: std::thread::Result<&Outcome>) -> Option<String> {
     match outcome {
         Ok(Outcome { broken: None, .. }) => None,
@@ -48,7 +48,7 @@ fn what_must_hold_holds_whatever_goes_wrong() {
         return;
     }
     let (from, seeds) = (number("FROM").unwrap_or(0), number("SEEDS").unwrap_or(SEEDS));
-    // A world is one thread's; on each core runs another one.
+    // A world runs on one thread; each core runs its own worlds.
     let next = AtomicU64::new(from);
     let (failed, totals) = (Mutex::new(Vec::new()), Mutex::new(Totals::default()));
     let some_of_them = || {
@@ -79,8 +79,8 @@ fn what_must_hold_holds_whatever_goes_wrong() {
     assert!(failed.is_empty(), "{} of {seeds} seeds failed: {failed:?}", failed.len());
 }
 
-/// Seeds that failed once: a journal whose first ticks are missing, an order whose number was another's before, a client that gave up
-/// on a hub that slept.
+/// Seeds that failed once: a journal without its first ticks, an order that reused another one's number, a client
+/// that gave up on a stalled hub.
 #[test]
 fn what_was_mended_stays_so() {
     for seed in

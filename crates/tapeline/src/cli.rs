@@ -1,4 +1,4 @@
-//! The command line's top level; each subcommand is described in its own folder.
+//! The top level of the command line; each subcommand is described in its own folder.
 
 use std::process::ExitCode;
 
@@ -12,7 +12,7 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// What can be asked of Tapeline.
+/// The subcommands of Tapeline.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run the whole path on this machine: simulated exchange, plant, subscribers and clients, with a latency table
@@ -44,7 +44,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Runs the subcommand to its end; the code is the process's exit status.
+    /// Runs the subcommand to its end and returns the exit status of the process.
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         match self {
             Self::Demo(command) => command.run(),

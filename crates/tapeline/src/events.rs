@@ -1,4 +1,4 @@
-//! What parts of a plant report, on standard error.
+//! Prints the events that parts of a plant report, on standard error.
 
 use tapeline_node::Events;
 

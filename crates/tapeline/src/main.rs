@@ -1,7 +1,7 @@
 //! `tapeline`: an open market-data plant, and the instruments that prove it.
 //!
 //! This binary is the only place that reads the command line and the configuration, starts threads, and prints.
-//! Data goes to standard output, talk to standard error.
+//! Data goes to standard output, messages for people to standard error.
 
 #![forbid(unsafe_code)]
 

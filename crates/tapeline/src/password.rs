@@ -1,4 +1,4 @@
-//! A password that is on no command line, where every user of the machine could read it, and in no log.
+//! Reads a password, so that it is on no command line (which every user of the machine can read) and in no log.
 
 use std::path::Path;
 
@@ -6,16 +6,16 @@ use anyhow::Context;
 use tapeline_console::failure::Hinted;
 use tapeline_feed::soupbintcp::Password;
 
-/// Where the password is looked for when no file is named.
+/// The environment variable that is read when no file is named.
 pub(crate) const VARIABLE: &str = "TAPELINE_SOUP_PASSWORD";
 
-/// The most characters that a login carries.
+/// Maximum password length in a login, in characters.
 const LONGEST: usize = 10;
 
 /// The password in the first line of `file`, or in the environment.
 ///
 /// # Errors
-/// It is in neither, or a login cannot carry it. The error does not show it.
+/// There is no password in either place, or it does not fit a login. The error does not show the password.
 pub(crate) fn read(file: Option<&Path>) -> anyhow::Result<Password> {
     let (text, place) = match file {
         Some(path) => {

@@ -1,4 +1,4 @@
-//! Midnight in New York: ITCH counts the nanoseconds of the day from it, and carries no date.
+//! Midnight in New York: ITCH time stamps count nanoseconds from it, and carry no date.
 
 use anyhow::Context;
 use jiff::Timestamp;

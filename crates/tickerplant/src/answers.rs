@@ -1,10 +1,10 @@
-//! What is answered to calls, and what is wrong with them.
+//! The answers to calls, and the errors of calls.
 
 use tapeline_kdb::{Atom, Encoder, Malformed, MessageKind, NoUpdate, Refused, Type, Value};
 
 use crate::Schema;
 
-/// What is wrong with a call: the peer's fault. The sender gets it as an error.
+/// The fault of a call, caused by the peer. The sender gets it as an error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Wrong {
@@ -66,17 +66,17 @@ pub enum Wrong {
 }
 
 impl Wrong {
-    /// There is no table of this name.
+    /// Creates the error for a table that does not exist.
     pub(crate) fn no_table(name: &[u8]) -> Self {
         Self::NoTable(String::from_utf8_lossy(name).chars().take(64).collect())
     }
 }
 
-/// The most bytes of an answer: the subscriptions of all are the longest. Making one holds everybody up.
+/// The longest answer, in bytes: the list of all subscriptions is the longest. All sessions wait while it is encoded.
 const MOST_ANSWER: usize = 4 << 20;
 
-/// Writes an answer into `out`, as large as it has to be: how many bytes were written on the way, twice the answer's at most. Allocates:
-/// for what is asked now and then.
+/// Writes an answer to `out`, which grows as necessary. Returns the number of bytes encoded, including attempts in
+/// buffers that were too small. Allocates, so use it for occasional requests only.
 pub(crate) fn answer(out: &mut Vec<u8>, write: impl Fn(&mut Encoder<'_>) -> Result<(), Refused>) -> u64 {
     let (mut room, mut tried) = (4_096, 0);
     while room <= MOST_ANSWER {
@@ -107,29 +107,29 @@ pub(crate) fn answer(out: &mut Vec<u8>, write: impl Fn(&mut Encoder<'_>) -> Resu
     tried + out.len() as u64
 }
 
-/// What is said in place of an answer over [`MOST_ANSWER`].
+/// The error in place of an answer over [`MOST_ANSWER`].
 const TOO_LONG: &[u8] = b"limit: the answer is too long";
 
-/// Writes the answer that says nothing.
+/// Writes an empty answer.
 pub(crate) fn null(out: &mut Vec<u8>) -> u64 {
     answer(out, |message| message.value(&Value::null()))
 }
 
-/// Writes the error that tells what is wrong.
+/// Writes an error as the answer.
 pub(crate) fn error(out: &mut Vec<u8>, wrong: &Wrong) -> u64 {
-    // A zero would end it early, and be refused.
+    // A zero would end the text, and the encoder refuses it.
     let text = wrong.to_string().replace('\0', "");
     answer(out, |message| message.error(text.as_bytes()))
 }
 
-/// A table's name and the table without rows: what `.u.sub` gives.
+/// Writes the result of `.u.sub`: a table's name and the table without rows.
 pub(crate) fn subscribed(out: &mut Encoder<'_>, schema: &Schema) -> Result<(), Refused> {
     out.list(2)?;
     out.symbol(schema.name().as_bytes())?;
     schema.write_empty(out)
 }
 
-/// A count; null where there is no log.
+/// Writes a count; null if there is no log.
 pub(crate) fn count(out: &mut Encoder<'_>, count: Option<u64>) -> Result<(), Refused> {
     out.atom(&Atom::<&[u8]>::Long(count.map_or(i64::MIN, |count| count as i64)))
 }

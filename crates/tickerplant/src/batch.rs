@@ -1,20 +1,20 @@
-//! Rows of one table, column by column, as they are published and logged.
+//! Rows of one table, stored by column, for publication and for the log.
 
 use tapeline_kdb::{Encoder, LogWriter, MessageKind, Order, Refused, Rows, Type, View};
 
 use crate::schema::SYM;
 use crate::{Local, Schema, Wrong};
 
-/// Rows that were taken and are still to be published. Once as large as the rows need, nothing is allocated.
+/// Rows that wait to be published. Once the buffers have the size of the rows, nothing is allocated.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     rows: usize,
-    /// For each column its cells, the least significant byte first.
+    /// The cells of each column, the least significant byte first.
     columns: Vec<Vec<u8>>,
-    /// Where in each column the rows begin that are not in the log yet.
+    /// The offset in each column of the first row that is not in the log yet.
     unlogged: Vec<usize>,
     unlogged_rows: usize,
-    /// Where in each column those begin that are being taken.
+    /// The offset in each column of the first row that is being added.
     taking: Vec<usize>,
 }
 
@@ -32,7 +32,7 @@ impl Batch {
         self.columns.iter().map(Vec::len).sum()
     }
 
-    /// Rows that are not in the log yet.
+    /// Returns the number of rows that are not in the log yet.
     pub(crate) const fn unlogged(&self) -> usize {
         self.unlogged_rows
     }
@@ -43,7 +43,7 @@ impl Batch {
         self.unlogged.fill(0);
     }
 
-    /// Takes the rows of an update; without a column of times they are given this one. All of them, or an error and none.
+    /// Adds the rows of an update: all of them, or none and an error. Without a column of times, the rows get `now`.
     pub(crate) fn take(&mut self, schema: &Schema, rows: &Rows<'_>, now: Local) -> Result<(), Wrong> {
         self.begin();
         let taken = self.take_columns(schema, rows, now);
@@ -55,8 +55,8 @@ impl Batch {
         taken
     }
 
-    /// Takes one row, whose cells `write` appends, column by column, as [`Encoder::cells`] has them. Whether they were cells: else none
-    /// of them is taken.
+    /// Adds one row: `write` appends the cell of each column, as [`Encoder::cells`] encodes it. Adds nothing and
+    /// returns `false` if the cells do not match the columns.
     pub(crate) fn take_row(&mut self, schema: &Schema, mut write: impl FnMut(usize, &mut Vec<u8>)) -> bool {
         self.begin();
         let mut are_cells = true;
@@ -124,13 +124,13 @@ impl Batch {
         Ok(())
     }
 
-    /// The most bytes that a message of so many bytes of cells takes.
+    /// Returns the most bytes of a message with `cells` bytes of cells.
     fn most(&self, schema: &Schema, cells: usize) -> usize {
         let names: usize = schema.names().map(|name| name.len() + 1).sum();
         64 + schema.name().len() + names + 6 * self.columns.len() + cells
     }
 
-    /// Writes `(upd; table; rows)` behind what is in `out`, as a message for subscribers.
+    /// Appends `(upd; table; rows)` to `out`, as a message for subscribers.
     pub(crate) fn write_message(&self, schema: &Schema, out: &mut Vec<u8>) {
         append(out, self.most(schema, self.bytes()), |room| {
             let mut message = Encoder::message(room, MessageKind::Async)?;
@@ -143,7 +143,7 @@ impl Batch {
         });
     }
 
-    /// Writes what is not in the log yet behind what is in `out`, as `tick.q` logs it: one row as its cells, others as columns.
+    /// Appends the unlogged rows to `out`, as `tick.q` logs them: as cells if `is_row`, otherwise as columns.
     pub(crate) fn write_entry(
         &mut self,
         schema: &Schema,
@@ -166,7 +166,7 @@ impl Batch {
         self.has_logged();
     }
 
-    /// What there is needs no log, or is in it.
+    /// Marks all rows as logged.
     pub(crate) fn has_logged(&mut self) {
         self.unlogged_rows = 0;
         for (begin, column) in self.unlogged.iter_mut().zip(&self.columns) {
@@ -174,12 +174,12 @@ impl Batch {
         }
     }
 
-    /// The symbols of the rows, in turn.
+    /// Returns the symbols of the rows, in order.
     pub(crate) fn symbols(&self) -> impl Iterator<Item = &[u8]> {
         self.columns[SYM].split_inclusive(|byte| *byte == 0).map(|name| &name[..name.len() - 1])
     }
 
-    /// Copies those rows for which `chosen` has true.
+    /// Copies the rows for which `chosen` is `true`.
     pub(crate) fn pick(&self, schema: &Schema, chosen: &[bool], into: &mut Self) {
         into.clear();
         into.rows = chosen.iter().filter(|chosen| **chosen).count();
@@ -206,13 +206,13 @@ pub struct Passing<'a> {
     table: usize,
     schema: &'a Schema,
     batch: &'a mut Batch,
-    /// Rows that were not given yet.
+    /// Rows that were not returned yet.
     left: usize,
 }
 
 impl<'a> Passing<'a> {
     pub(crate) fn new(table: usize, schema: &'a Schema, batch: &'a mut Batch) -> Self {
-        // Where the next row begins.
+        // The start of the next row.
         batch.taking.fill(0);
         Self { table, schema, left: batch.rows, batch }
     }
@@ -299,7 +299,7 @@ impl PassingRow<'_> {
     }
 }
 
-/// Whether these bytes are one cell of a column of this type.
+/// Returns `true` if these bytes are one cell of a column of this type.
 fn is_cell(kind: Type, bytes: &[u8]) -> bool {
     match kind {
         Type::SYMBOL => bytes.iter().position(|byte| *byte == 0) == bytes.len().checked_sub(1),
@@ -314,7 +314,7 @@ fn pick<'c>(cells: impl Iterator<Item = &'c [u8]>, chosen: &[bool], to: &mut Vec
     }
 }
 
-/// The values of a list, each with all its bytes.
+/// The encoded values of a list.
 struct Cells<'a>(&'a [u8]);
 
 impl<'a> Iterator for Cells<'a> {
@@ -328,7 +328,7 @@ impl<'a> Iterator for Cells<'a> {
     }
 }
 
-/// Has something written behind what is in `out`, which takes at most so many bytes.
+/// Appends the output of `write`, at most `most` bytes, to `out`.
 pub(crate) fn append(
     out: &mut Vec<u8>,
     most: usize,
@@ -338,6 +338,6 @@ pub(crate) fn append(
     out.resize(at + most, 0);
     let written = write(&mut out[at..]);
     debug_assert!(written.is_ok(), "{written:?}");
-    // Names were checked when the table was made, and there is room: it cannot be refused.
+    // Cannot be refused: names were checked when the table was created, and the capacity suffices.
     out.truncate(at + written.unwrap_or(0));
 }

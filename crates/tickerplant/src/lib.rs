@@ -15,7 +15,7 @@
 //! | `batch.rs` | rows, taken and encoded |
 //! | `query.rs` | queries that are known as text |
 //! | `tickerplant.rs` | sessions, subscriptions, publication, days |
-//! | `answers.rs` | what is answered, and refused |
+//! | `answers.rs` | answers and errors |
 //!
 //! ```
 //! use tapeline_kdb::{Encoder, Message, MessageKind, Type};
@@ -69,7 +69,7 @@ impl Local {
     /// Returns the day, in days since 2000.
     #[must_use]
     pub const fn date(self) -> i32 {
-        // Of 2^63 ns there are some hundred thousand days.
+        // 2^63 ns are about a hundred thousand days.
         self.0.div_euclid(DAY_NS) as i32
     }
 

@@ -1,27 +1,27 @@
-//! Queries that are known as text: what `r.q` asks at its start, and the parts of that.
+//! The queries that are recognized as text: the query of `r.q` at its start, and its parts.
 //!
-//! `(.u.sub[`;`];.u `i`L)`, with one table and symbols too; `` `.u `i`L ``, `.u.i` and so on alone. Blanks may stand between words.
-//! Anything else is no query, and nothing of it is evaluated.
+//! `(.u.sub[`;`];.u `i`L)`, also with one table and symbols; also `` `.u `i`L ``, `.u.i` and so on alone. Blanks are
+//! permitted between words. Other text is not a query, and is not evaluated.
 
-/// What is asked.
+/// A query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Query<'a> {
-    /// Several of them, answered with a list.
+    /// Several queries, answered with a list.
     All(Vec<Self>),
-    /// To have rows of tables from now on.
+    /// Subscribes to rows of tables.
     Subscribe {
-        /// The tables: one, or all where the name is empty.
+        /// The table; an empty name means all tables.
         table: &'a [u8],
-        /// The symbols; all where there are none.
+        /// The symbols; `None` means all.
         symbols: Option<Vec<&'a [u8]>>,
     },
-    /// One of a tickerplant's variables.
+    /// Reads one of a tickerplant's variables.
     Read(Variable),
-    /// To end the day: `.u.endofday[]`.
+    /// Ends the day: `.u.endofday[]`.
     EndDay,
 }
 
-/// What a tickerplant says of itself.
+/// A variable of a tickerplant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Variable {
     /// Messages in the log that were published.
@@ -30,7 +30,7 @@ pub(crate) enum Variable {
     Logged,
     /// The log's path.
     Log,
-    /// Who has subscribed to what.
+    /// The sessions and symbols of all subscriptions.
     Subscriptions,
     /// The day.
     Date,
@@ -38,15 +38,15 @@ pub(crate) enum Variable {
     Tables,
 }
 
-/// The longest text that is looked at.
+/// The longest text that is parsed, in bytes.
 const LONGEST: usize = 64 * 1024;
-/// The most lists in each other.
+/// The deepest nesting of lists.
 const DEEPEST: usize = 4;
-/// The most parts in all: an RDB asks for three, and each may be answered with all tables.
+/// The most parts of a query: an RDB uses three, and each answer may contain all tables.
 const MOST_PARTS: usize = 16;
 
 impl Variable {
-    /// By its name behind `.u.`.
+    /// Returns the variable with this name after `.u.`.
     fn named(name: &[u8]) -> Option<Self> {
         Some(match name {
             b"i" => Self::Published,
@@ -61,7 +61,7 @@ impl Variable {
 }
 
 impl<'a> Query<'a> {
-    /// What a text asks, if it is known.
+    /// Parses a text; `None` if it is not a known query.
     pub(crate) fn parse(text: &'a [u8]) -> Option<Self> {
         if text.len() > LONGEST {
             return None;
@@ -74,7 +74,7 @@ impl<'a> Query<'a> {
     }
 }
 
-/// A text that is read from its front, and how many parts were found.
+/// A text that is read from its front, and the number of parts found.
 struct Words<'a>(&'a [u8], usize);
 
 impl<'a> Words<'a> {
@@ -82,7 +82,7 @@ impl<'a> Words<'a> {
         self.0 = self.0.trim_ascii_start();
     }
 
-    /// Whether it goes on with this, which is read then.
+    /// Skips blanks, and `byte` if it is next. Returns `true` if it was.
     fn skip(&mut self, byte: u8) -> bool {
         self.blanks();
         let rest = self.0.strip_prefix(&[byte]);
@@ -90,7 +90,7 @@ impl<'a> Words<'a> {
         rest.is_some()
     }
 
-    /// As many bytes as names have.
+    /// Reads the characters of a name; may be empty.
     fn name(&mut self) -> &'a [u8] {
         let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b':' | b'/');
         let len = self.0.iter().position(|byte| !is_part(byte)).unwrap_or(self.0.len());
@@ -99,11 +99,11 @@ impl<'a> Words<'a> {
         name
     }
 
-    /// `` `a`b``, one at least, and the empty one too.
+    /// Reads symbols such as `` `a`b``, at least one; a symbol may be empty.
     fn symbols(&mut self) -> Option<Vec<&'a [u8]>> {
         let mut symbols = Vec::new();
         self.blanks();
-        // Between the symbols of one list q allows no blanks.
+        // q permits no blanks between the symbols of a list.
         while let Some(rest) = self.0.strip_prefix(b"`") {
             self.0 = rest;
             symbols.push(self.name());
@@ -128,10 +128,10 @@ impl<'a> Words<'a> {
                     return None;
                 }
             }
-            // Brackets around one thing are no list.
+            // Parentheses around one query are not a list.
             return if parts.len() == 1 { parts.pop() } else { Some(Query::All(parts)) };
         }
-        // The namespace is a dictionary, and its name is good for it.
+        // The namespace `.u` is a dictionary; its name as a symbol can be used in its place.
         let is_name = self.skip(b'`');
         let name = self.name();
         match name.strip_prefix(b".u")? {

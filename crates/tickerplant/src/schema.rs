@@ -1,4 +1,4 @@
-//! What a table's columns are.
+//! Tables and their columns.
 
 use tapeline_kdb::{Attribute, Encoder, Refused, Type};
 
@@ -38,14 +38,14 @@ pub enum BadSchema {
     Type(String),
 }
 
-/// Where the symbols are by which subscribers choose rows.
+/// The index of the column of symbols by which subscribers choose rows.
 pub(crate) const SYM: usize = 1;
 
 impl Schema {
     /// Creates a table with this name and these columns.
     ///
     /// # Errors
-    /// A name or a type that cannot be, or other first columns than `tick.q` asks for.
+    /// An invalid name or type, or first columns other than those that `tick.q` requires.
     pub fn new(name: &str, columns: Vec<Column>) -> Result<Self, BadSchema> {
         for (at, Column { name, kind }) in columns.iter().enumerate() {
             check_name(name)?;
@@ -77,12 +77,12 @@ impl Schema {
         &self.columns
     }
 
-    /// The names of the columns.
+    /// Returns the names of the columns.
     pub(crate) fn names(&self) -> impl Iterator<Item = &[u8]> {
         self.columns.iter().map(|column| column.name.as_bytes())
     }
 
-    /// The time as the first column has it.
+    /// Appends the time for `rows` rows, in the type of the first column.
     pub(crate) fn append_time(&self, now: Local, rows: usize, out: &mut Vec<u8>) {
         let (ns, ms) = (now.of_day_ns(), now.of_day_ns() / 1_000_000);
         for _ in 0..rows {
@@ -94,7 +94,7 @@ impl Schema {
         }
     }
 
-    /// The table without rows, as a new subscriber is told of it: `sym` is grouped, as `tick.q` has it.
+    /// Writes the table without rows, for a new subscriber: `sym` is grouped, as in `tick.q`.
     pub(crate) fn write_empty(&self, out: &mut Encoder<'_>) -> Result<(), Refused> {
         out.table(self.names())?;
         for (at, column) in self.columns.iter().enumerate() {

@@ -37,7 +37,7 @@ pub trait Outlets {
     /// Takes the rows that a session has sent, if [`Settings::passes_on`] is set.
     ///
     /// # Errors
-    /// Why none of them can be taken, as the publisher is told.
+    /// The reason why the rows cannot be taken; the publisher gets it as an error.
     fn pass_on(&mut self, _rows: &mut Passing<'_>) -> Result<(), &'static str> {
         Err("nobody takes rows")
     }
@@ -108,15 +108,15 @@ pub struct Counters {
 #[derive(Debug)]
 struct Session {
     rights: Rights,
-    /// Long messages are compressed for it.
+    /// Long messages to this session are compressed.
     packs: bool,
 }
 
-/// What is answered to a call that was obeyed.
+/// The answer to a successful call.
 enum Answer {
-    /// Nothing but that.
+    /// An empty answer.
     Null,
-    /// What stands in the tickerplant's buffer.
+    /// The answer in the tickerplant's buffer.
     InMessage,
 }
 
@@ -126,7 +126,7 @@ type Chosen = HashSet<Box<[u8]>, RandomState>;
 #[derive(Debug)]
 struct Subscription {
     session: SessionId,
-    /// All of them where there is none.
+    /// The chosen symbols; `None` means all.
     symbols: Option<Chosen>,
 }
 
@@ -135,7 +135,7 @@ struct Table {
     schema: Schema,
     batch: Batch,
     subscriptions: Vec<Subscription>,
-    /// Rows for one subscriber.
+    /// The rows for one subscriber of symbols.
     picked: Batch,
 }
 
@@ -143,7 +143,7 @@ struct Table {
 struct Log {
     path: Box<str>,
     writer: LogWriter,
-    /// What is not written yet.
+    /// Bytes that are not written yet.
     unwritten: Vec<u8>,
     /// Messages whose rows were published.
     published: u64,
@@ -163,12 +163,12 @@ pub struct Tickerplant {
     log: Option<Log>,
     day_is_to_end: bool,
     counters: Counters,
-    /// A message to subscribers, or an answer, and the same compressed.
+    /// A message to subscribers or an answer, plain and compressed.
     message: Vec<u8>,
     packed: Packed,
-    /// The same of what one subscriber has chosen.
+    /// The compressed message for one subscriber of symbols.
     packed_alone: Packed,
-    /// For each row whether a subscriber wants it.
+    /// For each row, `true` if the subscriber wants it.
     chosen: Vec<bool>,
 }
 
@@ -278,7 +278,7 @@ impl Tickerplant {
             }
         }
         debug_assert!(self.unlogged().is_empty(), "the log lacks what was published");
-        // Days on which nothing ran are passed over.
+        // Days without a run are skipped.
         self.date = now.date().max(self.date + 1);
         self.day_is_to_end = false;
         self.log = None;
@@ -299,7 +299,7 @@ impl Tickerplant {
     /// Publishes the waiting rows.
     pub fn publish_all(&mut self, out: &mut impl Outlets) {
         for table in 0..self.tables.len() {
-            // Rows that were added, and were not an update yet.
+            // Rows that were added and are not published as an update yet.
             self.log_table(table, false);
             self.publish(table, out);
         }
@@ -311,7 +311,7 @@ impl Tickerplant {
     /// Processes a message from an open session and answers it.
     pub fn receive(&mut self, from: SessionId, message: &Message<'_>, now: Local, out: &mut impl Outlets) {
         let answered = match message.kind {
-            // Nobody was asked for anything.
+            // A tickerplant sends no requests, so it expects no response.
             MessageKind::Response => return,
             _ => self.obey(from, message, now, out),
         };
@@ -329,7 +329,7 @@ impl Tickerplant {
         }
     }
 
-    /// Does what a message says.
+    /// Executes the call of a message.
     fn obey(
         &mut self,
         from: SessionId,
@@ -338,7 +338,7 @@ impl Tickerplant {
         out: &mut impl Outlets,
     ) -> Result<Answer, Wrong> {
         let view = message.view().map_err(Wrong::Malformed)?;
-        // Three names in a row are a vector in q, and a call like any other list.
+        // q sends a call whose items are all names as a vector of symbols, not as a list.
         let (function, arguments) = match &view {
             View::List(list) => {
                 let mut values = list.iter();
@@ -352,7 +352,7 @@ impl Tickerplant {
             }
             other => {
                 let name = other.name().ok_or(Wrong::Unknown)?;
-                // Nothing is asked: whoever has an answer knows that what he sent before has been taken.
+                // An empty query: the answer confirms that the session's earlier messages were processed.
                 if matches!(name.trim_ascii(), b"" | b"::") {
                     return Ok(Answer::Null);
                 }
@@ -380,7 +380,7 @@ impl Tickerplant {
         self.sessions.get(session.0 as usize)?.as_ref().map(|session| &session.rights)
     }
 
-    /// The place of a table in which this session may do something.
+    /// Returns the index of a table for which this session has the right `may`.
     fn table(&self, from: SessionId, name: &[u8], may: impl Fn(&Rights) -> &[bool]) -> Result<usize, Wrong> {
         let Some(at) = self.by_name.get(name).copied() else {
             return Err(Wrong::no_table(name));
@@ -448,7 +448,7 @@ impl Tickerplant {
         self.settle(out);
     }
 
-    /// Writes what a table has taken for the log, if there is one.
+    /// Encodes a table's unlogged rows for the log, if there is one.
     fn log_table(&mut self, table: usize, is_row: bool) {
         let Table { schema, batch, .. } = &mut self.tables[table];
         match &mut self.log {
@@ -459,19 +459,19 @@ impl Tickerplant {
         }
     }
 
-    /// Counts what was published; with a timer, publishes what no longer may wait.
+    /// Updates the count of published messages; with a timer, publishes all rows if a table exceeds its limit.
     fn settle(&mut self, out: &mut impl Outlets) {
         if !self.is_timed {
             if let Some(log) = &mut self.log {
                 log.published = log.writer.messages();
             }
         } else if self.tables.iter().any(|table| table.batch.bytes() > self.most_batch_bytes) {
-            // All tables: what is published is a count of messages of all.
+            // All tables, because the count of published messages covers all tables.
             self.publish_all(out);
         }
     }
 
-    /// Publishes the rows of a table that wait.
+    /// Publishes the waiting rows of a table.
     fn publish(&mut self, table: usize, out: &mut impl Outlets) {
         let Self { tables, message, packed, packed_alone, chosen, sessions, counters, .. } = self;
         let Table { schema, batch, subscriptions, picked } = &mut tables[table];
@@ -494,7 +494,7 @@ impl Tickerplant {
                     continue;
                 }
                 if count < batch.rows() {
-                    // Behind the message for all, which stays.
+                    // Written after the message for all subscribers, which stays in the buffer.
                     batch.pick(schema, chosen, picked);
                     let whole = message.len();
                     picked.write_message(schema, message);
@@ -514,7 +514,7 @@ impl Tickerplant {
         batch.clear();
     }
 
-    /// Sends what is in `self.message`.
+    /// Sends `self.message`.
     fn send_message(&mut self, to: SessionId, out: &mut impl Outlets) {
         let packs =
             self.sessions.get(to.0 as usize).and_then(Option::as_ref).is_some_and(|session| session.packs);
@@ -522,7 +522,7 @@ impl Tickerplant {
         send(to, &self.message, packs, &mut self.packed, out);
     }
 
-    /// Does what a query says, and answers those who wait for it: an answer may be 4 MiB long, and is made for nobody else.
+    /// Executes a query. Encodes an answer only for a synchronous query: an answer may have 4 MiB.
     fn ask(&mut self, from: SessionId, query: &Query<'_>, kind: MessageKind) -> Result<Answer, Wrong> {
         self.may_ask(from, query)?;
         self.act_on(from, query);
@@ -535,7 +535,7 @@ impl Tickerplant {
         Ok(Answer::InMessage)
     }
 
-    /// The tables that a subscription is about.
+    /// Returns the tables of a subscription.
     fn meant(&self, from: SessionId, table: &[u8]) -> Result<Vec<usize>, Wrong> {
         if !table.is_empty() {
             return Ok(vec![self.table(from, table, |rights| &rights.subscribe)?]);
@@ -547,12 +547,12 @@ impl Tickerplant {
         if meant.is_empty() { Err(Wrong::NoRight("all tables are for others")) } else { Ok(meant) }
     }
 
-    /// Whether all of a query can be answered, before any of it is done.
+    /// Checks that all parts of a query are permitted, before any of them is executed.
     fn may_ask(&self, from: SessionId, query: &Query<'_>) -> Result<(), Wrong> {
         match query {
             Query::All(queries) => queries.iter().try_for_each(|query| self.may_ask(from, query)),
             Query::Read(Variable::Date | Variable::Tables) => Ok(()),
-            // They tell of what others publish, and want to have: for those who may have some of it.
+            // These reveal what others publish and subscribe to: only for sessions that may subscribe to a table.
             Query::Read(_) => self.meant(from, b"").map(|_| ()),
             Query::EndDay if self.rights(from).is_some_and(|rights| rights.end_day) => Ok(()),
             Query::EndDay => Err(Wrong::NoRight("ending the day is for others")),
@@ -563,7 +563,7 @@ impl Tickerplant {
         }
     }
 
-    /// Does what a query asks for, besides an answer.
+    /// Executes the actions of a query, without the answer.
     fn act_on(&mut self, from: SessionId, query: &Query<'_>) {
         match query {
             Query::All(queries) => queries.iter().for_each(|query| self.act_on(from, query)),
@@ -574,7 +574,7 @@ impl Tickerplant {
                     let symbols = symbols.as_ref();
                     let symbols =
                         symbols.map(|symbols| symbols.iter().map(|symbol| Box::from(*symbol)).collect());
-                    // As `tick.q` has it, a new subscription takes the place of an old one.
+                    // As in `tick.q`, a new subscription replaces an old one.
                     self.tables[at].unsubscribe(from);
                     self.tables[at].subscriptions.push(Subscription { session: from, symbols });
                 }
@@ -607,14 +607,14 @@ impl Tickerplant {
         out: &mut Encoder<'_>,
     ) -> Result<(), Refused> {
         let name = |at: &usize| self.tables[*at].schema.name().as_bytes();
-        // Those that this session may subscribe to.
+        // The tables to which this session may subscribe.
         let visible = self.meant(from, b"").unwrap_or_default();
         let log = self.log.as_ref();
         match variable {
             Variable::Published => answers::count(out, log.map(|log| log.published)),
             Variable::Logged => answers::count(out, log.map(|log| log.writer.messages())),
             Variable::Log => match log {
-                // A file's name begins with a colon in q.
+                // In q, a file name begins with a colon.
                 Some(log) => out.symbol(format!(":{}", log.path).as_bytes()),
                 None => out.symbol(b""),
             },
@@ -657,16 +657,16 @@ impl Table {
     }
 }
 
-/// A message compressed, once for all who want it so.
+/// A compressed message, compressed once for all sessions.
 #[derive(Debug, Default)]
 struct Packed {
     is_tried: bool,
-    /// How long it is; none where it would not be short enough.
+    /// The length; `None` if the message is sent uncompressed.
     len: Option<usize>,
     bytes: Vec<u8>,
 }
 
-/// Sends a message, compressed if that is wanted and helps.
+/// Sends a message, compressed if the session uses compression and the message shrinks enough.
 fn send(to: SessionId, message: &[u8], packs: bool, packed: &mut Packed, out: &mut impl Outlets) {
     if packs && message.len() > LEAST_PACKED {
         if !std::mem::replace(&mut packed.is_tried, true) {
@@ -680,7 +680,7 @@ fn send(to: SessionId, message: &[u8], packs: bool, packed: &mut Packed, out: &m
     out.send(to, message);
 }
 
-/// What stands for symbols: all for an empty one, or else one, or a list of them.
+/// Returns the symbols of an argument: all for an empty symbol, one symbol, or a list of symbols.
 fn symbols_of<'a>(view: &View<'a>) -> Option<Option<Vec<&'a [u8]>>> {
     match view {
         View::Vector(vector) if vector.kind() == Type::SYMBOL => Some(Some(vector.symbols()?.collect())),

@@ -1,4 +1,4 @@
-//! What a tickerplant does for each update allocates nothing: taking rows, logging, publishing to all and by symbol.
+//! The work per update allocates nothing: accepting rows, logging, publishing to all and by symbol.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -58,7 +58,7 @@ fn so_do_rows_that_are_added() {
                 0 => cell.extend_from_slice(&1_i64.to_le_bytes()),
                 1 => cell.extend_from_slice(b"A\0"),
                 2 => cell.extend_from_slice(&1_f64.to_le_bytes()),
-                // A char: lists have values.
+                // A char, as an encoded value: the column is a list.
                 _ => cell.extend_from_slice(&[0xF6, b'x']),
             });
             assert!(is_added);

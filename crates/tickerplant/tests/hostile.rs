@@ -1,4 +1,4 @@
-//! Damaged messages, thousands of them: none is a panic, and what comes out afterwards is whole.
+//! Thousands of damaged messages: none causes a panic, and all output stays valid.
 use crate::invariants;
 use crate::mutations;
 use crate::support;
@@ -8,7 +8,7 @@ use std::path::Path;
 use support::{FEED, NOW, RDB, Sent, ask, message, plant, upd};
 use tapeline_kdb::{Log, LogWriter, Message, MessageKind, Order, View};
 
-/// Numbers that look random and are the same each time (xorshift, Marsaglia 2003).
+/// Pseudorandom numbers, the same in each run (xorshift, Marsaglia 2003).
 struct Numbers(u64);
 
 impl Numbers {
@@ -20,8 +20,8 @@ impl Numbers {
     }
 }
 
-/// Clients who say anything, over days: the scripts of `fuzz/corpus`, and thousands of changed ones. The same, led by coverage, is tried
-/// at length by `make fuzz TARGET=tickerplant`.
+/// Arbitrary messages from clients, over days: the scripts of `fuzz/corpus`, and thousands of mutations. `make fuzz
+/// TARGET=tickerplant` does the same for longer, guided by coverage.
 #[test]
 fn whatever_is_said_what_leaves_is_whole() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/tickerplant");
@@ -51,7 +51,7 @@ fn damaged_calls_do_nothing_but_what_they_say() {
     for turn in 0..20_000 {
         let mut damaged = calls[turn % calls.len()].clone();
         for _ in 0..1 + numbers.below(3) {
-            // Behind the header, which frames look at; sometimes the order of all numbers, and what is expected.
+            // After the header, which `Frames` checks; below sometimes the byte order or the kind of message.
             let at = 8 + numbers.below(damaged.len() - 8);
             damaged[at] = numbers.below(256) as u8;
         }
@@ -70,7 +70,7 @@ fn damaged_calls_do_nothing_but_what_they_say() {
     assert!(taken > 15_000, "{taken} were calls at all");
     let counters = plant.counters();
     assert!(counters.updates > 100 && counters.refused > 100, "{counters:?}");
-    // The log has whole updates and nothing else.
+    // The log contains only whole updates.
     let file = [&begin[..], plant.unlogged()].concat();
     let mut log = Log::parse(&file, Order::Little).unwrap();
     let entries =

@@ -14,7 +14,7 @@ fn long(number: i64) -> Value {
     Value::Atom(Atom::Long(number))
 }
 
-/// Has somebody subscribe, as clients in Python do: a list of a string and names.
+/// Subscribes a session as Python clients do: with a list of a string and names.
 fn sub(plant: &mut Tickerplant, from: SessionId, table: &str, names: &[&str]) -> Value {
     let call = message(MessageKind::Sync, |out| {
         out.list(3)?;
@@ -51,19 +51,19 @@ fn a_subscriber_is_told_the_columns_and_gets_rows() {
     let sent = say(&mut plant, FEED, &upd(MessageKind::Async, "trade", &many));
     let [(RDB, update)] = &sent[..] else { panic!("{sent:?}") };
     assert_eq!(rows(update, "trade").len(), 3);
-    // The time is that of the update, and the notes are what they were.
+    // The rows have the time of the update, and unchanged notes.
     let Value::List(parts) = update else { panic!() };
     let Value::Table { columns, .. } = &parts[2] else { panic!() };
     let times = vec![Atom::Timespan(3_600_000_000_000); 3];
     assert_eq!(columns[0], Value::Vector { kind: Type::TIMESPAN, attribute: Attribute::NONE, items: times });
     assert_eq!(columns[3], Value::List(["x", "yy", ""].map(Value::string).into()));
-    // Of a table that nobody wants nothing is sent.
+    // A table without subscribers: nothing is sent.
     assert_eq!(say(&mut plant, FEED, &upd(MessageKind::Async, "quote", &[("A", 1.5, "")])), []);
     let counters = plant.counters();
     assert_eq!((counters.updates, counters.rows, counters.sent), (3, 5, 2));
 }
 
-/// An answer may be megabytes long, and its question eighteen bytes: none is made for who does not wait for it.
+/// An answer may have megabytes and its query eighteen bytes: no answer is encoded for an asynchronous query.
 #[test]
 fn nothing_is_made_for_who_does_not_wait() {
     let mut plant = plant(false);
@@ -75,7 +75,7 @@ fn nothing_is_made_for_who_does_not_wait() {
     }
     let counters = plant.counters();
     assert_eq!((counters.answered - before.answered, counters.answer_bytes), (3, before.answer_bytes));
-    // What it says is done all the same.
+    // The query is executed all the same.
     let sent = say(&mut plant, FEED, &upd(MessageKind::Async, "quote", &[("A", 1.5, "")]));
     assert_eq!(sent.len(), 1);
     ask(&mut plant, RDB, ".u.w");
@@ -95,7 +95,7 @@ fn subscribers_of_symbols_get_their_rows() {
     let Value::List(parts) = first else { panic!() };
     let Value::Table { columns, .. } = &parts[2] else { panic!() };
     assert_eq!(columns[3], Value::List(["one", ""].map(Value::string).into()));
-    // A new subscription takes the place of the old one, and who has gone has none.
+    // A new subscription replaces the old one, and a closed session has none.
     sub(&mut plant, RDB, "trade", &["D"]);
     plant.close(OTHER);
     let sent = say(&mut plant, FEED, &upd(MessageKind::Async, "trade", &many));
@@ -117,7 +117,7 @@ fn r_q_is_told_what_to_replay() {
     assert_eq!(answer[1], Value::List(vec![long(4), Value::symbol(":/logs/sym2026.11.22")]));
     let Value::List(tables) = &answer[0] else { panic!() };
     assert_eq!(tables.len(), 2);
-    // What is in the log by then, and nothing else, is not sent.
+    // The log contains exactly the updates from before the subscription.
     let mut file = header.to_vec();
     file.extend_from_slice(plant.unlogged());
     let log: Vec<Value> =
@@ -163,7 +163,7 @@ fn timed_publication_counts_what_was_published() {
     assert!(plant.has_rows());
     let Value::List(counts) = ask(&mut plant, OTHER, "(.u.i;.u.j)") else { panic!() };
     assert_eq!(counts, [long(0), long(2)]);
-    // Who comes now gets the rows that wait with the others.
+    // A new subscriber gets the waiting rows too.
     sub(&mut plant, OTHER, "trade", &[""]);
     let mut sent = Sent::default();
     plant.publish_all(&mut sent);
@@ -195,7 +195,7 @@ fn a_day_ends_by_the_clock_or_by_a_call() {
     assert_eq!(say(&mut plant, FEED, &call), [(FEED, Value::null())]);
     assert!(plant.is_day_over(tomorrow));
     plant.end_day(tomorrow, &mut Sent::default());
-    // It is not ended again when the clock comes that far.
+    // The day does not end again when the clock reaches its date.
     assert_eq!((plant.date(), plant.is_day_over(tomorrow)), (tomorrow.date() + 1, false));
 }
 
@@ -205,13 +205,13 @@ fn what_is_no_part_of_it_is_an_error_and_does_nothing() {
     for text in ["2+2", "exit 0", "delete from `trade", ".z.p"] {
         assert!(error(&ask(&mut plant, RDB, text)).starts_with("nothing is evaluated here"), "{text}");
     }
-    // Who only wants to know that what he has sent was taken.
+    // Empty queries, which confirm that earlier messages were processed.
     for text in ["", " ", "::"] {
         assert_eq!(ask(&mut plant, RDB, text), Value::null(), "{text}");
     }
     assert!(error(&sub(&mut plant, RDB, "orders", &[""])).starts_with("orders: no such table"));
     assert!(error(&ask(&mut plant, RDB, "(.u.sub[`trade;`];.u.sub[`orders;`])")).starts_with("orders"));
-    // Not half of it either.
+    // No part of the query was executed either.
     assert_eq!(say(&mut plant, FEED, &upd(MessageKind::Async, "trade", &[("A", 1.0, "")])), []);
     let wrong = message(MessageKind::Sync, |out| {
         out.list(3)?;
@@ -220,11 +220,11 @@ fn what_is_no_part_of_it_is_an_error_and_does_nothing() {
         out.atom(&Atom::<&[u8]>::Long(5))
     });
     assert!(error(&say(&mut plant, RDB, &wrong)[0].1).starts_with("type: .u.sub"));
-    // Who does not wait for an answer gets none.
+    // An asynchronous call gets no answer.
     let mut wrong = wrong;
     wrong[1] = MessageKind::Async as u8;
     assert_eq!(say(&mut plant, RDB, &wrong), []);
-    // An answer to nothing is nothing.
+    // A response without a request is ignored.
     wrong[1] = MessageKind::Response as u8;
     assert_eq!(say(&mut plant, RDB, &wrong), []);
     assert_eq!(plant.counters().refused, 8);
@@ -274,7 +274,7 @@ fn rows_that_are_no_rows_of_the_table_are_refused_whole() {
         let said = error(&answers[0].1);
         assert!(said.contains(expected), "{said}");
     }
-    // Nothing of them was kept: the next rows are published alone.
+    // No refused row was stored: the next rows are published alone.
     assert_eq!(
         say(&mut plant, FEED, &upd(MessageKind::Sync, "trade", &[("Z", 2.0, "")])),
         [(FEED, Value::null())]
@@ -299,7 +299,7 @@ fn rights_are_by_table() {
     assert!(error(&refused[0].1).starts_with("access"));
     assert!(error(&sub(&mut plant, FEED, "", &[""])).starts_with("access"));
     assert!(error(&sub(&mut plant, RDB, "trade", &[""])).starts_with("access"));
-    // All tables are those that one may have.
+    // "All tables" means those that the session may subscribe to.
     let Value::List(tables) = ask(&mut plant, RDB, ".u.sub[`;`]") else { panic!() };
     assert_eq!(tables.len(), 1);
     let call = message(MessageKind::Sync, |out| {
@@ -307,7 +307,7 @@ fn rights_are_by_table() {
         out.string(b".u.endofday")
     });
     assert!(error(&say(&mut plant, RDB, &call)[0].1).starts_with("access"));
-    // Who was never let in may nothing.
+    // A session that was never opened has no rights.
     assert!(error(&sub(&mut plant, SessionId(77), "trade", &[""])).starts_with("access"));
 }
 
@@ -350,7 +350,7 @@ fn a_list_takes_cells_that_q_has_made_a_vector_of() {
         out.list(3)?;
         out.symbols([b"A".as_slice(), b"B"])?;
         out.column(Type::FLOAT, [1.0, 2.0])?;
-        // Notes of one letter each.
+        // Notes of one character each.
         out.string(b"xy")
     });
     let sent = say(&mut plant, FEED, &call);
@@ -399,7 +399,7 @@ fn long_messages_are_compressed_for_who_wants_that() {
     assert_eq!(value(&unpacked), value(plain));
 }
 
-/// Whoever takes rows in place of the subscribers.
+/// A program that takes the rows instead of the subscribers.
 #[derive(Default)]
 struct Onward {
     sent: Sent,
@@ -435,7 +435,7 @@ fn rows_that_are_passed_on_come_back_as_one_update() {
     let mut out = Onward::default();
     let update = upd(MessageKind::Sync, "trade", &[("A", 1.0, "x"), ("BB", 2.0, ""), ("C", 3.0, "yyy")]);
     plant.receive(FEED, &Message::parse(&update).unwrap(), NOW, &mut out);
-    // Its sender has an answer, and nobody has rows.
+    // The sender has an answer, and no subscriber has rows.
     assert_eq!(values(&out.sent), [(FEED, Value::null())]);
     assert_eq!((plant.counters().rows, plant.log_messages()), (0, 0));
     out.sent.0.clear();
@@ -458,7 +458,7 @@ fn rows_that_are_passed_on_come_back_as_one_update() {
     assert_eq!(items[..], [(); 3].map(|()| Atom::<Box<[u8]>>::Timespan(NOW.of_day_ns())));
     let counters = plant.counters();
     assert_eq!((counters.updates, counters.rows, plant.log_messages()), (1, 3, 1));
-    // Nothing is added to a table that there is not, nor cells that its columns do not have.
+    // Nothing is added to a table that does not exist, and no cells that do not match the columns.
     let other = upd(MessageKind::Async, "other", &[("A", 1.0, "x")]);
     let other = Message::parse(&other).unwrap().view().unwrap();
     assert!(matches!(plant.add(&Update::of(&other).unwrap(), NOW), Err(Wrong::NoTable(_))));

@@ -1,16 +1,16 @@
-//! What RSSL costs for each message without a socket: made into frames, and taken out of them. For counting instructions
-//! (`make instructions`); the bench `rssl` has times, compression, and sockets.
+//! The cost of RSSL per message without a socket: framing, and reading frames. For instruction counts (`make
+//! instructions`); the bench `rssl` measures times, compression, and sockets.
 //!
 //! ```text
 //! cargo bench -p tapeline-wire --bench frames -- [--core N] [--seconds S] [--repeats N] [--json]
 //!     [--case WHAT/BYTES/INPUT] [--rounds N]
 //! ```
 //!
-//! `send` gives a message to a session, `claim` writes it where it is sent from, `take` has it out of the bytes that came. What
-//! `send` and `claim` count has the taking of what waits in it, once in 64 messages.
+//! `send` passes a message to a session, `claim` writes it in the output buffer, `take` reads it from
+//! received bytes. The counts of `send` and `claim` include draining the waiting bytes, once per 64 messages.
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr)]
 
-// The one harness of all benches that are counted.
+// The shared harness of all benches that count instructions.
 #[path = "../../omm/benches/harness/mod.rs"]
 mod harness;
 
@@ -22,9 +22,9 @@ use tapeline_measure::Nanos;
 use tapeline_wire::rssl::{ConnectionType, Event, Sent, Session, Settings, SubProtocol, Version};
 
 const NOW: Nanos = Nanos(0);
-/// About an update of a dozen fields.
+/// About the size of an update with a dozen fields.
 const MESSAGE: [u8; 100] = [b'x'; 100];
-/// Messages between two looks at what waits.
+/// Messages per drain of the waiting bytes.
 const BATCH: usize = 64;
 
 fn main() {
@@ -71,7 +71,7 @@ fn drained(server: &mut Session, place: usize) -> u64 {
     if place % BATCH == BATCH - 1 { server.drain().len() as u64 } else { 0 }
 }
 
-/// Two ends that have opened.
+/// Returns both ends of an open connection.
 fn opened(settings: Settings) -> (Session, Session) {
     let settings = Arc::new(settings);
     let mut client = Session::client(settings.clone(), Version::V14, NOW);

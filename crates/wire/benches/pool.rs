@@ -1,8 +1,8 @@
-//! What a pool costs for each datagram, by kind of pool, without the kernel's part: `put`, `deliver`, `take`.
+//! The cost of a pool per datagram, by kind of pool, without the kernel's part: `put`, `deliver`, `take`.
 //!
-//! `one thread` does all three in turn: what must be executed. `two threads` has a thread at each end, as a plant has: what
-//! becomes of that when two cores want the same lines. The kinds take turns, so that ratios are of one run. Bounded by
-//! counts; some three seconds.
+//! `one thread` does all three in turn: the instructions that must be executed. `two threads` has a thread at
+//! each end, as a plant has: the cost when two cores share the same cache lines. The kinds take turns, so
+//! that the ratios are from one run. Bounded by counts; about three seconds.
 #![allow(clippy::print_stdout, reason = "a bench prints its table")]
 
 use std::thread;
@@ -12,16 +12,16 @@ use tapeline_wire::pool::{self, Intake, Kind, Outlet, Poll, Settings};
 
 const KINDS: [(&str, Kind); 3] = [("spsc", Kind::Spsc), ("malloc", Kind::Heap), ("list-lock", Kind::List)];
 const TURNS: usize = 7;
-/// Datagrams of a turn.
+/// Datagrams per turn.
 const COUNT: usize = 300_000;
 const SLOTS: usize = 16_384;
-/// Datagrams of one `deliver`, as of one system call.
+/// Datagrams per `deliver`, as per system call.
 const BATCH: usize = 64;
 /// A short message in its packet.
 const DATAGRAM: [u8; 57] = [7; 57];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // `cargo test --benches` runs this too, to see that it works: then a hundredth will do.
+    // `cargo test --benches` also runs this, as a check: a hundredth is enough.
     let share = if std::env::args().any(|argument| argument == "--bench") { 1 } else { 100 };
     let cores = cores();
     let (first, last) = (cores[0], cores[cores.len() - 1]);
@@ -64,7 +64,7 @@ fn alone(mut intake: Intake, mut outlet: Outlet, count: usize) -> f64 {
 fn both(mut intake: Intake, mut outlet: Outlet, count: usize, first: usize, last: usize) -> f64 {
     thread::scope(|scope| {
         scope.spawn(move || {
-            // Best effort: a bench on a wandering thread is still a bench.
+            // Best effort: the bench also works on an unpinned thread.
             let _ = pin(last);
             let mut put = 0;
             while put < count {

@@ -1,10 +1,10 @@
-//! What RSSL costs for each message: made into frames, taken out of them, and carried over loopback by two reactors.
+//! The cost of RSSL per message: framing, reading frames, and loopback between two reactors.
 //!
-//! The first table is without sockets: messages of 100 bytes, 64 to a batch, by one session and another. Half of a
-//! message's bytes are random, so that compression has something to do and cannot do all. The second table is one message for
-//! many streams: copied, its stream's id put in, and sent; or copied to where it is sent from, and the id put in there. The third
-//! is a reactor in a thread at each end of one connection, the first sending as much as there is room for. Bounded by counts;
-//! some ten seconds.
+//! The first table is without sockets: messages of 100 bytes, 64 per batch, from one session to another. Half
+//! of a message's bytes are random, so that compression has some effect, but not full effect. The second
+//! table is one message for many streams: copied, given its stream's id, and sent; or copied into the output
+//! buffer and given the id there. The third is one connection with a reactor in a thread at each end; the
+//! first sends as much as fits. Bounded by counts; about ten seconds.
 #![allow(clippy::print_stdout, reason = "a bench prints its tables")]
 
 use std::error::Error;
@@ -20,9 +20,9 @@ use tapeline_wire::rssl::{
 
 const TURNS: usize = 7;
 const BATCH: usize = 64;
-/// Different messages: more than zlib looks back to.
+/// Number of different messages: more than zlib's window.
 const KINDS: usize = 16 * BATCH;
-/// About an update of a dozen fields.
+/// About the size of an update with a dozen fields.
 const MESSAGE: usize = 100;
 
 /// A way to carry messages.
@@ -67,10 +67,10 @@ impl Way {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // `cargo test --benches` runs this too, to see that it works: then a hundredth will do.
+    // `cargo test --benches` also runs this, as a check: a hundredth is enough.
     let share = if std::env::args().any(|argument| argument == "--bench") { 1 } else { 100 };
     let cores = cores();
-    // Where that is not allowed the figures are the noisier for it.
+    // If pinning is not permitted, the figures are noisier.
     let _ = pin(cores[0]);
     let messages = messages();
     println!("ns a message of {MESSAGE} bytes; median of {TURNS} turns (least to most); core {}", cores[0]);
@@ -125,7 +125,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Half random, half not; as JSON texts would have it, no control characters.
+/// Half of the bytes are random; no control characters, as in JSON texts.
 fn messages() -> Vec<Vec<u8>> {
     let mut state = 1_u64;
     let mut letter = |at: usize| {
@@ -135,7 +135,7 @@ fn messages() -> Vec<Vec<u8>> {
     (0..KINDS).map(|_| (0..MESSAGE).map(&mut letter).collect()).collect()
 }
 
-/// Two ends that have opened.
+/// Returns both ends of an open connection.
 fn opened(way: Way) -> Result<(Session, Session), Box<dyn Error>> {
     let now = Nanos(0);
     let mut client = Session::client(way.settings(), Version::V14, now);
@@ -147,7 +147,7 @@ fn opened(way: Way) -> Result<(Session, Session), Box<dyn Error>> {
     Ok((client, server))
 }
 
-/// ns to send one message under the ids of many streams.
+/// Returns the ns to send one message under the ids of many streams.
 fn to_many(size: usize, in_place: bool, batches: usize) -> Result<f64, Box<dyn Error>> {
     let (_client, mut server) = opened(PLAIN)?;
     let (message, mut copy) = (vec![b'x'; size], vec![0; size]);
@@ -172,7 +172,7 @@ fn to_many(size: usize, in_place: bool, batches: usize) -> Result<f64, Box<dyn E
     Ok(spent as f64 / (batches * BATCH) as f64)
 }
 
-/// ns to send a message, ns to take it, bytes of it on the wire.
+/// Returns the ns to send a message, the ns to receive it, and its bytes on the wire.
 fn without_sockets(
     way: Way,
     messages: &[Vec<u8>],
@@ -211,7 +211,7 @@ fn take(session: &mut Session, mut wire: Vec<u8>) -> Result<usize, Box<dyn Error
     }
 }
 
-/// ns from one message received to the next, on average.
+/// Returns the average ns from one received message to the next.
 fn over_loopback(
     way: Way,
     messages: &[Vec<u8>],

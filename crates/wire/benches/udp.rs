@@ -2,8 +2,8 @@
 //!
 //! `send` and `receive` alternate on one pinned core: the sender fills the receiver's kernel buffer, then the
 //! receiver drains it, so each is timed alone (over loopback the send includes the kernel's delivery to the
-//! socket). `both` runs one pinned thread each, as a feed and a plant do, flat out, and says what the kernel
-//! dropped. Bounded by counts; some five seconds.
+//! socket). `both` runs one pinned thread each, as a feed and a plant do, at full speed, and reports the
+//! kernel's drops. Bounded by counts; about five seconds.
 #![allow(clippy::print_stdout, reason = "a bench prints its table")]
 
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -15,13 +15,13 @@ use tapeline_measure::{cores, monotonic_ns, pin};
 use tapeline_wire::Error;
 use tapeline_wire::udp::{Batch, ReceiveOptions, Receiver, SendOptions, Sender};
 
-/// Datagrams of one `send` and `receive` figure.
+/// Datagrams per `send` and `receive` figure.
 const COUNT: usize = 200_000;
-/// Datagrams of one `both` figure.
+/// Datagrams per `both` figure.
 const COUNT_BOTH: usize = 400_000;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // `cargo test --benches` runs this too, to see that it works: then a hundredth will do.
+    // `cargo test --benches` also runs this, as a check: a hundredth is enough.
     let share = if std::env::args().any(|argument| argument == "--bench") { 1 } else { 100 };
     let cores = cores();
     let (first, last) = (cores[0], cores[cores.len() - 1]);
@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let (send, receive) = in_turn(bytes, batch, COUNT / share)?;
             println!("{bytes:>6} {batch:>12} {send:>8.3} {receive:>8.3}");
         }
-        // As many as fit into the 65,507 bytes that the kernel takes in one piece.
+        // As many as fit into the 65,507 bytes that the kernel accepts at once.
         let segments = (65_507 / bytes).min(64);
         let send = segmented(bytes, segments, COUNT / share)?;
         println!("{bytes:>6} {:>12} {send:>8.3} {:>8}", format!("{segments} segments"), "");
@@ -56,8 +56,8 @@ fn pair() -> Result<(Receiver, Sender), Error> {
     Ok((receiver, sender))
 }
 
-/// How many datagrams fit into the receiver's buffer for certain: the kernel charges under 4 KiB for one of
-/// up to 1,400 bytes.
+/// Returns the number of datagrams that certainly fit into the receiver's buffer: the kernel charges under 4
+/// KiB for one of up to 1,400 bytes.
 fn room(receiver: &Receiver) -> usize {
     receiver.receive_buffer().got * 2 / 4096
 }
@@ -128,7 +128,7 @@ fn both(
             while sent < count {
                 sent += sender.send_many(&datagrams).map_err(|e| e.to_string())?.count;
             }
-            // Release: what was sent before is seen by whoever sees the flag.
+            // Release: a thread that sees the flag also sees the preceding sends.
             done.store(true, Ordering::Release);
             Ok(sent)
         });

@@ -1,4 +1,4 @@
-//! Errors of sockets, who causes them, and advice for the user.
+//! Errors of sockets, with their causes and advice for the user.
 
 use std::fmt;
 use std::io;
@@ -17,7 +17,7 @@ pub enum Error {
         /// The interfaces of this machine, such as `lo 127.0.0.1, eth0 10.0.0.5`.
         available: String,
     },
-    /// The interface exists but is down: it would receive nothing.
+    /// The interface exists but is down, so it cannot receive.
     #[error("network interface {name} is down")]
     InterfaceDown {
         /// The interface's name.

@@ -1,10 +1,11 @@
-//! A small HTTP server on a thread of its own, for metrics and a page: `GET` and `HEAD`, one answer per connection.
+//! A small HTTP server on its own thread, for metrics and a page: `GET` and `HEAD`, one response per
+//! connection.
 //!
-//! The server treats every client as untrusted. The number of connections is bounded, each ends within seconds, heads
-//! are short, bodies are not read, and a browser that uses a foreign host name gets nothing (see `origin.rs`). Requests
-//! are served on no other thread, so clients can at most delay each other. An idle client delays others only briefly:
-//! when all places are taken, a new connection replaces the one that has been idle longest, once that one had its time
-//! to ask.
+//! The server treats every client as untrusted. The number of connections is bounded, each connection ends
+//! within seconds, request heads are limited to 8 KiB, bodies are not read, and a request with a foreign host
+//! name is refused (see `origin.rs`). All requests are served on this one thread, so clients can at most
+//! delay each other. An idle client delays others only briefly: when the maximum number of connections is
+//! open, a new connection replaces the oldest idle one after [`Settings::ask_time`].
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -33,10 +34,10 @@ use crate::origin;
 /// Settings of a server.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Maximum number of connections; one more replaces the connection that has been idle longest. Default 256.
+    /// Maximum number of connections; one more replaces the oldest idle connection. Default 256.
     pub max_connections: usize,
-    /// Minimum age of a connection before it can be replaced. Default 100 ms: on a busy machine a client connects and
-    /// asks a little later.
+    /// Minimum age of a connection before it can be replaced. Default 100 ms: on a busy machine a client
+    /// sends its request some time after it connects.
     pub ask_time: Duration,
     /// Time limit for a request's head. Default 2 s.
     pub head_time: Duration,
@@ -89,9 +90,10 @@ pub struct Server {
     thread: Option<JoinHandle<()>>,
 }
 
-/// The longest head that is taken, bytes; the smallest that hyper allows, and a browser's with its cookies is shorter.
+/// Maximum length of a request head in bytes: the minimum that hyper allows, and more than a browser's head
+/// with cookies.
 const LONGEST_HEAD: usize = 8 << 10;
-/// Nobody is let in for so long after accepting failed, for want of descriptors as a rule.
+/// Pause after accepting failed, usually because the process is out of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 impl Server {
@@ -118,7 +120,7 @@ impl Server {
             runtime.block_on(async move {
                 let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
                 tokio::spawn(serve(listener, Arc::new(settings), Arc::new(answer)));
-                // What is under way is dropped with the runtime.
+                // Open connections are dropped with the runtime.
                 let _ = stopped.await;
             });
         };
@@ -143,11 +145,11 @@ impl Drop for Server {
     }
 }
 
-/// A connection.
+/// An open connection.
 struct Open {
     task: AbortHandle,
     has_asked: Arc<AtomicBool>,
-    /// Its place is its own until then.
+    /// The connection cannot be replaced before this time.
     until: Instant,
 }
 
@@ -155,7 +157,7 @@ async fn serve<F>(listener: tokio::net::TcpListener, settings: Arc<Settings>, an
 where
     F: Fn(&Request<'_>) -> Response + Send + Sync + 'static,
 {
-    // In the order in which they came.
+    // In order of arrival.
     let mut open: VecDeque<Open> = VecDeque::new();
     let ended = Arc::new(Notify::new());
     loop {
@@ -181,7 +183,7 @@ where
                 async move { Ok::<_, Infallible>(response) }
             });
             let connection = http.serve_connection(TokioIo::new(stream), service);
-            // However it ends: there is nobody to tell.
+            // The outcome does not matter.
             let _ = tokio::time::timeout(time, connection).await;
             ended.notify_one();
         });
@@ -189,7 +191,8 @@ where
     }
 }
 
-/// Waits until there is room for one more: one has ended, or the one that has said nothing for longest has had its time.
+/// Waits until one more connection is permitted: a connection has ended, or the oldest idle one has reached
+/// its minimum age and is closed.
 async fn make_room(open: &mut VecDeque<Open>, most: usize, ended: &Notify) {
     loop {
         open.retain(|open| !open.task.is_finished());
@@ -214,7 +217,7 @@ fn respond(
     let host = request.headers().get(HOST).and_then(|host| host.to_str().ok()).map(origin::host_of);
     let host = match host {
         Some(host) => host,
-        // No browser is as old.
+        // HTTP/1.0 without a host: no browser is that old.
         None if request.version() < Version::HTTP_11 => "",
         None => return refuse(StatusCode::BAD_REQUEST, "no Host"),
     };
@@ -242,7 +245,8 @@ fn respond(
     response
 }
 
-/// With every answer: it is what it says it is, is for pages from here alone, and is not kept.
+/// Headers of every [`Response`]: no content sniffing, embedding by the same origin only, no referrer, no
+/// caching.
 const FIXED_HEADERS: [(&str, &str); 4] = [
     ("x-content-type-options", "nosniff"),
     ("cross-origin-resource-policy", "same-origin"),

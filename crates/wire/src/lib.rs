@@ -1,11 +1,12 @@
 //! Socket input and output. No other crate of Tapeline opens a socket.
 //!
-//! [`udp`] receives datagrams from multicast groups (or a unicast address) in batches, with the kernel's receive stamps
-//! and drop count, and sends datagrams in batches. [`pool`] receives datagrams on a thread of its own, in slots that go
-//! to the decoder and come back. [`tcp`] is non-blocking connections with bounded buffers. [`rssl`] is RSSL and
-//! WebSocket connections on TCP, [`zmtp`] a ZeroMQ publisher. [`local`] is streams between processes of one user on
-//! this machine, [`streams`] a server's clients over TCP and such streams, in one loop. [`http`] is a small server for
-//! metrics and a page. [`interface`] finds a network interface by name or address.
+//! [`udp`] receives datagrams from multicast groups (or a unicast address) in batches, with the kernel's
+//! receive stamps and drop count, and sends datagrams in batches. [`pool`] receives datagrams on a thread of
+//! its own, into slots that the decoder returns. [`tcp`] is non-blocking connections with bounded buffers.
+//! [`rssl`] is RSSL and WebSocket connections over TCP, [`zmtp`] a ZeroMQ publisher. [`local`] is streams
+//! between processes of one user on this machine. [`streams`] serves clients over TCP and such local streams
+//! in one loop. [`http`] is a small server for metrics and a page. [`interface`] finds a network interface by
+//! name or address.
 //!
 //! `http`, `rssl`, `streams` and `zmtp` are features, all on by default. Without them the crate has no TLS, no HTTP and
 //! no event loop.

@@ -21,7 +21,7 @@ use rustix::net::sockopt::socket_peercred;
 #[derive(Debug)]
 pub struct Listener {
     listener: UnixListener,
-    /// Where it lies in the file system, if it does.
+    /// The file of the socket; none in the abstract namespace.
     file: Option<PathBuf>,
 }
 
@@ -40,11 +40,12 @@ fn address(name: &Path) -> io::Result<SocketAddr> {
 }
 
 impl Listener {
-    /// Listens at a name and replaces any file left there. Only processes of this user can connect.
+    /// Listens at a name and replaces any file left there. Only processes of this user, and of root, can
+    /// connect.
     ///
     /// # Errors
-    /// The machine's: the folder, or what lies at the name, is another user's; somebody has the abstract name, of which nothing can be
-    /// left.
+    /// The folder or the file at the name belongs to another user; the abstract name is in use (an abstract
+    /// name leaves nothing behind); the machine refuses.
     pub fn bind(name: &Path) -> io::Result<Self> {
         let file = (!is_abstract(name)).then(|| name.to_owned());
         match file.as_ref().map(fs::remove_file) {
@@ -63,7 +64,7 @@ impl Listener {
     /// Returns the next connection, if there is one, and rejects one of another user. The stream never blocks.
     ///
     /// # Errors
-    /// The machine refuses, such as for too many open files. Those that wait go on waiting.
+    /// The machine refuses, such as for too many open files. Waiting connections stay in the backlog.
     pub fn accept(&self) -> io::Result<Option<UnixStream>> {
         loop {
             match self.listener.accept() {
@@ -98,7 +99,8 @@ impl Drop for Listener {
 /// Connects to the process that listens at a name. The stream never blocks.
 ///
 /// # Errors
-/// [`io::ErrorKind::NotFound`] and [`io::ErrorKind::ConnectionRefused`] where nobody listens; who does is another user.
+/// [`io::ErrorKind::NotFound`] and [`io::ErrorKind::ConnectionRefused`] if no process listens;
+/// [`io::ErrorKind::PermissionDenied`] if a process of another user listens.
 pub fn connect(name: &Path) -> io::Result<UnixStream> {
     let stream = UnixStream::connect_addr(&address(name)?)?;
     if !is_of_this_user(&stream) {
@@ -108,7 +110,7 @@ pub fn connect(name: &Path) -> io::Result<UnixStream> {
     Ok(stream)
 }
 
-/// Whether the other end is a process of this user, or of root.
+/// Returns `true` if the other end is a process of this user, or of root.
 fn is_of_this_user(stream: &UnixStream) -> bool {
     let own = rustix::process::geteuid();
     socket_peercred(stream).is_ok_and(|peer| peer.uid == own || peer.uid.is_root())
@@ -138,7 +140,7 @@ mod tests {
         assert_eq!(connect(&path).unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 
-    /// The address is a zero byte and the name, and no more: what others put together so finds it.
+    /// The address is a zero byte followed by the name, without padding, so that other programs find it.
     #[test]
     fn an_abstract_name_lies_nowhere_and_goes_at_the_end() {
         let name = std::env::temp_dir().join(format!("tapeline-test-abstract-{}", std::process::id()));

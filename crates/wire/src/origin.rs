@@ -1,13 +1,14 @@
-//! Which web pages a server in reach of a browser answers.
+//! Decides which web pages a server may answer.
 //!
-//! A browser carries out what any page asks of it, from where its user sits: a page of somebody else's could talk to servers
-//! on the user's own machine and network. So a browser says which page is asking (`Origin`, RFC 6454; RFC 6455, section
-//! 10.2), and under which name it was told to look (`Host`). A server that compares the two is still deceived by a page
-//! whose own name leads to the server's address after it was loaded (DNS rebinding). Hence the rule: where browsers come
-//! by an address, by `localhost` or by this machine's own name, the page has to come from the same host; any other name
-//! has to be known to the server.
+//! A browser sends the requests of any page, from inside its user's network: a foreign page could reach
+//! servers on the user's own machine and network. The browser therefore states which page makes the request
+//! (`Origin`, RFC 6454; RFC 6455, section 10.2), and the host name that it used (`Host`). A comparison of the
+//! two is not enough: the name of a foreign page can resolve to the server's address after the page was
+//! loaded (DNS rebinding). Hence the rule: if the browser used an address, `localhost` or this machine's own
+//! name, the page must come from the same host; any other host name must be known to the server.
 
-/// Whether this is a host that nobody else can give a meaning to: an address, `localhost`, this machine's own name.
+/// Returns `true` for a host that nobody else can redirect: an address, `localhost`, or this machine's own
+/// name.
 pub(crate) fn is_own_host(host: &str) -> bool {
     let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
     bare.parse::<std::net::IpAddr>().is_ok()
@@ -15,23 +16,23 @@ pub(crate) fn is_own_host(host: &str) -> bool {
         || rustix::system::uname().nodename().to_str().is_ok_and(|name| bare.eq_ignore_ascii_case(name))
 }
 
-/// The host of `host:port`, `[::1]:port`, or either without its port.
+/// Returns the host of `host:port`, `[::1]:port`, or either without its port.
 pub(crate) fn host_of(authority: &str) -> &str {
     match authority.rfind(':') {
-        // A colon within brackets is the address's own.
+        // A colon within brackets is part of the address.
         Some(colon) if !authority[colon..].contains(']') => &authority[..colon],
         _ => authority,
     }
 }
 
-/// Whether a page of this origin may talk to a server that it reached as `host` (both as the headers have them) and that
-/// lets in pages of the origins `listed`.
+/// Returns `true` if a page of this origin may talk to a server that it reached as `host` (both as in the
+/// headers) and that permits pages of the origins `listed`.
 #[cfg(feature = "rssl")]
 pub(crate) fn may_connect(origin: &str, host: Option<&str>, listed: &[String]) -> bool {
     if listed.iter().any(|listed| listed == "*" || listed.eq_ignore_ascii_case(origin)) {
         return true;
     }
-    // "null" is a page of no host: a file, or one in a sandbox.
+    // "null" is a page without a host: a file, or a sandboxed page.
     let (Some((_, authority)), Some(host)) = (origin.split_once("://"), host) else { return false };
     let (from, to) = (host_of(authority), host_of(host));
     from.eq_ignore_ascii_case(to) && is_own_host(to)
@@ -50,7 +51,7 @@ mod tests {
             ("http://[::1]:9100", "[::1]:14002", true),
             ("http://[::1]", "[::1]", true),
             ("https://desk.example:8443", "10.0.0.7:14002", true),
-            // Somebody else's page, and one whose name was led here after it was loaded.
+            // A foreign page, and one whose name was redirected here after it was loaded.
             ("https://evil.example", "127.0.0.1:14002", false),
             ("http://evil.example:14002", "evil.example:14002", false),
             ("http://desk.example", "10.0.0.7:14002", false),

@@ -1,4 +1,4 @@
-//! Waiting for the sockets of a loop without the loop.
+//! Waits for the sockets of a loop, on another thread.
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -9,9 +9,9 @@ use mio::{Events, Interest, Poll, Token, Waker};
 
 use crate::{Error, error};
 
-/// Sleeps on a thread of its own until a [`Reactor`](crate::rssl::Reactor), or [`Streams`](crate::streams::Streams),
-/// has something to do, while their thread sleeps on something else, such as a ring. It reads no socket and consumes no
-/// event.
+/// Sleeps on its own thread until a [`Reactor`](crate::rssl::Reactor), or
+/// [`Streams`](crate::streams::Streams), has something to do, while their thread sleeps on something else,
+/// such as a ring. It reads no socket and consumes no event.
 #[derive(Debug)]
 pub struct Readiness {
     poll: Poll,
@@ -20,11 +20,11 @@ pub struct Readiness {
 
 /// The loop's own poll, which is ready when one of its sockets is.
 const LOOP: Token = Token(0);
-/// Who ends the sleep for good.
+/// The waker that ends the sleep for good.
 const END: Token = Token(1);
 
 impl Readiness {
-    /// On what a loop waits for; and what ends its sleep.
+    /// Creates the readiness of a loop's poll, and the waker that ends its sleep.
     pub(crate) fn new(waits: &Poll) -> Result<(Self, Waker), Error> {
         let failed = |cause| error::reactor("look out for", cause);
         let poll = Poll::new().map_err(failed)?;

@@ -1,5 +1,5 @@
-//! What RSSL does for each message allocates nothing once a connection is open: frames made, and frames taken apart, with
-//! every way to carry them.
+//! RSSL allocates nothing per message once a connection is open: framing and reading frames, with every kind
+//! of transport.
 #![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tapeline_wire::rssl::{
 
 const NOW: Nanos = Nanos(0);
 const MESSAGE: [u8; 400] = [b'x'; 400];
-/// Messages of a batch, and batches; the first one may fill what is kept.
+/// Messages per batch, and batches; the first batch may fill retained memory.
 const BATCH: usize = 20;
 const BATCHES: usize = 5;
 
@@ -32,7 +32,7 @@ fn take(session: &mut Session, wire: &mut [u8]) -> usize {
 /// A way to send [`MESSAGE`].
 type Send = fn(&mut Output) -> Sent;
 
-/// Allocations for the messages that a server sends, and for taking them.
+/// Returns the allocations for the messages that a server sends, and for receiving them.
 fn counted(settings: Settings, send: Send) -> (u64, u64) {
     let settings = Arc::new(settings);
     let mut client = Session::client(settings.clone(), Version::V14, NOW);

@@ -1,8 +1,8 @@
-//! Any bytes at all for a session: the inputs of `fuzz/corpus`, and thousands of changed ones, must leave its invariants as
-//! they are. The same invariants, led by coverage, are tried at length by `make fuzz`.
+//! A session must keep its invariants for any input: the inputs of `fuzz/corpus`, and thousands of changed
+//! ones. `make fuzz` tests the same invariants at length, guided by coverage.
 //!
-//! An input that `make fuzz` finds to break one goes into `fuzz/corpus` under a name that says what was wrong. The inputs to
-//! begin with are written by `WRITE_CORPUS=1 cargo test -p tapeline-wire --test wire hostile::`.
+//! An input with which `make fuzz` breaks an invariant goes into `fuzz/corpus` under a name that states the
+//! fault. `WRITE_CORPUS=1 cargo test -p tapeline-wire --test wire hostile::` writes the seed inputs.
 
 use crate::invariants;
 use crate::mutations;
@@ -28,7 +28,7 @@ fn sessions_hold() {
     holds("rssl", 10_000, session::seeds(), session::bytes);
 }
 
-/// Longer than a seed should be: so many that what each of them held would break the bound.
+/// Longer than a seed should be: so many frames that any memory per frame would exceed the bound.
 #[test]
 fn frames_of_nothing_hold_nothing() {
     session::bytes(&session::frames_of_nothing(200_000));

@@ -16,7 +16,7 @@ fn server(settings: Settings) -> Server {
     .unwrap()
 }
 
-/// What comes, to its end.
+/// Returns the response, up to its end.
 fn ask(address: SocketAddr, request: &str) -> String {
     let mut socket = TcpStream::connect(address).unwrap();
     socket.write_all(request.as_bytes()).unwrap();
@@ -53,7 +53,7 @@ fn what_is_not_asked_plainly_is_refused() {
         let answer = asked(&format!("{method} /there"), "localhost");
         assert!(answer.starts_with("HTTP/1.1 405") && answer.contains("allow: GET, HEAD"), "{answer}");
     }
-    // A name that somebody else gave to this address.
+    // A foreign name for this address.
     assert!(asked("GET /there", "evil.example:80").starts_with("HTTP/1.1 403"));
     assert!(asked("GET /there", "Plant.Example:80").starts_with("HTTP/1.1 200"));
     let long = format!("GET /there HTTP/1.1\r\nHost: localhost\r\nCookie: {}\r\n\r\n", "x".repeat(20_000));
@@ -62,7 +62,7 @@ fn what_is_not_asked_plainly_is_refused() {
     assert!(!ask_anyway(at, &[0xff; 100]).contains("200 OK"));
 }
 
-/// The same to a server that may hang up before it has read all.
+/// The same for a server that may close before it has read everything.
 fn ask_anyway(address: SocketAddr, request: &[u8]) -> String {
     let mut socket = TcpStream::connect(address).unwrap();
     let _ = socket.write_all(request);
@@ -76,7 +76,7 @@ fn who_dawdles_is_hung_up_on_and_keeps_nobody_out_for_long() {
     let (head_time, connection_time) = (Duration::from_millis(300), Duration::from_millis(300));
     let server = server(Settings { max_connections: 2, head_time, connection_time, ..Settings::default() });
     let at = server.address();
-    // All places are taken by clients that never come to the end of a head, or that never read.
+    // All connections belong to clients that never complete a head, or that never read.
     let mut slow: Vec<TcpStream> = (0..4).map(|_| TcpStream::connect(at).unwrap()).collect();
     for socket in &mut slow {
         socket.write_all(b"GET /there HTTP/1.1\r\nHost: local").unwrap();
@@ -84,14 +84,15 @@ fn who_dawdles_is_hung_up_on_and_keeps_nobody_out_for_long() {
     let answer = ask(at, "GET /there HTTP/1.1\r\nHost: localhost\r\n\r\n");
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     for mut socket in slow {
-        // Hung up on, with or without a word.
+        // Closed, with or without a response.
         let mut rest = Vec::new();
         let _ = socket.read_to_end(&mut rest);
         assert!(!rest.starts_with(b"HTTP/1.1 200"));
     }
 }
 
-/// Hundreds of connections that say nothing, each given an hour: who asks is answered all the same.
+/// Hundreds of silent connections, each permitted an hour: a client that sends a request still gets a
+/// response.
 #[test]
 fn idle_connections_keep_nobody_out() {
     let hour = Duration::from_secs(3_600);
@@ -103,11 +104,11 @@ fn idle_connections_keep_nobody_out() {
     for _ in 0..3 {
         assert!(ask(address, "GET /there HTTP/1.0\r\n\r\n").starts_with("HTTP/1.0 200"));
     }
-    // The oldest has been hung up on.
+    // The oldest was closed.
     assert_eq!((&idle[0]).read(&mut [0; 1]).unwrap_or(0), 0);
 }
 
-/// Between connecting and asking a client may be kept from its core for a while: nobody takes its place meanwhile.
+/// A client may lose its core for a while between connect and request: it is not replaced meanwhile.
 #[test]
 fn who_has_just_come_has_its_time_to_ask() {
     let ask_time = Duration::from_secs(3_600);
@@ -117,7 +118,8 @@ fn who_has_just_come_has_its_time_to_ask() {
     let _second = TcpStream::connect(address).unwrap();
     let mut third = TcpStream::connect(address).unwrap();
     third.write_all(b"GET /there HTTP/1.0\r\n\r\n").unwrap();
-    // Were it let in at once, its answer would be here by now, as a rule, and the first one hung up on.
+    // If it were accepted at once, its response would usually be here by now, and the first connection
+    // closed.
     third.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
     assert!(third.read(&mut [0]).is_err());
     third.set_read_timeout(None).unwrap();

@@ -1,4 +1,4 @@
-//! All tests of this crate that need nothing but its public face, as one program: they run beside each other.
+//! All tests of this crate that need only its public interface, as one program, so that they run in parallel.
 
 #![allow(
     clippy::unwrap_used,

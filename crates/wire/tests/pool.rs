@@ -1,5 +1,5 @@
-//! The pool of datagrams: any order of calls against a plain queue, two threads at once, real sockets; each for every kind
-//! of pool and every policy.
+//! The pool of datagrams: calls in any order against a plain queue, two threads at once, real sockets; each
+//! for every kind of pool and every policy.
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::thread;
@@ -17,12 +17,12 @@ fn open(kind: Kind, policy: Policy, slots: usize) -> (Intake, Outlet) {
     pool::open(&Settings { kind, slots, policy, batch: 8, ..Settings::default() }).unwrap()
 }
 
-/// A datagram that is told from every other by all of its bytes.
+/// Returns a datagram that differs from every other.
 fn content(number: u64) -> Vec<u8> {
     number.to_le_bytes().repeat(1 + number as usize % 9)
 }
 
-/// Everything that has been delivered: the bytes, and whether they were cut.
+/// Takes all delivered datagrams: the bytes, and whether they were truncated.
 fn all(outlet: &mut Outlet) -> Vec<(Vec<u8>, bool)> {
     let mut found = Vec::new();
     while let Poll::Ready(datagrams) = outlet.take() {
@@ -44,7 +44,7 @@ fn calls() -> impl Strategy<Value = Vec<Call>> {
     proptest::collection::vec(call, 0..200)
 }
 
-/// A pool and what must be in it.
+/// A pool and its expected content.
 struct Model {
     intake: Intake,
     outlet: Outlet,
@@ -96,7 +96,7 @@ impl Model {
         self.most = self.most.max(self.held());
     }
 
-    /// Takes `most` datagrams, or all that are there.
+    /// Takes `most` datagrams, or all if there are fewer.
     fn take(&mut self, most: usize) {
         let left = self.delivered.len().saturating_sub(most);
         while self.delivered.len() > left {
@@ -151,7 +151,7 @@ proptest! {
         prop_assert_eq!(counters.high_water, model.most as u64);
         prop_assert_eq!(counters.hits + counters.misses, model.next);
         prop_assert!(counters.exhaustions > 0 || model.dropped == 0);
-        // All that it has can be taken again.
+        // All slots can be taken again.
         for _ in 0..model.bound {
             model.put(policy);
         }
@@ -267,7 +267,7 @@ fn sockets() -> (Receiver, Sender) {
     (receiver, sender)
 }
 
-/// Receives until `count` datagrams are staged or thrown away.
+/// Receives until `count` datagrams are staged or dropped.
 fn receive(intake: &mut Intake, receiver: &mut Receiver, count: usize) -> (usize, usize) {
     let (mut taken, mut dropped) = (0, 0);
     while taken + dropped < count {
@@ -288,7 +288,7 @@ fn datagrams_arrive_in_slots_of_every_kind() {
         let (mut receiver, mut sender) = sockets();
         let (mut intake, mut outlet) = open(kind, Policy::Block, 32);
         let mut next = 0;
-        // Several laps over all slots, in batches that fill some, all and more than all headers of a call.
+        // Several rounds over all slots, in batches that use some, all and more than all headers of a call.
         for count in [1, 3, 8, 20, 32, 5, 31, 32, 1] {
             let datagrams: Vec<_> = (next..next + count).map(content).collect();
             assert_eq!(sender.send_many(&datagrams).unwrap().count, datagrams.len());

@@ -1,4 +1,4 @@
-//! A peer that takes nothing, and what is too much for one turn.
+//! A peer that does not read, and messages that are too much work for one turn.
 use crate::world;
 
 use std::io::{Read, Write};
@@ -10,7 +10,7 @@ use rustix::net::{AddressFamily, SocketType, connect, socket};
 use tapeline_wire::rssl::{Event, Reactor, Sent};
 use world::{REQUEST, World, settings};
 
-/// A client whose socket takes little.
+/// A client whose socket has small buffers.
 fn narrow_client(address: SocketAddr) -> TcpStream {
     let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
     set_socket_recv_buffer_size(&socket, 4096).unwrap();
@@ -33,7 +33,7 @@ fn a_peer_that_takes_nothing_is_not_read_until_it_does() {
     let far = world.connected[0].0;
     while world.reactor.sender(far).unwrap().send(&[7; 3000]) == Sent::Queued {}
     peer.write_all(&[0, 4, 2, b'm']).unwrap();
-    // The peer takes a little each second, which is a sign of life: nothing that it says is read.
+    // The peer reads a little each second, which counts as a sign of life: nothing that it sends is read.
     peer.set_nonblocking(true).unwrap();
     let mut room = [0; 4096];
     for second in 0..12 {
@@ -45,7 +45,7 @@ fn a_peer_that_takes_nothing_is_not_read_until_it_does() {
         while peer.read(&mut room).is_ok_and(|count| count > 0) {}
         world.rooms == 1 && world.received(far) == [b"m".to_vec()]
     });
-    // One that takes nothing at all is as good as gone.
+    // A peer that reads nothing at all is considered gone.
     while world.reactor.sender(far).unwrap().send(&[7; 3000]) == Sent::Queued {}
     world.pass(7);
     assert!(world.closed.contains_key(&far));
@@ -81,7 +81,7 @@ fn a_message_that_is_repeated_comes_again_behind_those_of_others() {
     };
     assert_eq!(of(0).collect::<Vec<_>>(), b"11112");
     assert_eq!(of(1).collect::<Vec<_>>(), b"34");
-    // Whoever is ready has a turn between two of them.
+    // Every ready connection has a turn between two of them.
     let last = seen.iter().rposition(|byte| *byte == b'1').unwrap();
     let other = seen.iter().position(|byte| *byte == b'4').unwrap();
     assert!(other < last, "{seen:?}");
@@ -98,7 +98,7 @@ fn a_message_longer_than_is_received_ends_its_connection() {
             world.received(far).len() == count && (bytes == 50_000 || !world.closed.is_empty())
         });
     }
-    // What is sent may be longer.
+    // Sent messages may be longer.
     assert!(
         world.closed[&far].contains("50000") || world.closed[&far].contains("50,000"),
         "{}",
@@ -120,7 +120,7 @@ fn refused_connections_are_closed_a_few_a_turn() {
         others.push(TcpStream::connect(address).unwrap());
         world.until(|world| world.reactor.len() == 1 + others.len());
     }
-    // All of them are told at the same time.
+    // All of them get the request at the same time.
     others.iter_mut().for_each(|other| other.write_all(&REQUEST).unwrap());
     while world.reactor.len() > 1 {
         world.reactor.wait(Duration::from_millis(100)).unwrap();

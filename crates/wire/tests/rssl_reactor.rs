@@ -1,4 +1,4 @@
-//! Connections over real sockets, both ends ours.
+//! Connections over real sockets, with this crate at both ends.
 use crate::world;
 
 use std::io::{Read, Write};
@@ -104,10 +104,10 @@ fn silence_ends_a_connection_and_pings_keep_it() {
     });
     let (mut world, near, far) = World::pair(&short, &short);
     assert!(world.connected.iter().all(|(_, negotiated)| negotiated.ping_timeout == 3));
-    // Both ends ping each second of the given time, and nothing else happens.
+    // Both ends ping each second of the simulated time, and nothing else happens.
     world.pass(9);
     assert!(world.closed.is_empty(), "{:?}", world.closed);
-    // All at once it is four seconds later.
+    // The time jumps by four seconds.
     world.now = world.now + 4 * SECOND;
     world.until(|world| world.closed.len() == 2);
     let silent = "nothing was received for 3 s, the ping time-out of this connection";
@@ -118,7 +118,7 @@ fn silence_ends_a_connection_and_pings_keep_it() {
 fn a_client_falls_back_version_by_version() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    // Knows version 12 and nothing newer.
+    // Supports version 12 and nothing newer.
     let server = std::thread::spawn(move || {
         let mut asked = Vec::new();
         loop {
@@ -164,7 +164,7 @@ fn nobody_is_waited_for_longer_than_the_time_to_open() {
 #[test]
 fn a_refused_connection_says_so() {
     let mut world = World::new();
-    // Nobody listens there any more.
+    // No process listens there any more.
     let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let id = world.reactor.connect(gone, &settings(|_| ()), world.now).unwrap();
     world.until(|world| world.closed.contains_key(&id));
@@ -184,13 +184,13 @@ fn both_families_of_addresses_are_spoken() {
         let near = world.reactor.connect(address, &settings(|_| ()), world.now).unwrap();
         world.until(|world| world.connected.len() == 2);
         let far = world.connected.iter().map(|(id, _)| *id).find(|id| *id != near).unwrap();
-        // Also where a client of IPv4 comes through a socket of IPv6.
+        // Also for an IPv4 client on an IPv6 socket.
         assert_eq!(world.reactor.peer_address(far).unwrap().ip(), address.ip());
         world.echo(near, far, &[200]);
     }
 }
 
-/// Has an address, and refuses whoever connects to it.
+/// Binds an address and refuses all connections.
 fn deaf(address: &str) -> rustix::io::Result<OwnedFd> {
     let address: SocketAddr = address.parse().unwrap();
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
@@ -201,7 +201,7 @@ fn deaf(address: &str) -> rustix::io::Result<OwnedFd> {
 
 #[test]
 fn a_servers_addresses_are_tried_in_turn() {
-    // Taken, so that nobody else listens there, and not listening; the last cannot be reached at all.
+    // Bound, so that no other process listens there, but not listening; the last cannot be reached at all.
     let taken: Vec<_> = ["127.0.0.1:0", "[::1]:0"].into_iter().filter_map(|at| deaf(at).ok()).collect();
     let mut addresses: Vec<_> =
         taken.iter().filter_map(|fd| SocketAddr::try_from(getsockname(fd).ok()?).ok()).collect();
@@ -214,11 +214,11 @@ fn a_servers_addresses_are_tried_in_turn() {
     let near = world.reactor.connect_to_any(&addresses, &settings(|_| ()), world.now).unwrap();
     world.until(|world| world.connected.len() == 2);
     assert!(world.connected.iter().any(|(id, _)| *id == near));
-    // One that takes connections and says nothing is reached: the next is not asked.
+    // A server that accepts connections and sends nothing counts as reached: the next address is not tried.
     assert!(world.reactor.connect_to_any(&[], &settings(|_| ()), world.now).is_err());
 }
 
-/// What came before a connection broke is read, also where sending is what finds it broken.
+/// Bytes received before a connection broke are read, also if a send detects the break.
 #[test]
 fn what_a_peer_sent_before_it_went_is_read() {
     const SENT: usize = 50;
@@ -235,7 +235,7 @@ fn what_a_peer_sent_before_it_went_is_read() {
         !far.connected.is_empty()
     });
     let server = far.connected[0].0;
-    // Never read by the client, so that its end is a reset.
+    // Never read by the client, so that its close is a reset.
     assert_eq!(far.reactor.sender(server).unwrap().send(&bytes(100, 1)), Sent::Queued);
     far.reactor.flush();
     near.reactor.close(client);
@@ -270,7 +270,7 @@ fn clients_above_the_limit_are_told() {
     );
 }
 
-/// Of one address there are no more than may be; who goes makes room.
+/// The number of connections from one address is limited; a closed connection permits another.
 #[test]
 fn one_address_has_so_many_connections() {
     let mut world = World::new();
@@ -299,7 +299,7 @@ fn one_address_has_so_many_connections() {
     other.reactor.close(first);
     let mut tries = 1;
     while other.connected.len() < 4 {
-        // The server hears of the end a little later.
+        // The server detects the end a little later.
         other.reactor.connect(address, &settings(|_| ()), NOW).unwrap();
         tries += 1;
         let tried = tries;
@@ -307,7 +307,7 @@ fn one_address_has_so_many_connections() {
     }
 }
 
-/// All places are taken by connections that say nothing: after a second they make place, the oldest first, and those that are open stay.
+/// All connections are silent: after a second the oldest can be replaced; those that are open stay.
 #[test]
 fn idle_connections_keep_nobody_out() {
     let mut world = World::new();
@@ -325,7 +325,7 @@ fn idle_connections_keep_nobody_out() {
     turn(&mut other, NOW, &|other, _| other.connected.len() == 1);
     let idle = [(); 2].map(|()| TcpStream::connect(address).unwrap());
     turn(&mut other, NOW, &|_, reactor| reactor.len() == 3);
-    // One that comes at once is told that there is no room.
+    // One that connects at once is refused with the reason.
     other.reactor.connect(address, &settings(|_| ()), NOW).unwrap();
     turn(&mut other, NOW, &|other, _| other.closed.len() == 1);
     let later = Nanos(NOW.0 + 1_000_000_000);
@@ -341,7 +341,7 @@ fn who_holds_most_is_ended_where_all_hold_too_much() {
     let (mut world, near, far) = World::pair(&settings(|_| ()), &settings(|_| ()));
     let address = world.reactor.listen("127.0.0.1:0".parse().unwrap(), &settings(|_| ())).unwrap();
     world.reactor.limit_held(1 << 20);
-    // Frames of a message of 1 MiB, of which the last part does not come.
+    // Frames of a message of 1 MiB whose last part does not arrive.
     let part = |first: bool, len: u16| {
         let header = if first { 10 } else { 6 };
         let [high, low] = (len + header).to_be_bytes();
@@ -368,7 +368,7 @@ fn who_holds_most_is_ended_where_all_hold_too_much() {
     let reasons: Vec<_> = world.closed.values().collect();
     assert!(reasons[0].contains("bytes of messages that are not complete"), "{reasons:?}");
     assert!(reasons[0].contains("at most 1048576 on all connections"), "{reasons:?}");
-    // The one that held most; the others may go on, and those that hold nothing have noticed nothing.
+    // The one that used most is closed; the others stay open, and those that use nothing are unaffected.
     assert_eq!(peers[1].read_to_end(&mut Vec::new()).map_or(0, |_| 1), 1);
     for peer in [&peers[0], &peers[2]] {
         peer.set_nonblocking(true).unwrap();
@@ -424,7 +424,7 @@ fn websockets_of_every_kind_share_the_port() {
                 _ => Compression::Zlib,
             };
             assert_eq!(*compression, agreed, "{protocol:?} {asked:?} {has:?}");
-            // Around each step of a header's length and of a frame.
+            // Lengths around each step in the size of a header or a frame.
             let lengths = [2, 120, 125, 126, 6141, 6142, 6147, 6148, 65_535, 65_536, 70_000, 1_000_000];
             world.echo(near, far, &lengths);
         }
@@ -471,7 +471,7 @@ fn many_connections_have_their_turn() {
     let near: Vec<_> =
         (0..MANY).map(|_| world.reactor.connect(address, &common, world.now).unwrap()).collect();
     world.until(|world| world.connected.len() == 2 * MANY);
-    // One says more than all others together, and keeps none of them waiting.
+    // One peer sends more than all others together, and delays none of them.
     let (loud, others) = near.split_first().unwrap();
     let long = bytes(4_000_000, 1);
     assert_eq!(world.reactor.sender(*loud).unwrap().send(&long), Sent::Queued);
@@ -489,10 +489,10 @@ fn many_connections_have_their_turn() {
     assert_eq!(world.closed.len(), MANY);
 }
 
-/// More than a turn takes, in bytes.
+/// More bytes than one turn reads.
 const TURN: usize = 1 << 20;
 
-/// Two clients that have opened, by their sockets.
+/// Two open clients, as sockets.
 fn loud_and_quiet(world: &mut World) -> [TcpStream; 2] {
     let address = world.reactor.listen("127.0.0.1:0".parse().unwrap(), &settings(|_| ())).unwrap();
     [1, 2].map(|count| {
@@ -509,7 +509,7 @@ fn a_peer_that_never_stops_keeps_no_other_waiting() {
     let [mut loud, mut quiet] = loud_and_quiet(&mut world);
     let far = world.connected[1].0;
     loud.set_nonblocking(true).unwrap();
-    // As many as fit into the socket; a whole number of them, whatever that takes.
+    // As many as fit into the socket: a whole number of frames, however long that takes.
     let frames = [0, 4, 2, b'm'].repeat(TURN / 4);
     let mut sent = 0;
     let mut fill = || {
@@ -550,7 +550,7 @@ fn a_peer_that_never_pauses_does_not_keep_room_from_being_told() {
     let far = world.connected[0].0;
     while world.reactor.sender(far).unwrap().send(&[7; 3000]) == Sent::Queued {}
     peer.set_nonblocking(true).unwrap();
-    // As many as fit into the socket, whose other direction is emptied.
+    // As many as fit into the socket; its other direction is drained.
     let frames = [0, 4, 2, b'm'].repeat(TURN / 4);
     let (mut sent, mut room) = (0, [0; 4096]);
     let mut fill = || {
@@ -600,7 +600,7 @@ fn a_turn_ends_also_where_nothing_is_said() {
 fn many_messages_in_few_bytes_are_no_longer_turn() {
     let zlib = settings(|settings| settings.compression_type = Compression::Zlib);
     let (mut world, near, far) = World::pair(&zlib, &zlib);
-    // All of them fit into one packed frame or two, and those into a hundred bytes each.
+    // All of them fit into one or two packed frames, and those compress to a hundred bytes each.
     const MANY: usize = 15_000;
     for _ in 0..MANY {
         assert_eq!(world.reactor.sender(near).unwrap().pack(b"p"), Sent::Queued);
@@ -636,7 +636,7 @@ fn packed_json_is_an_array() {
         world.until(|world| world.received(far).len() == 6);
         let texts: Vec<String> =
             world.received(far).iter().map(|text| String::from_utf8(text.clone()).unwrap()).collect();
-        // Each as many as fit into a frame; in their order.
+        // Each array has as many as fit into a frame, in order.
         let expected = [
             "[{\"ID\":1},{\"ID\":5} , {\"ID\":6}]".to_owned(),
             "[]".to_owned(),
@@ -649,7 +649,7 @@ fn packed_json_is_an_array() {
     }
 }
 
-/// Turns until so many messages were heard, and how many of them in one at most.
+/// Returns the turns until `count` messages were received, and the maximum number of messages in one turn.
 fn turns(world: &mut World, count: usize) -> (usize, usize) {
     let (mut turns, mut heard, mut most) = (0, 0, 0);
     while heard < count {
@@ -666,7 +666,7 @@ fn turns(world: &mut World, count: usize) -> (usize, usize) {
 
 #[test]
 fn what_inflates_to_a_thousand_times_as_much_is_many_turns() {
-    // A megabyte each, made of so few bytes that all of them arrive with one read.
+    // A megabyte each, from so few bytes that all of them arrive with one read.
     const MANY: usize = 8;
     let spaces = vec![b' '; 1 << 20];
     for protocol in [None, Some(SubProtocol::Rwf), Some(SubProtocol::TrJson2)] {
@@ -697,7 +697,7 @@ fn closing_one_that_is_over_leaves_the_next_in_its_place() {
         while let Some((id, event, _)) = world.reactor.next(world.now) {
             assert!(id == far && matches!(event, Event::Closed(_)), "{event:?}");
             world.reactor.close(id);
-            // Takes the slots of both.
+            // Reuses the slots of both.
             next = Some([(); 2].map(|()| world.reactor.connect(address, &settings(|_| ()), NOW).unwrap()));
         }
     }
@@ -733,13 +733,13 @@ fn a_lookout_says_when_there_is_something_to_do() {
     let (mut lookout, end) = server.lookout().unwrap();
     std::thread::scope(|scope| {
         let looking = scope.spawn(move || {
-            // A client comes, and then it says something.
+            // A client connects, and then sends something.
             assert!(lookout.wait(None).unwrap());
             lookout
         });
         let mut client = TcpStream::connect(address).unwrap();
         let mut lookout = looking.join().unwrap();
-        // What is taken away from the reactor is nothing to look out for.
+        // Events that the reactor has consumed do not signal.
         server.wait(Duration::ZERO).unwrap();
         assert!(server.next(NOW).is_none());
         client.write_all(b"what is no handshake").unwrap();
@@ -756,7 +756,7 @@ fn who_has_the_fewest_connections_gets_the_next() {
     let mut reactors = [(); 3].map(|()| Reactor::new(10).unwrap());
     let doors = reactors.each_mut().map(|reactor| reactor.door().unwrap());
     let address = "127.0.0.1:0".parse().unwrap();
-    // The first two are for its connections.
+    // The first two get its connections.
     let address = reactors[0].listen_for(&doors[..2], address, &settings(|_| ())).unwrap();
     let mut open: [Vec<_>; 2] = [Vec::new(), Vec::new()];
     let mut clients = Vec::new();
@@ -783,7 +783,7 @@ fn who_has_the_fewest_connections_gets_the_next() {
         assert_eq!(open.each_ref().map(Vec::len), expected);
         assert_eq!(doors.each_ref().map(AcceptorHandle::inside)[..2], expected);
     }
-    // Two of the second reactor's leave.
+    // The second reactor's connections close.
     let all_of_second = open[1].clone();
     for id in all_of_second {
         reactors[1].close(id);
@@ -796,7 +796,7 @@ fn who_has_the_fewest_connections_gets_the_next() {
         }
     }
     assert_eq!(open.each_ref().map(Vec::len), [2, 2]);
-    // Who is gone takes none.
+    // A dropped reactor gets none.
     let [first, second, mut client] = reactors;
     drop(second);
     let mut first = [first];

@@ -1,4 +1,5 @@
-//! Sessions without sockets: what peers of other makers send, what ends a connection and how that is said, and when.
+//! Sessions without sockets: the bytes of other implementations, the reasons that end a connection and how
+//! they are reported, and timing.
 use std::sync::Arc;
 
 use tapeline_measure::Nanos;
@@ -15,7 +16,7 @@ fn settings(change: impl FnOnce(&mut Settings)) -> Arc<Settings> {
     Arc::new(settings)
 }
 
-/// The messages of these bytes.
+/// Returns the messages of these bytes.
 fn take(session: &mut Session, bytes: &[u8]) -> Result<Vec<Vec<u8>>, Reason> {
     let (mut bytes, mut messages) = (bytes.to_vec(), Vec::new());
     loop {
@@ -31,7 +32,7 @@ fn take(session: &mut Session, bytes: &[u8]) -> Result<Vec<Vec<u8>>, Reason> {
     }
 }
 
-/// Both ends of an open connection: client, server.
+/// Returns both ends of an open connection: client, server.
 fn open(settings: &Arc<Settings>, version: Version) -> (Session, Session) {
     let mut client = Session::client(settings.clone(), version, NOW);
     let mut server = Session::server(settings.clone(), NOW);
@@ -42,7 +43,7 @@ fn open(settings: &Arc<Settings>, version: Version) -> (Session, Session) {
     (client, server)
 }
 
-/// JSON on a WebSocket with permessage-deflate, and the longest message.
+/// JSON on a WebSocket with permessage-deflate, and a maximum message length.
 fn compressed_json(max_message_bytes: u32) -> Arc<Settings> {
     settings(|settings| {
         settings.connection_type = ConnectionType::WebSocket;
@@ -57,12 +58,12 @@ fn hex(text: &str) -> Vec<u8> {
     text.as_bytes().chunks(2).map(|pair| digit(pair[0]) << 4 | digit(pair[1])).collect()
 }
 
-/// Taken off the wire from `TransportPerf` of LSEG's Real-Time SDK (ETA C 3.6.2).
+/// Captured from `TransportPerf` of LSEG's Real-Time SDK (ETA C 3.6.2).
 #[test]
 fn handshakes_of_eta_c_are_taken() {
     let name = "eta3.6.2.L1.linux.rrg 64-bit Static";
     let component = "23657461332e362e322e4c312e6c696e75782e7272672036342d62697420537461746963";
-    // Its container counts its own length, 37 in place of 36.
+    // Its container includes its own length byte, 37 in place of 36.
     for (version, key, ack) in [
         (
             Version::V14,
@@ -101,8 +102,8 @@ fn handshakes_of_eta_c_are_taken() {
     }
 }
 
-/// Whoever asks for another kind of messages is told so; on a WebSocket its sub-protocol says which kind it is, and TransportPerf,
-/// which asks for 88 elsewhere, asks for 0 there.
+/// A client that requests another protocol type is refused with the reason. On a WebSocket the sub-protocol
+/// decides the type, and TransportPerf, which requests 88 elsewhere, requests 0 there.
 #[test]
 fn a_websocket_says_by_itself_what_messages_are() {
     for connection_type in [ConnectionType::Socket, ConnectionType::WebSocket] {
@@ -152,10 +153,10 @@ fn messages_share_no_more_than_they_may() {
     messages.iter().for_each(|message| assert_eq!(client.output().pack(message), Sent::Queued));
     let wire = client.drain();
     let mut golden = Vec::new();
-    // Three of eight bytes, each with its length, are all that 30 bytes hold.
+    // Three messages of eight bytes, each with its length, are the maximum for 30 bytes.
     golden.extend(b"\0\x21\x12\0\x08aaaaaaaa\0\x08bbbbbbbb\0\x08cccccccc");
     golden.extend(b"\0\x06\x12\0\x01d");
-    // Too long for a pack, and as long as one.
+    // Too long for a pack, and exactly as long as one.
     golden.extend([&b"\0\x20\x02"[..], &[b'e'; 29]].concat());
     golden.extend([&b"\0\x21\x12\0\x1c"[..], &[b'f'; 28]].concat());
     golden.extend(b"\0\x06\x12\0\x01g");
@@ -163,8 +164,8 @@ fn messages_share_no_more_than_they_may() {
     assert_eq!(take(&mut server, &wire).unwrap(), messages);
 }
 
-/// The messages of ETA C that are longer than a frame: each piece compressed by itself, each with the bit that says so.
-/// Without a context from message to message, and with one.
+/// Messages of ETA C that are longer than a frame: each fragment is compressed by itself, with the
+/// compression bit set. Without and with context takeover between messages.
 #[test]
 fn compressed_pieces_of_eta_c_are_taken() {
     for context in [false, true] {
@@ -191,7 +192,7 @@ fn compressed_pieces_of_eta_c_are_taken() {
     }
 }
 
-/// RFC 7692, 7.2.3.4: a last block may end a message, with a byte of zeros behind it for the next one.
+/// RFC 7692, 7.2.3.4: a final block may end a message; a zero byte after it starts the next one.
 #[test]
 fn last_blocks_end_messages_and_parts_of_them() {
     let (mut client, _server) = open(&compressed_json(100_000), Version::V14);
@@ -203,11 +204,11 @@ fn last_blocks_end_messages_and_parts_of_them() {
     };
     let many = [last(b"first "), last(b"second "), last(b"third"), vec![0]].concat();
     for (compressed, message) in [
-        // The RFC's own.
+        // The RFC's own examples.
         (hex("f348cdc9c9070000"), "Hello"),
         (hex("f248cdc9c90700"), "Hello"),
         (many, "first second third"),
-        // Without the zeros there is nothing that the end of a sync flush would complete.
+        // Without the zeros, the restored end of a sync flush completes nothing.
         (last(b"alone"), "alone"),
         (hex("f348cdc9c9070000"), "Hello"),
     ] {
@@ -216,7 +217,7 @@ fn last_blocks_end_messages_and_parts_of_them() {
     }
 }
 
-/// A message that goes on for ever, each frame without a byte: what is put in place of a flush's end counts too.
+/// An endless message whose frames have no bytes: the restored end of a flush counts toward the limit.
 #[test]
 fn frames_of_nothing_do_not_go_on_for_ever() {
     let (mut client, _server) = open(&compressed_json(1000), Version::V14);
@@ -305,7 +306,7 @@ fn handshakes_that_are_broken_are_named() {
         ("001300000000170012001e00000e0100000100", "connect request with a header length of 18 at byte 0"),
         ("001300000000170011001e00000e0100050100", "connect request of 19 bytes at byte 0"),
         ("001400000000170011001e00000e010000010000", "connect request with 1 bytes too many at byte 0"),
-        // With a line's end, as some clients have it.
+        // With a line break, as some clients send.
         ("001500000000170011001e00000e01000001000d0a", ""),
     ] {
         let mut server = Session::server(settings(|_| ()), NOW);
@@ -343,7 +344,7 @@ fn pings_go_out_by_the_third_and_silence_is_counted_from_the_last_byte() {
     assert!(client.drain().is_empty());
     client.turn(NOW + 10 * SECOND).unwrap();
     assert_eq!(client.drain(), ping);
-    // Whatever is sent is a sign of life.
+    // Everything sent is a sign of life.
     assert_eq!(client.output().send(b"alive"), Sent::Queued);
     client.turn(NOW + 19 * SECOND).unwrap();
     assert_eq!(client.drain(), *b"\0\x08\x02alive");
@@ -351,15 +352,15 @@ fn pings_go_out_by_the_third_and_silence_is_counted_from_the_last_byte() {
     assert!(client.drain().is_empty());
     client.turn(NOW + 29 * SECOND).unwrap();
     assert_eq!(client.drain(), ping);
-    // A byte that is no whole frame is heard too.
+    // An incomplete frame counts as received, too.
     let _ = server.take(&mut [0], NOW + 20 * SECOND).unwrap();
     server.turn(NOW + 49 * SECOND).unwrap();
     assert!(matches!(server.turn(NOW + 50 * SECOND), Err(Reason::Silent { seconds: 30 })));
     assert!(matches!(client.turn(NOW + 30 * SECOND), Err(Reason::Silent { seconds: 30 })));
 }
 
-/// Clients that speak JSON answer pings and say nothing else, however much they are sent: `websocket-client` and `lseg-data`
-/// among them.
+/// JSON clients answer pings and send nothing else, however much is sent to them: for example
+/// `websocket-client` and `lseg-data`.
 #[test]
 fn who_only_answers_is_asked_though_messages_go_out_all_the_time() {
     let json = settings(|settings| {
@@ -380,15 +381,15 @@ fn who_only_answers_is_asked_though_messages_go_out_all_the_time() {
             let _ = server.take(&mut answer, now).unwrap();
         }
     }
-    // By the third of the time-out, from the last answer on.
+    // After a third of the time-out, counted from the last answer.
     assert_eq!(answers, 12);
-    // Who does not answer is gone when the time-out is over.
+    // A client that does not answer is closed after the time-out.
     let deaf = NOW + 149 * SECOND;
     server.turn(deaf).unwrap();
     assert!(matches!(server.turn(deaf + SECOND), Err(Reason::Silent { seconds: 30 })));
 }
 
-/// A payload that compression makes longer than a frame goes out in two, and comes back as one.
+/// A payload that compression makes longer than a frame is sent in two frames, and received as one payload.
 #[test]
 fn growing_payloads_are_cut_whatever_they_are() {
     let stored = settings(|settings| {

@@ -1,4 +1,4 @@
-//! Connections with TLS around them.
+//! Connections with TLS.
 use crate::world;
 
 use std::io::{Read, Write};
@@ -18,7 +18,7 @@ use tapeline_wire::Error;
 use tapeline_wire::rssl::{Compression, ConnectionType, Settings, SubProtocol, Tls, TlsVersions};
 use world::{World, settings};
 
-/// Somebody to trust, and a server's certificate and key by them; all PEM.
+/// A certificate authority, and a server's certificate and key issued by it; all PEM.
 struct Trust {
     authority: String,
     certificate: String,
@@ -73,7 +73,7 @@ fn everything_goes_through_tls() {
             let (mut world, near, far) = World::pair(&server, &client);
             assert_eq!(world.reactor.tls_version(near), Some("TLSv1_3"));
             assert_eq!(world.reactor.tls_version(far), Some("TLSv1_3"));
-            // More than TLS or the socket take at once, both ways.
+            // More than TLS or the socket accept at once, in both directions.
             world.echo(near, far, &[5, 16_384, 100_000, 3_000_000]);
         }
     }
@@ -95,14 +95,14 @@ fn a_client_trusts_nobody_else_and_no_other_name() {
         world.until(|world| world.closed.len() == 2);
         assert!(world.connected.is_empty() && world.closed[&id].contains(said), "{:?}", world.closed);
     }
-    // An address of IPv6, in the brackets that a port needs.
+    // An IPv6 address, in the brackets that a port requires.
     let ours = trust(&["::1"]);
     for host in ["::1", "[::1]", "[::1]:14002"] {
         let client = ours.client(|settings| settings.host = host.to_owned());
         let (world, ..) = World::pair(&ours.server(|_| ()), &client);
         assert_eq!(world.connected.len(), 2, "{host}");
     }
-    // The name that is stated is the one that is looked for, with or without a port behind it.
+    // The configured name is the one that is checked, with or without a port after it.
     for host in ["elsewhere.example", "elsewhere.example:14002"] {
         let client = elsewhere.client(|settings| settings.host = host.to_owned());
         let (world, ..) = World::pair(&elsewhere.server(|_| ()), &client);
@@ -146,7 +146,7 @@ fn the_newest_version_that_both_ends_have_is_spoken() {
     }
 }
 
-/// A connection's bytes, past the handshake of an old client: TLS 1.2 and nothing newer.
+/// A connection with an old client: TLS 1.2 and nothing newer.
 #[test]
 fn a_server_takes_tls_1_2() {
     let trust = trust(&["localhost"]);
@@ -191,7 +191,7 @@ fn client_of(
     ClientConnection::new(Arc::new(config), ServerName::try_from("localhost").unwrap()).unwrap()
 }
 
-/// A record of TLS 1.3 with nothing in it, the so-manieth of this direction.
+/// An empty TLS 1.3 record with this sequence number.
 fn empty_record(encrypter: &mut dyn MessageEncrypter, sequence: u64) -> Vec<u8> {
     let message = OutboundPlainMessage {
         typ: ContentType::ApplicationData,
@@ -214,7 +214,7 @@ fn records_that_hold_nothing_end_the_connection() {
         let mut socket = TcpStream::connect(address).unwrap();
         let mut stream = rustls::Stream::new(&mut tls, &mut socket);
         stream.write_all(&[0, 19, 0, 0, 0, 0, 0x17, 0, 17, 0, 30, 0, 0, 14, 1, 0, 0, 1, 0]).unwrap();
-        // The answer: the request does not arrive together with what ends the connection.
+        // The answer: so the request and the bytes that end the connection arrive separately.
         assert!(stream.read(&mut [0; 64]).unwrap() > 0);
         let (mut sequence, ConnectionTrafficSecrets::Chacha20Poly1305 { key, iv }) =
             tls.dangerous_extract_secrets().unwrap().tx
@@ -222,7 +222,7 @@ fn records_that_hold_nothing_end_the_connection() {
             unreachable!()
         };
         let mut encrypter = suite.tls13().unwrap().aead_alg.encrypter(key, iv);
-        // Without end.
+        // Until the peer closes.
         while socket.write_all(&empty_record(&mut *encrypter, sequence)).is_ok() {
             sequence += 1;
         }
@@ -234,7 +234,7 @@ fn records_that_hold_nothing_end_the_connection() {
     peer.join().unwrap();
 }
 
-/// EMA's clients state the server's address where only a name may stand.
+/// EMA's clients state the server's address where only a name is permitted.
 #[test]
 fn a_server_tolerates_an_address_as_the_stated_name() {
     let trust = trust(&["127.0.0.1"]);

@@ -1,4 +1,4 @@
-//! Recorded WebSockets of EMA's clients and servers, taken apart and made again.
+//! Recorded WebSocket connections of EMA's clients and servers, read and made again.
 use crate::vectors;
 
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ fn settings(change: impl FnOnce(&mut Settings)) -> Arc<Settings> {
     Arc::new(settings)
 }
 
-/// What a session makes of these bytes: messages, and why it is over.
+/// Returns the messages in these bytes, and the reason if the connection is over.
 fn take(session: &mut Session, bytes: &[u8]) -> (Vec<Vec<u8>>, Option<Reason>) {
     let (mut bytes, mut messages) = (bytes.to_vec(), Vec::new());
     loop {
@@ -40,7 +40,7 @@ fn take(session: &mut Session, bytes: &[u8]) -> (Vec<Vec<u8>>, Option<Reason>) {
     }
 }
 
-/// The bytes of a piece that was recorded as a header and a text.
+/// Returns the bytes of a record that was stored as a header and a text.
 fn whole(record: &Record) -> Vec<u8> {
     let ws = &record.value["ws"];
     let length = ws["payloadLength"].as_u64().unwrap() as usize;
@@ -50,7 +50,7 @@ fn whole(record: &Record) -> Vec<u8> {
     }
     let mut payload = record.value["text"].as_str().unwrap().as_bytes().to_vec();
     if ws["compressed"] == true {
-        // EMA's server stores: a block's header, the text, and the beginning of a sync flush.
+        // EMA's server uses stored blocks: a block's header, the text, and the beginning of a sync flush.
         let count = payload.len() as u16;
         payload.splice(..0, [&[0], &count.to_le_bytes()[..], &(!count).to_le_bytes()].concat());
         payload.push(0);
@@ -63,7 +63,7 @@ fn whole(record: &Record) -> Vec<u8> {
     [&record.bytes[..header], &payload].concat()
 }
 
-/// A frame without its mask.
+/// Returns a frame without its mask.
 fn unmasked(frame: &[u8]) -> Vec<u8> {
     let header = match frame[1] & 0x7f {
         126 => 4,
@@ -88,7 +88,7 @@ struct Ends {
     server: Session,
 }
 
-/// Both ends as they were after the recorded heads, which ours are equal to.
+/// Returns both ends in the state after the recorded heads, which equal the heads made here.
 fn opened(records: &[Record]) -> Ends {
     let [request, response] = [0, 1].map(|index: usize| records[index].value["text"].as_str().unwrap());
     let deflate = response.contains("permessage-deflate");
@@ -113,7 +113,7 @@ fn opened(records: &[Record]) -> Ends {
             settings.host = header(request, "Host").unwrap().to_owned();
             settings.compression_type = if deflate { Compression::Zlib } else { Compression::None };
             settings.ws_protocols = protocols;
-            // What EMA's handshake inside has.
+            // The values of EMA's RSSL handshake inside.
             settings.key_exchange = true;
             settings.component_version = "etaj3.9.1.L1.all.rrg|emaj3.9.1.L1.all.rrg".to_owned();
             settings.host_name = "vm".to_owned();
@@ -126,7 +126,7 @@ fn opened(records: &[Record]) -> Ends {
     );
     let ours = String::from_utf8(client.drain()).unwrap();
     let key = header(&ours, "Sec-WebSocket-Key").unwrap();
-    // The scripts that wrote their own heads put the lines in another order.
+    // The scripts that wrote their own heads have the lines in another order.
     let lines = |head: &str| {
         let mut lines: Vec<String> = head.lines().map(str::to_owned).collect();
         lines[1..].sort();
@@ -192,7 +192,7 @@ fn every_recorded_websocket_gives_its_messages() {
                     count("ping");
                     assert_eq!(unmasked(&answer)[2..], unmasked(&record.bytes)[2..], "{place}");
                 }
-                // A pong, or a piece of a text that is not the last.
+                // A pong, or a fragment of a text that is not the last.
                 None => assert!(messages.is_empty() && answer.is_empty(), "{place}"),
             }
         }
@@ -206,7 +206,7 @@ fn every_recorded_websocket_gives_its_messages() {
     }
 }
 
-/// What is not compressed leaves nothing to choose but the mask.
+/// Uncompressed frames are deterministic except for the mask.
 #[test]
 fn frames_are_made_as_they_were_recorded() {
     let mut counts = BTreeMap::new();
@@ -216,7 +216,7 @@ fn frames_are_made_as_they_were_recorded() {
         if client.is_open() {
             assert!(client.drain().is_empty());
         } else {
-            // The handshake inside; ours has no numbers for a key.
+            // The RSSL handshake inside; the one made here has no numbers for a key.
             let request = client.drain();
             let recorded = unmasked(&records[2].bytes);
             if !file.contains("zlib") {

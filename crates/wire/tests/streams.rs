@@ -10,11 +10,11 @@ use std::time::Duration;
 use tapeline_wire::streams::{Over, Ready, Settings, Socket, StreamId, Streams};
 use tapeline_wire::tcp::Received;
 
-/// A server that says back what it is told, turn by turn; or nothing.
+/// A server that echoes received bytes, turn by turn, or sends nothing.
 struct Echo {
     is_mute: bool,
     streams: Streams,
-    /// What each connection has said, until it was closed.
+    /// The bytes that each connection sent, until it was closed.
     said: BTreeMap<StreamId, Vec<u8>>,
     over: Vec<String>,
 }
@@ -30,7 +30,7 @@ fn path(name: &str) -> PathBuf {
 }
 
 impl Echo {
-    /// Goes on until this is so.
+    /// Runs until the condition is met.
     fn until(&mut self, is_so: impl Fn(&Self) -> bool) {
         let mut room = [0; 8];
         while !is_so(self) {
@@ -67,7 +67,7 @@ fn tcp_and_local_clients_are_served_in_one_loop() {
     echo.streams.listen_local(&path).unwrap();
     let mut tcp = TcpStream::connect(address).unwrap();
     let mut local = UnixStream::connect(&path).unwrap();
-    // More than the server's room takes at once.
+    // More than the server's buffer holds at once.
     tcp.write_all(b"from far, and more than eight bytes").unwrap();
     local.write_all(b"from near").unwrap();
     echo.until(|echo| echo.has_said(b"from far, and more than eight bytes") && echo.has_said(b"from near"));
@@ -77,13 +77,13 @@ fn tcp_and_local_clients_are_served_in_one_loop() {
     let mut heard = [0; 9];
     local.read_exact(&mut heard).unwrap();
     assert_eq!(&heard, b"from near");
-    // A connection that is closed with something unread in it is reset.
+    // A connection closed with unread bytes is reset.
     tcp.read_exact(&mut [0; 35]).unwrap();
     drop((tcp, local));
     echo.until(|echo| echo.over.len() == 2);
     assert_eq!(echo.over, ["it has closed the connection"; 2]);
     assert!(echo.streams.is_empty());
-    // The same number serves the next one.
+    // The next connection gets the same number.
     let mut again = TcpStream::connect(address).unwrap();
     again.write_all(b"again").unwrap();
     echo.until(|echo| echo.has_said(b"again"));
@@ -101,7 +101,7 @@ fn one_who_takes_nothing_is_cut_and_the_others_are_not() {
     let id = *echo.said.keys().next().unwrap();
     let mut quick = TcpStream::connect(address).unwrap();
     quick.write_all(b"quick").unwrap();
-    // The kernel takes some megabytes for who reads nothing; what is beyond waits here.
+    // The kernel buffers some megabytes for a peer that does not read; the rest waits here.
     while echo.streams.why(id).is_none() {
         echo.streams.send(id, &[0; 4096]);
         echo.streams.flush();
@@ -124,7 +124,7 @@ fn one_too_many_is_closed_at_once() {
     assert_eq!(echo.streams.len(), 1);
 }
 
-/// A connection that has said nothing for a second makes place for another; one that has said something stays.
+/// A connection that has sent nothing for a second can be replaced; one that has sent something stays.
 #[test]
 fn idle_connections_keep_nobody_out() {
     let (mut echo, address) = server(1 << 20, 2);
@@ -133,10 +133,10 @@ fn idle_connections_keep_nobody_out() {
     echo.until(|echo| echo.has_said(b"first"));
     let mut idle = TcpStream::connect(address).unwrap();
     echo.until(|echo| echo.streams.len() == 2);
-    // At once there is no room; the place is to be had as soon as the silence has lasted.
+    // At first the new connection is refused; once the silence has lasted a second it is accepted.
     let (last, refused) = (RefCell::new(None), Cell::new(u64::MAX));
     echo.until(|echo| {
-        // One after the other.
+        // One at a time.
         if refused.replace(echo.streams.refused()) != echo.streams.refused() {
             let mut next = TcpStream::connect(address).unwrap();
             next.write_all(b"next").unwrap();
@@ -189,10 +189,10 @@ fn clients_have_sockets_of_the_same_kinds() {
 fn who_sends_and_closes_at_once_is_read_and_noticed() {
     let (mut echo, address) = server(1 << 20, 8);
     let path = path("hasty");
-    // An answer would find out, by the error of a write.
+    // An answer would detect the end through a write error.
     echo.is_mute = true;
     echo.streams.listen_local(&path).unwrap();
-    // More than there may be at a time: each has to be noticed.
+    // More than the maximum at a time: each end must be detected.
     for turn in 0..20 {
         if turn % 2 == 0 {
             TcpStream::connect(address).unwrap().write_all(b"hello").unwrap();
@@ -219,7 +219,7 @@ fn who_is_prompt_is_not_cut_for_what_comes_between_two_flushes() {
     echo.streams.flush();
     let mut heard = vec![0; 6 + (3 << 10)];
     client.read_exact(&mut heard).unwrap();
-    // But not everything: there is a limit to one turn, too.
+    // But not without limit: one turn has a limit, too.
     for _ in 0..5 {
         echo.streams.send(id, &[1; 1 << 10]);
     }

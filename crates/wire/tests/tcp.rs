@@ -1,4 +1,4 @@
-//! Connections over the loopback interface, through the public face.
+//! Connections over the loopback interface, through the public interface.
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::AsFd;
 use std::time::Duration;
@@ -6,14 +6,14 @@ use std::time::Duration;
 use tapeline_wire::Error;
 use tapeline_wire::tcp::{Interest, Listener, Received, Stream, wait};
 
-/// Far longer than loopback ever takes: a test that waits this long has failed.
+/// Far longer than loopback ever needs: a test that waits this long has failed.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn listener() -> Listener {
     Listener::open(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).unwrap()
 }
 
-/// Both ends of a connection.
+/// Returns both ends of a connection.
 fn pair(input_bytes: usize) -> (Stream, Stream) {
     let mut listener = listener();
     let mut client = Stream::connect(listener.local_address(), input_bytes).unwrap();
@@ -25,7 +25,7 @@ fn pair(input_bytes: usize) -> (Stream, Stream) {
     (client, server)
 }
 
-/// Reads until something has come.
+/// Reads until something has arrived.
 fn receive(stream: &mut Stream) -> Received {
     loop {
         match stream.receive().unwrap() {
@@ -48,7 +48,7 @@ fn bytes_go_both_ways_and_stay_until_they_are_taken() {
     assert_eq!(server.bytes(), b"hello, world");
     server.consume(7);
     assert_eq!(server.bytes(), b"world");
-    // What is left moves to the front, so there is room for eleven more, and not for the twelfth.
+    // The rest moves to the front, so there is space for eleven more bytes, but not for a twelfth.
     client.output().extend(b"0123456789ab");
     assert!(client.flush().unwrap());
     while server.bytes().len() < 16 {

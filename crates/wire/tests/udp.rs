@@ -1,4 +1,4 @@
-//! Sockets over the loopback interface, through the public face.
+//! Sockets over the loopback interface, through the public interface.
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -11,7 +11,7 @@ use tapeline_wire::udp::{
     wait_any_or,
 };
 
-/// Far longer than loopback ever takes: a test that waits this long has failed.
+/// Far longer than loopback ever needs: a test that waits this long has failed.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 const LOOPBACK: &str = "127.0.0.1";
@@ -36,7 +36,7 @@ fn sender(destination: SocketAddrV4) -> Sender {
     Sender::open(&SendOptions { interface: LOOPBACK.to_owned(), ..SendOptions::new(destination) }).unwrap()
 }
 
-/// Takes datagrams until there are `count`.
+/// Receives until there are `count` datagrams.
 fn take(receiver: &mut Receiver, count: usize) -> Vec<Vec<u8>> {
     let mut batch = Batch::default();
     let mut taken = Vec::new();
@@ -97,7 +97,7 @@ fn an_answer_goes_back_to_who_asked() {
 
     let too_long = client.send_to(&[0; 65_508], server.local_address());
     assert!(matches!(too_long, Err(Error::TooLong { length: 65_508, .. })), "{too_long:?}");
-    // Where nobody listens it is lost on its way, as any datagram may be.
+    // If no process listens, the datagram is lost on its way, as any datagram can be.
     let nobody = unicast().local_address();
     for _ in 0..3 {
         client.send_to(b"request", nobody).unwrap();
@@ -114,7 +114,7 @@ fn mixed_sizes_arrive_in_order_in_one_batch() {
         .collect();
     assert_eq!(sender.send_many(&datagrams).unwrap(), all(datagrams.len()));
     let mut batch = Batch::new(datagrams.len(), 2048);
-    // Loopback has queued everything by the time the send returns, or does within a moment.
+    // Loopback has queued everything when the send returns, or does so shortly after.
     let mut taken = Vec::new();
     while taken.len() < datagrams.len() {
         assert!(receiver.wait(PATIENCE));
@@ -210,7 +210,7 @@ fn kernel_drops_are_counted_without_reading() {
     let known = receiver.kernel_drops();
     assert!(known > 0);
 
-    // Whatever was not dropped can be read, and a datagram that is queued after a drop brings the count along.
+    // All datagrams that were not dropped can be read, and a datagram queued after a drop carries the count.
     let mut batch = Batch::default();
     let mut taken = 0;
     while receiver.wait(Duration::ZERO) {
@@ -225,7 +225,7 @@ fn a_datagram_brings_the_drop_count_along() {
     let options = ReceiveOptions { receive_buffer: 4096, ..ReceiveOptions::new(address) };
     let mut receiver = Receiver::open(&options).unwrap();
     let mut sender = sender(receiver.local_address());
-    // No receive buffer of 4 KiB holds that many.
+    // A receive buffer of 4 KiB cannot contain that many.
     for _ in 0..1000 {
         assert_eq!(sender.send(&[7; 500]).unwrap().count, 1);
     }
@@ -317,14 +317,14 @@ fn waiting_for_datagrams_and_for_connections_ends_with_either() {
     let waker = reactor.waker().unwrap();
     waker.wake().unwrap();
     assert!(wait_any_or(&none, &reactor, PATIENCE));
-    // Until it has been seen to.
+    // Until the event was consumed.
     reactor.wait(Duration::ZERO).unwrap();
     assert!(!wait_any_or(&none, &reactor, Duration::ZERO));
 }
 
 #[test]
 fn nobody_listening_is_counted_and_not_fatal() {
-    // A socket that hears one far address only keeps the port from other tests, and answers nobody here.
+    // A socket connected to one far address only reserves the port against other tests, and sends no answers.
     let deaf = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     deaf.connect((Ipv4Addr::LOCALHOST, 9)).unwrap();
     let mut sender = sender(SocketAddrV4::new(Ipv4Addr::LOCALHOST, deaf.local_addr().unwrap().port()));
@@ -374,7 +374,7 @@ fn the_buffer_that_the_kernel_gave_is_reported() {
     let greedy =
         Receiver::open(&ReceiveOptions { receive_buffer: 1 << 30, ..ReceiveOptions::new(address) }).unwrap();
     let size = greedy.receive_buffer();
-    // A privileged process gets what it asks for, another one what the system allows.
+    // A privileged process gets the requested size, another one what the system allows.
     match greedy.advice() {
         None => assert_eq!(size.got, size.asked),
         Some(advice) => {
@@ -421,6 +421,6 @@ fn errors_say_which_address_what_the_system_said_and_what_to_do() {
     };
     let error = Sender::open(&unreachable).unwrap_err();
     assert!(error.to_string().starts_with("cannot send to 203.0.113.1:5000 on lo 127.0.0.1: "), "{error}");
-    // What the system says depends on whether this machine has a route to the world.
+    // The system's error depends on whether this machine has a route to the Internet.
     assert!(error.hint().is_some(), "{error}");
 }

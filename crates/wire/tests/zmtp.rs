@@ -1,4 +1,4 @@
-//! The publishing end of ZeroMQ, with subscribers of another maker and with peers that mean no good.
+//! The publishing end of ZeroMQ, with subscribers of another implementation and with hostile peers.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -9,10 +9,10 @@ use tapeline_measure::Nanos;
 use tapeline_wire::zmtp::{Counters, Left, Publisher, Route, Settings};
 use zeromq::{Socket, SocketRecv, SubSocket};
 
-/// How long a test waits for a publisher before it gives up.
+/// Time limit of a test that waits for a publisher.
 const GIVE_UP: Duration = Duration::from_secs(60);
 
-/// A publisher whose time passes when the test says so.
+/// A publisher with simulated time.
 struct World {
     publisher: Publisher,
     now: Nanos,
@@ -32,7 +32,7 @@ impl World {
     fn until(&mut self, is_so: impl Fn(&Counters, &[Left]) -> bool) {
         let begun = Instant::now();
         while !is_so(&self.publisher.counters(), &self.left) {
-            // A test that waits for ever tells nobody which one it is.
+            // An endless wait would not show which test it is.
             assert!(begun.elapsed() < GIVE_UP, "{:?} {:?}", self.publisher.counters(), self.left);
             self.publisher.turn(self.now, Duration::from_millis(1)).unwrap();
             self.left.extend(self.publisher.take_left());
@@ -46,7 +46,7 @@ impl World {
         }
     }
 
-    /// The next message of a subscriber, waited for.
+    /// Waits for the next message of a subscriber and returns it.
     fn next(&mut self, subscriber: &Receiver<Vec<Vec<u8>>>) -> Vec<Vec<u8>> {
         loop {
             self.publisher.turn(self.now, Duration::from_millis(1)).unwrap();
@@ -59,7 +59,7 @@ impl World {
     }
 }
 
-/// What a subscriber of the crate `zeromq` gets, on a thread of its own, for as long as anybody looks.
+/// The messages of a subscriber of the crate `zeromq`, on its own thread, until the channel is dropped.
 fn subscriber(address: SocketAddr, prefixes: &'static [&'static str]) -> Receiver<Vec<Vec<u8>>> {
     let (tell, told) = mpsc::channel();
     std::thread::spawn(move || {
@@ -80,7 +80,7 @@ fn subscriber(address: SocketAddr, prefixes: &'static [&'static str]) -> Receive
     told
 }
 
-/// A subscriber by hand, that has sent its greeting, its handshake and these frames.
+/// Connects a raw subscriber that has sent its greeting, its handshake and these frames.
 fn by_hand(address: SocketAddr, frames: &[&[u8]]) -> TcpStream {
     let mut socket = TcpStream::connect(address).unwrap();
     let mut greeting = [0; 64];
@@ -129,7 +129,7 @@ fn hostile_peers_are_let_go_and_nobody_else_notices() {
     world.until(|counters, _| counters.subscriptions == 1);
     let mut http = TcpStream::connect(world.address()).unwrap();
     http.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
-    // A petabyte is announced.
+    // The frame states a length of a petabyte.
     let _huge = by_hand(world.address(), &[b"\x02\0\x04\0\0\0\0\0\0"]);
     let _greedy = by_hand(world.address(), &[b"\0\x02\x01A", b"\0\x02\x01B", b"\0\x02\x01C"]);
     world.until(|counters, _| counters.let_go == 3);
@@ -139,7 +139,7 @@ fn hostile_peers_are_let_go_and_nobody_else_notices() {
     }
     world.publish("T/A", b"here");
     assert_eq!(world.next(&good), [b"T/A".to_vec(), b"here".to_vec()]);
-    // One that says nothing at all.
+    // A peer that sends nothing at all.
     let mut silent = TcpStream::connect(world.address()).unwrap();
     world.until(|counters, _| counters.connected == 5);
     world.now = world.now + 60_000_000_000;
@@ -149,8 +149,8 @@ fn hostile_peers_are_let_go_and_nobody_else_notices() {
     assert_eq!((greeting.len(), greeting[0], greeting[10], greeting[11]), (64, 0xFF, 3, 1));
 }
 
-/// Messages beyond the high-water mark are left out as a whole; who reads again gets the next ones, and who never reads is
-/// let go.
+/// Messages beyond the high-water mark are dropped as a whole; a subscriber that reads again gets the next
+/// ones, and one that never reads is disconnected.
 #[test]
 fn a_slow_subscriber_loses_whole_messages_and_nobody_else_any() {
     const MANY: u64 = 200;
@@ -166,7 +166,7 @@ fn a_slow_subscriber_loses_whole_messages_and_nobody_else_any() {
     }
     let dropped = world.publisher.counters().dropped;
     assert!(dropped > 0 && world.publisher.counters().queued + dropped == 2 * MANY);
-    // It takes what is there: greeting, handshake and messages, each whole.
+    // It receives what was sent: greeting, handshake and messages, each whole.
     slow.set_nonblocking(true).unwrap();
     let mut got = Vec::new();
     let mut piece = vec![0; 1 << 20];
@@ -197,7 +197,7 @@ fn a_slow_subscriber_loses_whole_messages_and_nobody_else_any() {
     assert_eq!(rest, b"\x01\x01T\0\x06and on");
     assert_eq!(numbers.len() as u64, MANY - dropped);
     assert!(numbers.is_sorted() && numbers[0] == 0, "{numbers:?}");
-    // From here on it reads no more.
+    // From here on it does not read.
     while world.publisher.counters().dropped == dropped {
         world.publish("T", &body);
         world.next(&quick);
@@ -206,7 +206,8 @@ fn a_slow_subscriber_loses_whole_messages_and_nobody_else_any() {
     world.now = world.now + 59_000_000_000;
     world.publisher.turn(world.now, Duration::ZERO).unwrap();
     assert_eq!(world.publisher.counters().let_go, 0);
-    // On a busy machine the kernel may take some more of what waits meanwhile: the minute counts from the last of it.
+    // On a busy machine the kernel may accept more of the waiting bytes meanwhile: the minute starts with the
+    // last of them.
     while world.left.is_empty() {
         world.now = world.now + 1_000_000_000;
         world.publisher.turn(world.now, Duration::ZERO).unwrap();
@@ -217,7 +218,7 @@ fn a_slow_subscriber_loses_whole_messages_and_nobody_else_any() {
     assert!(world.left[0].dropped > dropped);
 }
 
-/// Who says nothing has its place for a second, if others want it; who has shaken hands keeps it.
+/// A silent peer can be replaced after a second; a subscriber that has completed the handshake stays.
 #[test]
 fn who_does_not_shake_hands_keeps_nobody_out() {
     let mut world = World::new(Settings { max_subscribers: 3, ..Settings::default() });

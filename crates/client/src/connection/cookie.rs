@@ -1,15 +1,15 @@
-//! A login by cookie, as the message that such a client does not send.
+//! The login request for a client that logs in by cookie and sends no login message.
 
 use tapeline_omm::domain::login::USER_AUTHENTICATION_TOKEN;
 use tapeline_omm::domain::{LoginAttributes, LoginRequest};
 use tapeline_wire::rssl::CookieLogin;
 
-/// The stream of such a login, as ADS has it: none that a client can open.
+/// The stream of such a login, as in ADS: an id that no client can open.
 const STREAM: i32 = -1;
-/// Bytes of a login beside its values: element names, lengths and the key.
+/// Bytes of a login without its values: element names, lengths and the key.
 const AROUND: usize = 256;
 
-/// The login request that a connection with these cookies stands for; `None` for one whose values no message can hold.
+/// Returns the login request for a connection with these cookies; `None` if the values do not fit in a message.
 pub(super) fn request(login: &CookieLogin) -> Option<Vec<u8>> {
     let CookieLogin { token, position, application_id } = login;
     let some = |text: &'_ str| (!text.is_empty()).then_some(());

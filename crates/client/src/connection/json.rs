@@ -13,10 +13,10 @@ use tapeline_omm::rwf::{
 use super::texts::SharedTexts;
 use super::{KEPT_CAPACITY, MOST_MALFORMED, Side};
 
-/// Bytes of RWF that [`Json::with_limits`] adds to a message at most.
+/// The most bytes of RWF that [`Json::with_limits`] adds to a message.
 const LIMITS: usize = 64;
 
-/// One connection's.
+/// The JSON converter of one connection.
 #[derive(Debug)]
 pub(super) struct Json {
     meaning: Meaning,
@@ -26,17 +26,17 @@ pub(super) struct Json {
     max_received_bytes: usize,
     /// The text that is sent next.
     text: Vec<u8>,
-    /// What other connections have made.
+    /// Texts that connections of the same thread have made.
     texts: Option<SharedTexts>,
 }
 
-/// What names in texts mean. A copy of its own is cheap.
+/// The names of fields and services, and the conversion settings. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(super) struct Meaning {
     side: Side,
     dictionary: Arc<Dictionary>,
     services: Arc<Names>,
-    /// Services are written as numbers: as the peer does, where it has named one.
+    /// Services are written as numbers, not names. Follows the form that the peer uses.
     numbers_services: bool,
     settings: Settings,
 }
@@ -65,7 +65,7 @@ impl Services for Names {
     }
 }
 
-/// The same, for a peer that gives services as numbers: LSEG's Java tools take nothing else.
+/// Ids of services, for a peer that names services by number: LSEG's Java tools accept no other form.
 #[derive(Debug)]
 struct Numbers<'a>(&'a Names);
 
@@ -79,15 +79,15 @@ impl Services for Numbers<'_> {
     }
 }
 
-/// What is to be done about something that came.
+/// The result of reading one part of a received text.
 pub(super) enum Step<'a> {
-    /// The peer gives services as numbers, or as names; the message that does so follows.
+    /// The peer changed between numbers and names of services; the message that did so follows.
     Form { numbers_services: bool },
     /// A message, as RWF.
     Message(&'a [u8]),
-    /// Something that cannot be read: why. A server's answer follows.
+    /// A message or text cannot be read, with the reason. On a server an answer follows.
     Unreadable(String),
-    /// The peer could not read something: why.
+    /// The peer could not read a message, with the reason.
     Complaint(&'a str),
     /// A text to be sent back.
     Answer(&'a [u8]),
@@ -111,7 +111,7 @@ impl Json {
         Self { meaning, ping_timeout, max_received_bytes, text: Vec::new(), texts: None }
     }
 
-    /// Services are written as numbers from now on, or as names.
+    /// Sets whether services are written as numbers or as names.
     pub(super) fn number_services(&mut self, numbers_services: bool) {
         self.meaning.numbers_services = numbers_services;
     }
@@ -129,10 +129,10 @@ impl Json {
         self.meaning.dictionary = Arc::clone(dictionary);
     }
 
-    /// Makes the text of a message.
+    /// Converts a message to text.
     ///
     /// # Errors
-    /// Why there is none: not all can be said in JSON.
+    /// The reason why the message cannot be converted: JSON cannot express every message.
     pub(super) fn write(&mut self, message: &[u8]) -> Result<(), String> {
         if self.text.capacity() > KEPT_CAPACITY {
             self.text = Vec::new();
@@ -171,8 +171,8 @@ impl Json {
         })
     }
 
-    /// A server's login refresh with what RWF's has not: clients of the WebSocket API look there for how often to ping, and
-    /// some go on with nothing else.
+    /// Adds `MaxMsgSize` and `PingTimeout` to a server's login refresh without contents. Clients of the WebSocket API
+    /// read the ping interval there, and some need the elements to proceed.
     fn with_limits(&self, message: &[u8]) -> Option<Vec<u8>> {
         let message = MessageView::parse(message).ok().filter(|message| {
             self.meaning.side == Side::Server
@@ -191,12 +191,12 @@ impl Json {
         Some(bytes)
     }
 
-    /// The text that was made last.
+    /// Returns the last text.
     pub(super) fn text(&self) -> &[u8] {
         &self.text
     }
 
-    /// What reads texts, apart from what writes them: both are needed at once.
+    /// Returns the state for reading texts, separate from the writer, because both are used at the same time.
     pub(super) fn meaning(&self) -> Meaning {
         self.meaning.clone()
     }
@@ -206,15 +206,16 @@ impl Meaning {
     fn converter<'a>(&'a self, services: &'a dyn Services) -> Converter<'a> {
         let mut settings = self.settings;
         if self.side == Side::Server {
-            // Clients of the WebSocket API name a service only if they want another.
+            // A client of the WebSocket API names a service only if it is not the default service.
             let first = || self.services.0.first().map(|(id, _)| *id);
             settings.default_service = settings.default_service.or_else(first);
         }
         Converter { dictionary: &self.dictionary, services, settings }
     }
 
-    /// Takes a text apart, from its beginning or a place in it, until its messages have come to so many bytes: the place of the next one. What cannot be
-    /// read is answered by a server, and passed over by both; after [`MOST_MALFORMED`] of that nothing more is looked at.
+    /// Reads the messages of a text, from its start or from a place in it, until they total `bytes` bytes. Returns the
+    /// place of the next message. Both ends skip an unreadable message; a server also answers it. After
+    /// [`MOST_MALFORMED`] unreadable messages the rest is skipped.
     pub(super) fn read<E>(
         &self,
         received: &[u8],
@@ -257,7 +258,7 @@ impl Meaning {
                 Kind::Error => each(Step::Complaint(&incoming.error_text().unwrap_or_default()))?,
                 Kind::Message => match converter.read(&incoming, &mut room) {
                     Ok(message) => {
-                        // Not of updates, of which there are many, and which seldom have a key.
+                        // Not checked for updates: they are frequent and seldom have a key.
                         if !is_update(message)
                             && let Some(numbers_services) = incoming.numbers_service()
                             && numbers_services != form
@@ -286,7 +287,7 @@ impl Meaning {
     }
 }
 
-/// Whether a message is an update.
+/// Returns `true` if a message is an update.
 fn is_update(message: &[u8]) -> bool {
     message.get(2).is_some_and(|class| class & 0x1F == MessageClass::UPDATE.0)
 }

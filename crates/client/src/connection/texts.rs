@@ -1,4 +1,4 @@
-//! The texts of messages that go to many connections.
+//! A cache of JSON texts for messages that go to many connections.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};
@@ -17,7 +17,7 @@ pub struct SharedTexts(Arc<Mutex<Kept>>);
 #[derive(Debug, Default)]
 struct Kept {
     made: Vec<Made>,
-    /// Which is to be made anew next.
+    /// The index of the entry to replace next.
     next: usize,
 }
 
@@ -26,21 +26,21 @@ struct Made {
     meaning: Meaning,
     message: Vec<u8>,
     text: Vec<u8>,
-    /// Where the text goes on behind the id.
+    /// The offset of the text after the id.
     behind_id: usize,
 }
 
-/// Forms of one update: more are made anew each time.
+/// The most entries in the cache.
 const MOST: usize = 8;
-/// The longest text that is kept.
+/// The longest text in the cache, in bytes.
 const LONGEST: usize = 16 << 10;
-/// What a text begins with; the id of the stream follows.
+/// The start of a text; the stream id follows.
 const BEGIN: &[u8] = b"[{\"ID\":";
-/// Where a message has the id of its stream (RWF chapter 2).
+/// The position of the stream id in a message (RWF chapter 2).
 const ID: std::ops::Range<usize> = 4..8;
 
 impl SharedTexts {
-    /// Puts the text of a message into `out`, if it has been made: whether it has.
+    /// Writes the cached text of a message to `out`. Returns `false` if it is not in the cache.
     pub(super) fn give(&self, meaning: &Meaning, message: &[u8], out: &mut Vec<u8>) -> bool {
         let Some(id) = id_of_update(message) else { return false };
         let Ok(kept) = self.0.try_lock() else { return false };
@@ -52,7 +52,7 @@ impl SharedTexts {
         true
     }
 
-    /// Keeps the text of a message, if others may want it.
+    /// Stores the text of a message, if other connections can use it.
     pub(super) fn keep(&self, meaning: &Meaning, message: &[u8], text: &[u8]) {
         let is_short = text.len() <= LONGEST;
         let (Some(id), Some(behind)) = (id_of_update(message), text.strip_prefix(BEGIN)) else { return };
@@ -88,7 +88,7 @@ impl SharedTexts {
 }
 
 impl Made {
-    /// Whether it is of this message, whatever its stream.
+    /// Returns `true` if the entry belongs to this message, on any stream.
     fn is(&self, meaning: &Meaning, message: &[u8]) -> bool {
         self.message.len() == message.len()
             && self.message.get(ID.end..) == message.get(ID.end..)
@@ -97,7 +97,7 @@ impl Made {
     }
 }
 
-/// The stream of an update; `None` of all else, which seldom goes to many.
+/// Returns the stream id of an update; `None` for other messages, which seldom go to many connections.
 fn id_of_update(message: &[u8]) -> Option<i32> {
     let is_update = message.get(2)? & 0x1F == MessageClass::UPDATE.0;
     let id = message.get(ID)?.first_chunk()?;
@@ -146,9 +146,9 @@ mod tests {
             assert_eq!(text(&mut first, &message), wanted);
             assert_eq!(text(&mut second, &message), wanted);
         }
-        // Two messages, whatever the stream.
+        // Two entries: one per message, not per stream.
         assert_eq!(texts.0.lock().unwrap().made.len(), 2);
-        // Who means something else by the same message makes a text of its own: a client's stands alone.
+        // A connection with a different converter gets its own text: a client's text is not in an array.
         let mut client = new(Side::Client);
         client.share_texts(&texts);
         assert!(text(&mut client, &update(5, 3991)).starts_with("{\"ID\":5,"));

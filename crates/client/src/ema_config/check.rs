@@ -4,7 +4,7 @@ use super::schema::{GLOBAL, GLOBAL_SETTINGS, GROUPS, Group, Kind, Setting};
 use super::tree::{Fault, Node, bare};
 use crate::nearest;
 
-/// The first thing that is wrong with a file.
+/// Returns the first fault of a file.
 pub(super) fn check(root: &Node) -> Result<(), Fault> {
     for block in &root.children {
         if block.name == GLOBAL {
@@ -43,7 +43,8 @@ fn check_group(root: &Node, group: Group, block: &Node) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Every entry has a name. Two of the same are no error: LSEG's own example has them, and the first counts.
+/// Checks that every entry has a name. Equal names are no fault: LSEG's own example has them, and the first entry
+/// counts.
 fn check_names(root: &Node, group: Group) -> Result<(), Fault> {
     match group.entries(root).find(|entry| entry.text("Name").is_none()) {
         Some(entry) => {
@@ -114,7 +115,7 @@ fn check_value(root: &Node, node: &Node, kind: Kind) -> Result<(), Fault> {
     }
 }
 
-/// What is named is there. EMA makes loggers of its own where none is described.
+/// Checks that a referenced entry exists. Loggers are exempt: EMA creates those that the file does not describe.
 fn check_reference(root: &Node, node: &Node, group: Group, name: &str) -> Result<(), Fault> {
     if name.is_empty() || group == Group::Logger || group.entry(root, name).is_some() {
         return Ok(());
@@ -124,7 +125,7 @@ fn check_reference(root: &Node, node: &Node, group: Group, name: &str) -> Result
     Err(Fault::new(node.line, format!("there is no {} called {name}", group.name()), hint))
 }
 
-/// What cannot be together.
+/// Checks that the settings of an entry do not contradict each other.
 fn check_entry(group: Group, entry: &Node) -> Result<(), Fault> {
     if let (Some(set), Some(_)) = (entry.child("ChannelSet"), entry.child("Channel")) {
         let what = "ChannelSet and Channel are both given; expected one";

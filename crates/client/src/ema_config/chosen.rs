@@ -161,7 +161,7 @@ impl Host {
     }
 }
 
-/// The settings of the entry of this name, or of the file's default, or of its first.
+/// Returns the settings of the entry of this name, else of the file's default, else of its first entry.
 pub(super) fn choose(root: &Node, group: Group, name: Option<&str>) -> Result<Chosen, Fault> {
     let entry = chosen_entry(root, group, name)?;
     let mut chosen = own_settings(entry);
@@ -216,7 +216,7 @@ pub(super) fn choose(root: &Node, group: Group, name: Option<&str>) -> Result<Ch
     Ok(chosen)
 }
 
-/// The entry of this name, or the file's default, or its first.
+/// Returns the entry of this name, else the file's default, else its first entry.
 fn chosen_entry<'n>(root: &'n Node, group: Group, name: Option<&str>) -> Result<&'n Node, Fault> {
     let default = || {
         let of_group = root.child(&group.group())?;
@@ -238,7 +238,7 @@ fn chosen_entry<'n>(root: &'n Node, group: Group, name: Option<&str>) -> Result<
     }
 }
 
-/// What an entry itself says, without what it names.
+/// Returns the settings of an entry itself, without the entries that it references.
 fn own_settings(entry: &Node) -> Chosen {
     let milliseconds = |name| entry.number(name).map(Duration::from_millis);
     let limit = |name| entry.text(name).and_then(|text| text.parse::<u32>().ok());
@@ -276,7 +276,8 @@ fn idle(settings: &[Setting], block: &Node, found: &mut Vec<(String, usize)>) {
     }
 }
 
-/// The first of the groups of servers that are named: others would be tried when all of that are lost.
+/// Returns the first of the groups of servers. The others, which EMA tries when all servers of the first are lost, are
+/// recorded as unused.
 fn standby<'n>(
     root: &'n Node,
     entry: &'n Node,
@@ -314,7 +315,7 @@ fn standby<'n>(
     Ok(Some(WarmStandby { servers, mode }))
 }
 
-/// The names of a list with commas.
+/// Returns the names of a comma-separated list.
 fn names(list: Option<&str>) -> impl Iterator<Item = &str> {
     list.unwrap_or_default().split(',').map(str::trim).filter(|name| !name.is_empty())
 }
@@ -343,7 +344,7 @@ fn client(channel: &Node, usual_port: u16) -> Result<Host, Fault> {
         settings.connection_type = ConnectionType::WebSocket;
     }
     let host = channel.text("Host").unwrap_or("localhost");
-    // An address of IPv6, as EMA has it.
+    // EMA writes an IPv6 address without brackets.
     let host = if host.parse::<Ipv6Addr>().is_ok() { format!("[{host}]") } else { host.to_owned() };
     let port = channel.number("Port").unwrap_or(u64::from(usual_port));
     Ok(Host {
@@ -358,7 +359,7 @@ fn client(channel: &Node, usual_port: u16) -> Result<Host, Fault> {
 }
 
 fn server_host(server: &Node) -> Result<Host, Fault> {
-    // A server takes both handshakes on one port.
+    // A server accepts both handshakes on one port.
     let is_encrypted = server.code("ServerType") == Some("RSSL_ENCRYPTED");
     let mut settings =
         Settings { guaranteed_output_buffers: 200, connection_ping_timeout: 60, ..Settings::default() };
@@ -366,7 +367,7 @@ fn server_host(server: &Node) -> Result<Host, Fault> {
     let interface = server.text("InterfaceName").unwrap_or_default();
     let file = |name| server.text(name).map(PathBuf::from);
     Ok(Host {
-        // Without a port it is the usual one of the program.
+        // An empty port is the program's default port.
         server: format!("{interface}:{}", server.text("Port").unwrap_or_default()),
         is_encrypted,
         interface: None,
@@ -393,7 +394,7 @@ fn transport(node: &Node, settings: &mut Settings) -> Result<(), Fault> {
         _ => Compression::None,
     };
     settings.compression_threshold = number("CompressionThreshold").or(settings.compression_threshold);
-    // EMA's files have milliseconds; on the wire there are whole seconds.
+    // EMA's files have milliseconds; the wire format has whole seconds.
     let seconds = |name| node.number(name).map(|ms| u8::try_from(ms.div_ceil(1_000)).unwrap_or(u8::MAX));
     if let Some(seconds) = seconds("ConnectionPingTimeout") {
         settings.connection_ping_timeout = seconds;

@@ -1,28 +1,28 @@
-//! Which settings there are, and what each may be.
+//! The known settings, and the permitted values of each.
 
 use super::tree::{Fault, Node};
 use crate::nearest;
 
-/// What a setting may be.
+/// The permitted values of a setting.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Kind {
     /// Any text.
     Text,
     /// 0 or 1.
     Flag,
-    /// A whole number from here to there.
+    /// A whole number in this range, both ends included.
     Number(u64, u64),
-    /// A whole number, below zero for no limit.
+    /// A whole number; below zero means no limit.
     Limit,
-    /// One of these, perhaps behind the name of its type and two colons.
+    /// One of these codes, with or without the name of its type and two colons before it.
     Code(&'static [&'static str]),
     /// A number, or a code.
     NumberOr(&'static [&'static str]),
     /// The name of an entry of this group.
     Of(Group),
-    /// Names of such entries, with commas between.
+    /// Names of entries of this group, separated by commas.
     SomeOf(Group),
-    /// Settings of its own.
+    /// A block of settings.
     Block(&'static [Setting]),
 }
 
@@ -31,9 +31,9 @@ pub(super) enum Kind {
 pub(super) struct Setting {
     pub(super) name: &'static str,
     pub(super) kind: Kind,
-    /// Whether there may be several.
+    /// The setting may occur more than once.
     pub(super) many: bool,
-    /// Whether anything follows from it here. What is EMA's own affair is known, checked and named to who sets it.
+    /// The setting has an effect in Tapeline. One that concerns only EMA is checked, and reported as without effect.
     pub(super) has_effect: bool,
 }
 
@@ -45,7 +45,7 @@ const fn many(name: &'static str, kind: Kind) -> Setting {
     Setting { name, kind, many: true, has_effect: true }
 }
 
-/// One without an effect.
+/// Creates a setting without effect.
 const fn idle(name: &'static str, kind: Kind) -> Setting {
     Setting { name, kind, many: false, has_effect: false }
 }
@@ -100,7 +100,7 @@ const U16: Kind = Number(0, 65_535);
 const U32: Kind = Number(0, 4_294_967_295);
 const U64: Kind = Number(0, u64::MAX);
 
-/// What consumers and providers of either kind have.
+/// Adds the settings that consumers and both kinds of provider share.
 macro_rules! with_session {
     ($($more:expr),* $(,)?) => {
         &[
@@ -198,7 +198,7 @@ const COMPRESSIONS: Kind = Code(&["None", "ZLib", "LZ4"]);
 const CHANNEL_TYPES: &[&str] =
     &["RSSL_SOCKET", "RSSL_HTTP", "RSSL_ENCRYPTED", "RSSL_RELIABLE_MCAST", "RSSL_WEBSOCKET"];
 
-/// What both ends of a connection have.
+/// Adds the settings that both ends of a connection share.
 macro_rules! with_transport {
     ($($more:expr),* $(,)?) => {
         &[
@@ -326,7 +326,7 @@ const SESSION: &[Setting] = &[
     idle("PreferredChannelName", Text),
     idle("PreferredWSBChannelName", Text),
 ];
-/// Of [`GLOBAL`].
+/// The settings of [`GLOBAL`].
 pub(super) const GLOBAL_SETTINGS: &[Setting] = &[
     idle("WorkerEventPoolLimit", Limit),
     idle("ReactorChannelEventPoolLimit", Limit),
@@ -385,7 +385,7 @@ const STATUS: &[Setting] = &[
 ];
 
 impl Group {
-    /// What an entry is called.
+    /// Returns the element name of an entry.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Consumer => "Consumer",
@@ -402,7 +402,7 @@ impl Group {
         }
     }
 
-    /// What an entry may have.
+    /// Returns the settings that an entry may have.
     pub(super) const fn settings(self) -> &'static [Setting] {
         match self {
             Self::Consumer => CONSUMER,
@@ -419,7 +419,7 @@ impl Group {
         }
     }
 
-    /// What its group's and its list's names begin with.
+    /// Returns the start of the names of its group and its list.
     const fn kind(self) -> &'static str {
         match self {
             Self::WarmStandby => "WarmStandby",
@@ -436,12 +436,12 @@ impl Group {
         format!("{}List", self.kind())
     }
 
-    /// The setting that names the entry to take where none is named.
+    /// Returns the setting that names the default entry.
     pub(super) fn default(self) -> String {
         format!("Default{}", self.name())
     }
 
-    /// The entries of this kind in a file.
+    /// Returns the entries of this kind in a file.
     pub(super) fn entries(self, root: &Node) -> impl Iterator<Item = &Node> {
         let (group, list, name) = (self.group(), self.list(), self.name());
         let groups = root.children.iter().filter(move |child| child.name == group);
@@ -449,12 +449,12 @@ impl Group {
         lists.flat_map(|list| &list.children).filter(move |child| child.name == name)
     }
 
-    /// The entry of this name.
+    /// Returns the first entry of this name.
     pub(super) fn entry<'n>(self, root: &'n Node, name: &str) -> Option<&'n Node> {
         self.entries(root).find(|entry| entry.text("Name") == Some(name))
     }
 
-    /// Puts an entry, or the name of the default one, where EMA's files have it.
+    /// Adds an entry, or the name of the default entry, at its place in an EMA file.
     pub(super) fn put(self, root: &mut Node, child: Node) {
         let group = place(root, &self.group(), child.line);
         if child.name == self.name() {
@@ -466,7 +466,7 @@ impl Group {
     }
 }
 
-/// The block of this name, which is made if there is none.
+/// Returns the block of this name; creates it if necessary.
 fn place<'n>(parent: &'n mut Node, name: &str, line: usize) -> &'n mut Node {
     let at = parent.children.iter().position(|child| child.name == name).unwrap_or_else(|| {
         parent.children.push(Node::new(name, line));
@@ -475,12 +475,12 @@ fn place<'n>(parent: &'n mut Node, name: &str, line: usize) -> &'n mut Node {
     &mut parent.children[at]
 }
 
-/// The group that an entry's name, or that of a default, belongs to.
+/// Returns the group to which the name of an entry or of a default belongs.
 pub(super) fn group_of(name: &str) -> Option<Group> {
     GROUPS.into_iter().find(|group| group.name() == name || group.default() == name)
 }
 
-/// Of a TOML file.
+/// Returns the fault that a TOML file names an unknown group.
 pub(super) fn no_such_group(child: &Node) -> Fault {
     let names: Vec<&str> = GROUPS.iter().map(|group| group.name()).collect();
     let hint = match nearest(&child.name, &names) {

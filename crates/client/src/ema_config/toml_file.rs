@@ -6,7 +6,7 @@ use toml::de::{DeTable, DeValue};
 use super::schema;
 use super::tree::{Fault, MOST_DEEP, Node};
 
-/// The settings of a file, in the shape of EMA's.
+/// Parses the settings of a file to the tree of an EMA file.
 pub(super) fn parse(text: &str) -> Result<Node, Fault> {
     let line = |at: usize| 1 + text.get(..at).unwrap_or(text).matches('\n').count();
     let table = DeTable::parse(text).map_err(|fault| {
@@ -17,7 +17,7 @@ pub(super) fn parse(text: &str) -> Result<Node, Fault> {
     let mut root = Node::new("EmaConfig", 1);
     for child in reading.table(table.get_ref(), 0)? {
         match schema::group_of(&child.name) {
-            // EMA's file has a list of them in a group; the groups are made here.
+            // EMA's file has a list of entries in a group; TOML has no groups, so they are created here.
             Some(group) => group.put(&mut root, child),
             None if child.name == schema::GLOBAL => root.children.push(child),
             None => return Err(schema::no_such_group(&child)),
@@ -31,7 +31,7 @@ struct Reading<'l> {
 }
 
 impl Reading<'_> {
-    /// The settings of a table, in the order of their lines.
+    /// Returns the settings of a table, in the order of their lines.
     fn table(&self, table: &DeTable<'_>, depth: usize) -> Result<Vec<Node>, Fault> {
         let mut nodes = Vec::new();
         for (key, value) in table {
@@ -60,7 +60,7 @@ impl Reading<'_> {
             DeValue::Integer(number) => node.value = Some(number.to_string()),
             DeValue::Boolean(flag) => node.value = Some(u8::from(*flag).to_string()),
             DeValue::Table(table) => {
-                // Each table of an array of them begins where it is written, not where its name was first.
+                // A table of an array of tables has its own line, not the line where the name first occurs.
                 node.line = (self.line)(value.span().start);
                 node.children = self.table(table, depth + 1)?;
             }

@@ -1,20 +1,20 @@
-//! What a configuration file becomes: names with values or with more names below, each with its line.
+//! A configuration file as a tree: names with values or with children, each with its line.
 
 pub(super) use crate::xml::Fault;
 
-/// A setting, or a block of them.
+/// A setting, or a block of settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Node {
     pub(super) name: String,
-    /// From 1.
+    /// The line, from 1.
     pub(super) line: usize,
     pub(super) value: Option<String>,
     pub(super) children: Vec<Node>,
 }
 
-/// Blocks within blocks at most: EMA's files have eight.
+/// The deepest nesting of blocks: EMA's files have eight levels.
 pub(super) const MOST_DEEP: usize = 16;
-/// Settings in a file at most.
+/// The most settings in a file.
 pub(super) const MOST_NODES: usize = 100_000;
 
 impl Node {
@@ -22,33 +22,33 @@ impl Node {
         Self { name: name.to_owned(), line, value: None, children: Vec::new() }
     }
 
-    /// The setting of this name.
+    /// Returns the first setting of this name.
     pub(super) fn child(&self, name: &str) -> Option<&Self> {
         self.children.iter().find(|child| child.name == name)
     }
 
-    /// The value of the setting of this name; an empty one is none.
+    /// Returns the value of the setting of this name; `None` if it is empty.
     pub(super) fn text(&self, name: &str) -> Option<&str> {
         self.child(name)?.value.as_deref().filter(|value| !value.is_empty())
     }
 
-    /// The same as a number.
+    /// Returns the value as a number.
     pub(super) fn number(&self, name: &str) -> Option<u64> {
         self.text(name)?.parse().ok()
     }
 
-    /// The same as yes or no.
+    /// Returns the value as a flag.
     pub(super) fn flag(&self, name: &str) -> Option<bool> {
         Some(self.number(name)? != 0)
     }
 
-    /// The value's own name, without that of its type: `RSSL_SOCKET` of `ChannelType::RSSL_SOCKET`.
+    /// Returns the code without the name of its type: `RSSL_SOCKET` of `ChannelType::RSSL_SOCKET`.
     pub(super) fn code(&self, name: &str) -> Option<&str> {
         self.text(name).map(bare)
     }
 }
 
-/// A code's own name.
+/// Returns a code without the name of its type.
 pub(super) fn bare(code: &str) -> &str {
     code.rsplit_once("::").map_or(code, |(_, name)| name)
 }

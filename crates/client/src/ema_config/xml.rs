@@ -1,4 +1,4 @@
-//! `EmaConfig.xml`: elements that have a value or hold others.
+//! `EmaConfig.xml`: elements with a value or with child elements.
 
 use quick_xml::XmlVersion;
 use quick_xml::events::BytesStart;
@@ -6,7 +6,7 @@ use quick_xml::events::BytesStart;
 use super::tree::{Fault, MOST_DEEP, MOST_NODES, Node};
 use crate::xml::{Tag, Tags};
 
-/// The settings of a file, below its root element.
+/// Parses the settings of a file, below its root element.
 pub(super) fn parse(text: &str) -> Result<Node, Fault> {
     let mut tags = Tags::new(text);
     let mut open: Vec<Node> = Vec::new();
@@ -57,7 +57,7 @@ pub(super) fn parse(text: &str) -> Result<Node, Fault> {
     Ok(root)
 }
 
-/// An element with its one attribute.
+/// Parses an element with its one attribute.
 fn element(start: &BytesStart<'_>, line: usize) -> Result<Node, Fault> {
     let mut node = Node::new(start.name().as_ref(), line);
     for attribute in start.attributes() {

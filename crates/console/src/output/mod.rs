@@ -1,6 +1,7 @@
-//! What every printing command shares: the choice of format, tables, rates, and progress.
+//! Shared parts of every printing command: choice of format, tables, rates, and progress.
 //!
-//! Data goes to standard output, through [`print()`] and [`print_json`], which tell a failure from a reader that had enough.
+//! Data goes to standard output through [`print()`] and [`print_json`], which distinguish a failure from a reader
+//! that has closed the pipe.
 
 mod percentile_table;
 mod progress;
@@ -27,7 +28,7 @@ pub enum Format {
     Json,
 }
 
-/// Writes text and a line end to standard output. Styles in it reach terminals only.
+/// Writes text and a line end to standard output. Styles are removed unless it is a terminal.
 pub fn print(text: &str) -> anyhow::Result<()> {
     let mut out = anstream::stdout().lock();
     writeln!(out, "{text}").and_then(|()| out.flush()).context("cannot write to standard output")
@@ -48,17 +49,18 @@ pub fn json(value: &impl Serialize) -> anyhow::Result<String> {
     serde_json::to_string_pretty(value).context("cannot express the result as JSON")
 }
 
-/// `1.23 M msgs/s`; `unit` is plural, without the `/s`.
+/// Formats a rate: `1.23 M msgs/s`; `unit` is plural, without the `/s`.
 pub fn rate(per_second: f64, unit: &str) -> String {
     figures::quantity(per_second, &format!("{unit}/s"), false)
 }
 
-/// `35.1 MB/s`.
+/// Formats a rate of bytes: `35.1 MB/s`.
 pub fn byte_rate(per_second: f64) -> String {
     figures::quantity(per_second, "B/s", true)
 }
 
-/// The word of a verdict in its colour: green, yellow where the result says less than was asked, red where it failed.
+/// The verdict's word in its colour: green for a pass, yellow if the result is weaker than requested, red for a
+/// failure.
 pub fn painted(verdict: Verdict) -> String {
     let colour = match verdict {
         Verdict::Pass => 32,
@@ -68,7 +70,7 @@ pub fn painted(verdict: Verdict) -> String {
     format!("\x1b[1;{colour}m{verdict}\x1b[0m")
 }
 
-/// Characters, each of which takes one place in everything that is printed here.
+/// The number of characters. Each takes one column in all printed text.
 fn width(text: &str) -> usize {
     text.chars().count()
 }

@@ -1,4 +1,4 @@
-//! The table that Tapeline is about.
+//! The table of latency percentiles.
 
 use tapeline_measure::{Percentiles, Rank, figures};
 
@@ -7,11 +7,11 @@ use super::width;
 const FIRST: &str = "percentile";
 const GAP: &str = "   ";
 
-/// Latency percentiles, one column for each hop: a row where any column's samples support it, a dash where a column's do
-/// not. Every value is in the unit that reads best, with the decimal points under each other.
+/// Latency percentiles, one column for each hop. A row appears if any column's samples support it; a column
+/// without support shows a dash. Every value has the unit that reads best, with aligned decimal points.
 ///
-/// Under the rows: the number of samples, and, where there were any, of negative ones (the error of the clocks) and of those
-/// above one hour.
+/// Below the rows: the number of samples and, if there are any, of negative ones (the error of the clocks) and of
+/// those above one hour.
 pub fn percentile_table(hops: &[(&str, &Percentiles)]) -> String {
     let columns: Vec<Column> =
         hops.iter().map(|(title, percentiles)| Column::new(title, percentiles)).collect();
@@ -25,7 +25,7 @@ pub fn percentile_table(hops: &[(&str, &Percentiles)]) -> String {
         }
     }
     for (number, name) in COUNTS.iter().enumerate() {
-        // Samples always, the others where something went wrong.
+        // The number of samples always, the other counts only if not zero.
         if number == 0 || columns.iter().any(|column| column.counts[number] != "0") {
             lines.push(line(name, columns.iter().map(|column| right(&column.counts[number], column.width))));
         }
@@ -37,11 +37,11 @@ const COUNTS: [&str; 3] = ["samples", "negative", "over 1 h"];
 
 struct Column {
     title: String,
-    /// Row, digits before the point, the rest with the unit.
+    /// Row, digits before the decimal point, and the rest with the unit.
     cells: Vec<(Rank, String, String)>,
     counts: [String; 3],
     width: usize,
-    /// Places from the point on.
+    /// Columns from the decimal point on.
     after: usize,
 }
 
@@ -71,7 +71,7 @@ impl Column {
         }
     }
 
-    /// The cell of one row, as wide as the column.
+    /// The cell of one row, padded to the column's width.
     fn latency(&self, rank: Rank) -> String {
         let found = self.cells.iter().find(|(row, ..)| *row == rank);
         let (before, after) = found.map_or(("–", ""), |(_, before, after)| (before, after));

@@ -1,4 +1,4 @@
-//! Progress on standard error, for people who watch.
+//! Progress on standard error.
 
 use std::time::{Duration, Instant};
 
@@ -6,13 +6,13 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use tapeline_measure::instant;
 
-/// What is shorter than this needs no progress.
+/// Work shorter than this shows no progress.
 const WORTH_SHOWING: Duration = Duration::from_secs(2);
-/// Redraws a second: each costs a system call on a core that may be measuring.
+/// Redraws a second. Each costs a system call on a core that may be under measurement.
 const REDRAWS_HZ: u8 = 4;
 
-/// A line on standard error that shows how far something is. It appears once that has taken two seconds (at once where it is
-/// known to take longer), never where standard error is no terminal, and leaves no trace. It has no thread of its own: it
+/// A progress line on standard error. It appears after two seconds of work (at once if the work is known to take
+/// longer), never if standard error is not a terminal, and is erased at the end. It has no thread of its own: it
 /// moves when [`set`](Self::set) is called.
 #[derive(Debug)]
 pub struct Progress {
@@ -22,7 +22,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Of something that takes a known time; [`set_elapsed`](Self::set_elapsed) moves it.
+    /// Progress of work with a known duration; [`set_elapsed`](Self::set_elapsed) moves it.
     pub fn over(what: &str, duration: Duration) -> Self {
         let style = "{prefix} [{bar:32}] {elapsed} of {msg}  ";
         let total = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
@@ -31,7 +31,7 @@ impl Progress {
         if duration >= WORTH_SHOWING { progress.show() } else { progress }
     }
 
-    /// Of something with a known number of `units` (or none).
+    /// Progress of work in `units`, with a known total or `None`.
     pub fn counting(what: &str, units: &str, total: Option<u64>) -> Self {
         let style = match total {
             Some(_) => "{prefix} [{bar:32}] {human_pos} of {human_len} {msg}, {eta} left  ",
@@ -57,12 +57,12 @@ impl Progress {
     }
 
     fn reveal(&mut self) {
-        // Standard error that is no terminal stays without: indicatif hides the bar there.
+        // indicatif hides the bar if standard error is not a terminal.
         self.bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(REDRAWS_HZ));
         self.shown = true;
     }
 
-    /// So much is done.
+    /// Sets the amount of work done.
     pub fn set(&mut self, done: u64) {
         if !self.shown && self.begun.elapsed() >= WORTH_SHOWING {
             self.reveal();
@@ -70,12 +70,12 @@ impl Progress {
         self.bar.set_position(done);
     }
 
-    /// So much time has passed since the beginning.
+    /// Sets the elapsed time as the amount of work done.
     pub fn set_elapsed(&mut self) {
         self.set(u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX));
     }
 
-    /// Takes the line away while something else is said.
+    /// Hides the line while other text is printed.
     pub fn apart(&self, say: impl FnOnce()) {
         self.bar.suspend(say);
     }

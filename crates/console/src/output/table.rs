@@ -4,13 +4,13 @@ use std::fmt;
 
 use super::width;
 
-/// Makes an empty table with these headings.
+/// Creates an empty table with these headings.
 pub fn table<'a>(headings: impl IntoIterator<Item = &'a str>) -> Table {
     Table { headings: headings.into_iter().map(str::to_owned).collect(), rows: Vec::new() }
 }
 
-/// A heading and a rule over each column, the first column to the left and the others, numbers as a rule, to the right. No
-/// line ends in spaces, and the last one in no line end.
+/// A table with a heading and a rule above each column. The first column is aligned left, the others, usually
+/// numbers, right. No line ends in spaces, and the last line has no line end.
 #[derive(Clone, Debug)]
 pub struct Table {
     headings: Vec<String>,
@@ -18,7 +18,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// Adds a row. Fewer cells than headings leave the rest empty, further ones are left out.
+    /// Adds a row. Missing cells are empty; excess cells are ignored.
     pub fn add_row(&mut self, cells: impl IntoIterator<Item = impl Into<String>>) {
         let mut row: Vec<String> = cells.into_iter().map(Into::into).take(self.headings.len()).collect();
         row.resize(self.headings.len(), String::new());

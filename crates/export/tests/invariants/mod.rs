@@ -1,9 +1,9 @@
-//! What must hold of the rows of any ticks, for `hostile.rs` and the fuzz target.
+//! The invariants of the rows of arbitrary ticks, for `hostile.rs` and the fuzz target.
 use tapeline_export::{Batch, Error, KdbLog, Numbers, ParquetFile, Rows, Sink, Table};
 use tapeline_kdb::{Log, Order, Refused, Update};
 use tapeline_plant::tick::Tick;
 
-/// Everything, in memory.
+/// A sink that stores all rows in memory.
 struct All(Vec<Batch>);
 
 impl Sink for All {
@@ -16,8 +16,8 @@ impl Sink for All {
     }
 }
 
-/// Any bytes as ticks, each behind a length of two bytes. Those that become rows can be written in each format, as many as they are; those
-/// that do not say why.
+/// Reads arbitrary bytes as ticks, each after a length of two bytes. All rows of valid ticks can be written in each
+/// format; other ticks return an error.
 pub(crate) fn rows(bytes: &[u8]) {
     for numbers in [Numbers::Exact, Numbers::WholeSizes, Numbers::Double] {
         let mut all = All(Table::ALL.map(|table| Batch::new(table, numbers)).into());
@@ -30,7 +30,7 @@ pub(crate) fn rows(bytes: &[u8]) {
             let before = all.batch(Table::Ticks).unwrap().rows();
             if let Err(error) = rows.add(&tick, &mut all) {
                 assert!(numbers != Numbers::Double || !matches!(error, Error::Number { .. }), "{error}");
-                // What there is of its rows may not be whole.
+                // The rows of this tick may be incomplete.
                 return;
             }
             assert_eq!(all.batch(Table::Ticks).unwrap().rows(), before + 1);
@@ -41,7 +41,7 @@ pub(crate) fn rows(bytes: &[u8]) {
     }
 }
 
-/// Writes a batch in the format that its numbers are for. Columns of different lengths would be refused.
+/// Writes a batch in the format for its representation of numbers, which refuses columns of different lengths.
 fn write(batch: &mut Batch) {
     let (rows, columns) = (batch.rows(), batch.table().columns().len());
     if rows == 0 {

@@ -1,4 +1,4 @@
-//! A folder in memory that fails when it is told to, and whose machine can stop: what was not synced is lost then, in pieces.
+//! A folder in memory that fails on request, and whose machine can stop: unsynced pages are then lost at random.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use std::cell::RefCell;
@@ -8,18 +8,18 @@ use std::rc::Rc;
 
 use tapeline_journal::{File, Folder};
 
-/// What fails.
+/// The operations that fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fails {
     Nothing,
-    /// Writes, after so many bytes, and whatever makes files longer: a full disk.
+    /// Writes after this number of bytes, and extending files: a full disk.
     Full(u64),
-    /// Everything that changes something: a disk that went read-only.
+    /// Every change: a disk that became read-only.
     ReadOnly,
     /// Syncs: an I/O error.
     Sync,
-    /// The process is about to be killed, or the machine to [stop](Memory::stop): so many bytes are written still, no sync is done, and
-    /// nothing is cut any more.
+    /// The process is about to be killed, or the machine to [stop](Memory::stop): this number of bytes is still
+    /// written, nothing is synced, and nothing is truncated any more.
     Dying(u64),
 }
 
@@ -29,13 +29,13 @@ struct Contents {
     on_disk: Vec<u8>,
 }
 
-/// Bytes that a disk writes together.
+/// Bytes that a disk writes in one piece.
 const PAGE: usize = 4_096;
 
 #[derive(Debug)]
 struct State {
     files: BTreeMap<String, Rc<RefCell<Contents>>>,
-    /// Names that are on disk.
+    /// File names that are on disk.
     names: BTreeSet<String>,
     fails: Fails,
 }
@@ -62,7 +62,7 @@ impl Memory {
         self.0.borrow_mut().fails = fails;
     }
 
-    /// The machine stops and starts again: of what was not synced a page is there where `keeps` says so.
+    /// Stops and restarts the machine. `keeps` decides for each unsynced page whether it is on disk.
     pub(crate) fn stop(&self, mut keeps: impl FnMut() -> bool) -> Self {
         let after = Self::new();
         for (name, contents) in &self.0.borrow().files {
@@ -87,7 +87,7 @@ impl Memory {
         after
     }
 
-    /// As though a file with these bytes were there.
+    /// Adds a file with these bytes.
     pub(crate) fn put(&self, name: &str, bytes: &[u8]) {
         let contents = Contents { now: bytes.to_vec(), on_disk: bytes.to_vec() };
         self.0.borrow_mut().files.insert(name.to_owned(), Rc::new(RefCell::new(contents)));

@@ -1,4 +1,4 @@
-//! What must hold of a journal whatever bytes are in its files.
+//! The invariants of a journal for arbitrary bytes in its files.
 
 use crate::failing;
 
@@ -6,10 +6,10 @@ use failing::Memory;
 use tapeline_journal::{Error, From, MOST_BODY, Next, Reader, Settings, Writer};
 use tapeline_nanos::Nanos;
 
-/// Any bytes as two segments and an index: the first byte says where they are cut.
+/// Uses arbitrary bytes as two segments and an index; the first byte says where they are split.
 ///
-/// Reading ends; records come in order and whole; whatever is left out is said; who opens it to write either refuses, or goes on
-/// behind the last record that a reader finds.
+/// Reading ends; records are whole and in order; every gap is reported; a writer either fails to open, or continues
+/// after the last record that a reader finds.
 pub(crate) fn journal(bytes: &[u8]) {
     let Some((cut, bytes)) = bytes.split_first() else { return };
     let (first, second) = bytes.split_at(bytes.len() * usize::from(*cut) / 255);
@@ -38,7 +38,7 @@ pub(crate) fn journal(bytes: &[u8]) {
     }
 }
 
-/// Sequences, if there is no damage.
+/// Returns the sequences; `None` if there is damage.
 fn read(folder: &Memory, from: From) -> Option<Vec<u64>> {
     let mut reader = Reader::open(folder.clone()).ok()?;
     reader.seek(from).ok()?;

@@ -1,4 +1,4 @@
-//! What must hold for any bytes, for `hostile.rs` and the fuzz targets.
+//! The invariants for arbitrary bytes, for `hostile.rs` and the fuzz targets.
 #![allow(
     clippy::unwrap_used,
     dead_code,
@@ -7,10 +7,10 @@
 
 use tapeline_kdb::{Column, Encoder, Frames, Hello, Log, Message, Order, Update, Value, View};
 
-/// The longest message that is taken here.
+/// The longest message that is accepted.
 const MOST: usize = 1 << 20;
 
-/// A connection: a first byte that says how large the pieces are in which the others come, then a handshake and messages.
+/// Reads a connection: the first byte is the size of the pieces that arrive; a handshake and messages follow.
 pub(crate) fn connection(bytes: &[u8]) {
     let Some((&size, bytes)) = bytes.split_first() else { return };
     let bytes = match Hello::parse(bytes) {
@@ -40,7 +40,7 @@ pub(crate) fn connection(bytes: &[u8]) {
     }
 }
 
-/// A log, in either byte order: whatever is read is read again from where it is said to be, and nothing is left out.
+/// Reads a log, in either byte order: each entry has its bytes at its offset, and no bytes are left out.
 pub(crate) fn log(bytes: &[u8]) {
     for order in [Order::Little, Order::Big] {
         let Ok(mut log) = Log::parse(bytes, order) else { return };
@@ -70,12 +70,12 @@ fn check_message(message: &Message<'_>) {
     }
 }
 
-/// What is read can be written; what is written says the same; rows have as many cells in each column.
+/// A value that is read can be written; the result is an equal value; all columns have the same number of cells.
 fn check_value(view: &View<'_>, bytes: &[u8], order: Order) {
     let value = view.to_value();
     let mut room = vec![0; bytes.len()];
     let mut encoder = Encoder::value_alone(&mut room);
-    // Never longer than what it was read from: a long count becomes a short one, a boolean of 2 one of 1.
+    // Never longer than the input: a long count becomes a short one, a boolean of 2 becomes 1.
     encoder.value(&value).unwrap();
     let len = encoder.finish().unwrap();
     assert_eq!(Value::parse(&room[..len], Order::Little).as_ref(), Ok(&value));

@@ -1,10 +1,10 @@
-//! Another writer of values, by the same description and in either byte order, to hold the encoder and the reader against.
-//! It thinks of nothing but being right.
+//! A second writer of values, from the same specification and in either byte order, as a reference for the encoder and
+//! the reader. It is written for correctness only.
 #![allow(dead_code, reason = "each test that has it uses a part")]
 
 use tapeline_kdb::{Atom, Order, Type, Value};
 
-/// A value's bytes.
+/// Returns a value's bytes.
 pub(crate) fn bytes(value: &Value, order: Order) -> Vec<u8> {
     let mut out = Vec::new();
     put(value, order, &mut out);

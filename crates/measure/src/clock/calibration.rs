@@ -10,12 +10,12 @@ pub(super) const NS_PER_SECOND: u64 = 1_000_000_000;
 const PLACES: u32 = 56;
 /// One nanosecond a tick.
 const ONE: u64 = 1 << PLACES;
-/// Rates from 20 GHz down to 500 MHz; beyond is no counter that exists. The upper limit also keeps
+/// Rates from 20 GHz down to 500 MHz; no existing counter is outside. The upper limit also keeps
 /// `ticks × rate >> PLACES` below 2⁶⁴ for every distance below 2⁶³ ticks.
 const SLOWEST: u64 = ONE / 20;
 const FASTEST: u64 = ONE * 2 - 1;
 
-/// Nanoseconds per tick and how far wrong that can be.
+/// Nanoseconds per tick, with an error bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Line {
     /// In 2⁻⁵⁶ ns, between `SLOWEST` and `FASTEST`.
@@ -28,7 +28,7 @@ impl Line {
     /// A tick is a nanosecond, give or take a per mille.
     pub(super) const NOMINAL: Self = Self { rate: ONE, error_ppb: 1_000_000 };
 
-    /// The rate between two samples; `None` where that is impossible for a counter.
+    /// The rate between two samples; `None` if no counter can have that rate.
     pub(super) fn between(first: &Sample, second: &Sample) -> Option<Self> {
         let ticks = second.ticks.0.checked_sub(first.ticks.0)?;
         let ns = second.monotonic_ns.checked_sub(first.monotonic_ns)?;
@@ -45,20 +45,20 @@ impl Line {
         Some(Self { rate, error_ppb: u64::try_from(error_ppb).unwrap_or(u64::MAX) })
     }
 
-    /// Faster by so many parts per 10⁹, slower if negative; the correction counts as error.
+    /// This line made faster by `ppb` parts per 10⁹, slower if negative; the correction counts as error.
     pub(super) fn corrected(self, ppb: i64) -> Self {
         let change = i128::from(self.rate) * i128::from(ppb) / i128::from(NS_PER_SECOND);
         let rate = (i128::from(self.rate) + change).clamp(i128::from(SLOWEST), i128::from(FASTEST));
         Self { rate: rate as u64, error_ppb: self.error_ppb.saturating_add(ppb.unsigned_abs()) }
     }
 
-    /// Nanoseconds in so many ticks (fewer than 2⁶³).
+    /// Nanoseconds in a number of ticks (fewer than 2⁶³).
     #[inline]
     pub(super) fn ns_in(self, ticks: u64) -> u64 {
         ((u128::from(ticks) * u128::from(self.rate)) >> PLACES) as u64
     }
 
-    /// Ticks in so many nanoseconds, rounded to nearest.
+    /// Ticks in a number of nanoseconds, rounded to nearest.
     pub(super) fn ticks_in(self, ns: u64) -> u64 {
         let rate = u128::from(self.rate);
         u64::try_from(((u128::from(ns) << PLACES) + rate / 2) / rate).unwrap_or(u64::MAX)
@@ -72,7 +72,7 @@ pub struct Calibration {
     anchor_ticks: u64,
     anchor_ns: u64,
     line: Line,
-    /// At the anchor.
+    /// Error bound at the anchor.
     error_ns: u64,
     source: TickSource,
 }
@@ -154,8 +154,8 @@ impl Calibration {
         ]
     }
 
-    /// Decodes a calibration from four words. `None` if the words are no calibration, or come from another tick source
-    /// than this process uses. Altered words can give wrong times, but have no other effect.
+    /// Decodes a calibration from four words. `None` if the words are not a calibration, or come from another
+    /// tick source than this process uses. Altered words can give wrong times, but have no other effect.
     #[must_use]
     pub fn from_words(words: [u64; 4]) -> Option<Self> {
         let [anchor_ticks, anchor_ns, rate, rest] = words;

@@ -30,7 +30,7 @@ pub fn instant() -> Instant {
 
 fn nanoseconds(id: ClockId) -> i64 {
     let time = clock_gettime(id);
-    // Kernel time fits until the year 2262.
+    // Kernel time fits into 64 bits until the year 2262.
     time.tv_sec.saturating_mul(NS_PER_SECOND as i64).saturating_add(time.tv_nsec)
 }
 
@@ -41,14 +41,15 @@ pub(super) struct Sample {
     /// CLOCK_MONOTONIC at `ticks`, give or take `half_ticks`.
     pub(super) monotonic_ns: u64,
     pub(super) half_ticks: u64,
-    /// CLOCK_REALTIME less CLOCK_MONOTONIC, give or take `offset_half_ticks`. Both are slewed alike, so that this changes
-    /// only when UTC is stepped (or the machine was suspended).
+    /// CLOCK_REALTIME less CLOCK_MONOTONIC, give or take `offset_half_ticks`. Both are slewed alike, so the
+    /// difference changes only when UTC is stepped (or the machine was suspended).
     pub(super) utc_offset_ns: i64,
     pub(super) offset_half_ticks: u64,
 }
 
 impl Sample {
-    /// Reads `tries` times and keeps the parts that were bracketed most tightly: an interrupt in between only widens.
+    /// Reads `tries` times and keeps the most tightly bracketed parts: an interrupt in between only widens a
+    /// bracket.
     pub(super) fn tightest_of(tries: usize) -> Self {
         let mut best = Self::read();
         for _ in 1..tries {
@@ -75,8 +76,9 @@ impl Sample {
         let realtime_ns = nanoseconds(ClockId::Realtime);
         let again_ns = self::monotonic_ns();
         let after = ticks_ordered().0;
-        // Realtime was read between two readings of the monotonic clock; the middle of those is within half of their
-        // distance, which is at most half of what the ticks show (plus that half again for the clocks' own granularity).
+        // Realtime was read between two readings of the monotonic clock. The middle of those is within half of
+        // their distance, which is at most half of the ticks' distance (plus that half again for the clocks' own
+        // granularity).
         let middle_ns = monotonic_ns + again_ns.saturating_sub(monotonic_ns) / 2;
         let half_ticks = between.saturating_sub(before).div_ceil(2);
         Self {
@@ -88,7 +90,7 @@ impl Sample {
         }
     }
 
-    /// UTC at the sample, as the kernel has it.
+    /// UTC at the sample, according to the kernel.
     pub(super) fn utc_ns(&self) -> Nanos {
         self.utc_at(self.utc_offset_ns)
     }
@@ -98,7 +100,7 @@ impl Sample {
         Nanos(self.monotonic_ns.saturating_add_signed(utc_offset_ns))
     }
 
-    /// The bound on the distance of [`utc_ns`](Self::utc_ns) from the truth; 1 ns for each rounding.
+    /// The bound on the error of [`utc_ns`](Self::utc_ns), with 1 ns for each rounding.
     pub(super) fn error_ns(&self, rate: Line) -> u64 {
         rate.ns_in(self.half_ticks).saturating_add(rate.ns_in(self.offset_half_ticks)).saturating_add(2)
     }

@@ -3,7 +3,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::tsc::{tick_source, ticks_ordered};
 
-/// A made-up reading of a counter of 3 GHz whose kernel time is `monotonic_ns` and whose UTC is 1,000,000 s ahead of that.
+/// A simulated reading of a counter of 3 GHz whose kernel time is `monotonic_ns` and whose UTC is 1,000,000 s
+/// ahead.
 fn sample(monotonic_ns: u64) -> Sample {
     Sample {
         ticks: Ticks(monotonic_ns * 3),
@@ -26,8 +27,8 @@ fn utc(monotonic_ns: u64) -> Nanos {
 
 #[test]
 fn the_real_clock_is_within_its_stated_error_of_the_kernel_s() {
-    // The bound is for a kernel clock of constant rate: a time daemon that changes the rate in these very milliseconds may
-    // spoil one attempt, not three.
+    // The bound assumes a kernel clock of constant rate: a time daemon that changes the rate during these
+    // milliseconds may spoil one attempt, but not three.
     let attempts: Vec<String> = (0..3).map_while(|_| stay_within_the_stated_error().err()).collect();
     assert!(attempts.len() < 3, "{attempts:?}");
 }
@@ -93,7 +94,7 @@ fn a_longer_baseline_tightens_the_rate() {
 
 #[test]
 fn drift_of_the_kernel_s_clock_is_followed_without_going_back() {
-    // The counter runs at 3 GHz, the kernel speeds its clock up by 200 ppm for a minute and then slows it down.
+    // The counter runs at 3 GHz; the kernel speeds its clock up by 200 ppm for a minute and then slows it down.
     let mut clock = simulated();
     let mut ticks = 3 * (10 * SECOND + SECOND / 20);
     let mut kernel_ns = 10 * SECOND + SECOND / 20;

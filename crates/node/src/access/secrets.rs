@@ -1,4 +1,4 @@
-//! Passwords and tokens: made into what is kept of them, and held against it.
+//! Passwords and tokens: computes and verifies their stored hashes.
 
 use std::fmt::Write;
 
@@ -14,17 +14,19 @@ use tapeline_hub::access::{Proof, TokenHash};
 use crate::Error;
 use crate::error::Context;
 
-/// Bytes of a salt: as many as RFC 9106 (section 3.1) recommends.
+/// Bytes of a salt, as recommended by RFC 9106 (section 3.1).
 const SALT: usize = 16;
-/// Bytes of a token: nobody guesses 256 bits.
+/// Bytes of a token: 256 bits cannot be guessed.
 const TOKEN: usize = 32;
-/// The most memory that a check may take, KiB, its most rounds, and its most lanes: a hash is made elsewhere, too, and must
-/// not hold the others up for ever. The memory is that of RFC 9106's second choice (section 4).
+/// Maximum memory of a check, in KiB, its maximum rounds, and its maximum lanes: a hash may come from another
+/// program, and must not delay other checks for ever. The memory is that of RFC 9106's second choice (section
+/// 4).
 pub const MOST_MEMORY_KIB: u32 = 64 << 10;
 const MOST_ROUNDS: u32 = 16;
 const MOST_LANES: u32 = 8;
 
-/// The hash of a password, in PHC's format. Argon2id with the crate's own costs, OWASP's second choice: 19 MiB, two rounds.
+/// Returns the hash of a password in PHC format: Argon2id with the crate's default costs, OWASP's second
+/// choice: 19 MiB, two rounds.
 pub fn hash_of_password(password: &[u8]) -> crate::Result<String> {
     let salt = SaltString::encode_b64(&random::<SALT>()?).map_err(|error| Error::new(error.to_string()))?;
     let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, Params::default());
@@ -32,28 +34,28 @@ pub fn hash_of_password(password: &[u8]) -> crate::Result<String> {
     Ok(hash.to_string())
 }
 
-/// A new token, as text.
+/// Returns a new token as text.
 pub fn new_token() -> crate::Result<String> {
     Ok(BASE64URL_NOPAD.encode(&random::<TOKEN>()?))
 }
 
-/// What is kept of a token, as text.
+/// Returns the stored hash of a token, as text.
 pub fn hash_of_token(token: &[u8]) -> String {
     let mut text = TOKEN_PREFIX.to_owned();
     let _ = write!(text, "{}", HEXLOWER.encode_display(&Sha256::digest(token)));
     text
 }
 
-/// What the hash of a token begins with in a file.
+/// Prefix of a token's hash in a file.
 pub const TOKEN_PREFIX: &str = "sha256:";
 
-/// A token's hash from a file.
+/// Parses a token's hash from a file.
 pub fn token_hash(text: &str) -> Option<TokenHash> {
     let digits = text.strip_prefix(TOKEN_PREFIX)?;
     HEXLOWER.decode(digits.to_ascii_lowercase().as_bytes()).ok()?.try_into().ok()
 }
 
-/// Whether this is a hash that a password can be held against; or else why not.
+/// Checks whether this is a hash that a password can be verified against; the error is the reason.
 pub fn is_password_hash(text: &str) -> Result<(), String> {
     let hash =
         PasswordHash::new(text).map_err(|error| format!("this is not a hash in PHC format: {error}"))?;
@@ -73,7 +75,7 @@ pub fn is_password_hash(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Looks at a proof: takes tens of milliseconds for a password.
+/// Verifies a proof: takes tens of milliseconds for a password.
 pub fn look_at(proof: &Proof) -> Verdict {
     match proof {
         Proof::Password { password, hash } => {
@@ -83,7 +85,7 @@ pub fn look_at(proof: &Proof) -> Verdict {
         }
         Proof::Token { token, hashes } => {
             let shown: TokenHash = Sha256::digest(token.bytes()).into();
-            // All of them, whichever it is.
+            // All hashes are compared, whichever matches.
             let mut found = Verdict::Wrong;
             for (place, hash) in hashes.iter().enumerate() {
                 if bool::from(hash.ct_eq(&shown)) {
@@ -92,7 +94,7 @@ pub fn look_at(proof: &Proof) -> Verdict {
             }
             found
         }
-        // What a later hub may want to know.
+        // A proof of a later version of the hub.
         _ => Verdict::Wrong,
     }
 }
@@ -124,7 +126,7 @@ mod tests {
         assert_eq!(is_password_hash(&one), Ok(()));
         assert_eq!([password(b"one", &one), password(b"one", &other)], [Verdict::Right(0); 2]);
         assert_eq!([password(b"two", &one), password(b"", &one), password(b"one", "")], [Verdict::Wrong; 3]);
-        // As the reference implementation has it (phc-winner-argon2, src/test.c).
+        // From the reference implementation (phc-winner-argon2, src/test.c).
         let reference =
             "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc";
         assert_eq!(is_password_hash(reference), Ok(()));

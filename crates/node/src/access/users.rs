@@ -1,4 +1,4 @@
-//! The file of users: a line for each, `NAME HASH [KEY=VALUE …]`.
+//! The file of users: one line `NAME HASH [KEY=VALUE …]` for each.
 
 use std::collections::BTreeMap;
 
@@ -6,12 +6,12 @@ use tapeline_hub::access::User;
 
 use super::secrets::{TOKEN_PREFIX, is_password_hash, token_hash};
 
-/// The longest name that a login can carry, bytes.
+/// The longest name that a login can carry, in bytes.
 const LONGEST_NAME: usize = 255;
-/// Users in one file: each has some hundred bytes.
+/// Maximum number of users in one file: each takes about a hundred bytes.
 const MOST: usize = 100_000;
 
-/// Something that is wrong in the file.
+/// A fault in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     /// Line of the fault, counted from 1.
@@ -27,19 +27,19 @@ pub struct Fault {
 /// A part of a line, and its column.
 type Word<'a> = (usize, &'a str);
 
-/// The words of a line: what stands between white space.
+/// The words of a line, separated by white space.
 fn words(line: &str) -> impl Iterator<Item = Word<'_>> {
     let at = move |word: &str| word.as_ptr().addr() - line.as_ptr().addr() + 1;
     line.split_whitespace().map(move |word| (at(word), word))
 }
 
-/// Whether a line says nothing.
+/// Whether a line is empty or a comment.
 pub fn is_empty(line: &str) -> bool {
     let line = line.trim_start();
     line.is_empty() || line.starts_with('#')
 }
 
-/// The users of a file, and all that is wrong in it.
+/// Returns the users of a file, and all its faults.
 pub fn parse(text: &str) -> (Vec<User>, Vec<Fault>) {
     let mut users: BTreeMap<&str, User> = BTreeMap::new();
     let mut faults = Vec::new();
@@ -67,7 +67,7 @@ pub fn parse(text: &str) -> (Vec<User>, Vec<Fault>) {
     (users.into_values().collect(), faults)
 }
 
-/// A complaint: column, what, hint.
+/// A fault: column, text, hint.
 type Complaint = (usize, String, &'static str);
 
 fn secret(user: &mut User, word: Option<Word<'_>>, name: Word<'_>) -> Result<(), Complaint> {
@@ -79,7 +79,7 @@ fn secret(user: &mut User, word: Option<Word<'_>>, name: Word<'_>) -> Result<(),
         user.tokens.push(hash);
         return Ok(());
     }
-    // What is there may be a password that somebody has written down: it is not repeated.
+    // The text may be a plain password: it is not repeated in the message.
     if text.starts_with(TOKEN_PREFIX) {
         let what = format!("{TOKEN_PREFIX} and 64 hexadecimal digits are expected");
         return Err((column, what, HASH_HINT));
@@ -123,7 +123,7 @@ fn option(user: &mut User, (column, word): Word<'_>) -> Result<(), Complaint> {
     Ok(())
 }
 
-/// Whether this can be the name of a user or a group; or else why not.
+/// Checks the name of a user or a group; the error is the reason.
 pub fn is_name(text: &str) -> Result<(), String> {
     if text.is_empty() || text.len() > LONGEST_NAME {
         return Err(format!("a name has {} bytes; 1 to {LONGEST_NAME} are expected", text.len()));

@@ -1,4 +1,4 @@
-//! The thread that looks at passwords and tokens, one at a time, and reads the rules anew when it is told to.
+//! The thread that checks passwords and tokens, one at a time, and reads the rules again on request.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
@@ -11,20 +11,20 @@ use super::secrets::look_at;
 use super::{AccessConfig, Reload};
 use crate::error::Context;
 
-/// What the thread is to do.
+/// A job of the thread.
 enum Job {
     Check(Check),
     ReadAgain(Arc<dyn Reload>),
 }
 
-/// What it did.
+/// The result of a job.
 pub(crate) enum Done {
     Checked(CheckNumber, Verdict),
-    /// The rules; nothing where something is wrong with them, which has been said.
+    /// The new rules; `None` if they are faulty, which has been reported.
     ReadAgain(Option<AccessConfig>),
 }
 
-/// The thread, as seen by a hub that never waits for it.
+/// The thread, from the side of a hub that never waits for it.
 #[derive(Debug)]
 pub(crate) struct Worker {
     jobs: SyncSender<Job>,
@@ -32,22 +32,22 @@ pub(crate) struct Worker {
     is_busy: bool,
 }
 
-/// How much the thread stands back behind those that carry data, as `nice` counts it.
+/// The thread's `nice` value: threads that carry data go first.
 const NICE: i32 = 10;
-/// For the last job, when there is to be no other.
+/// How long to wait for the last job at the end.
 const LAST_JOB: Duration = Duration::from_secs(1);
 
 impl Worker {
-    /// Makes the thread, which ends when this is dropped. To be called by a thread that is pinned to no core: this one
-    /// inherits that.
+    /// Starts the thread, which ends when this is dropped. Call on a thread that is not pinned: the new
+    /// thread inherits its CPU affinity.
     pub(crate) fn start() -> crate::Result<Self> {
-        // One job at a time: what waits does so in the hub, where addresses take turns.
+        // One job at a time: further checks wait in the hub, where addresses take turns.
         let (jobs, todo) = sync_channel::<Job>(1);
         let (tell, done) = sync_channel(1);
         std::thread::Builder::new()
             .name("passwords".to_owned())
             .spawn(move || {
-                // Of this thread alone. Where it is not granted, the hub's core is shared as the kernel sees fit.
+                // Applies to this thread only. If it is refused, the kernel shares the hub's core as usual.
                 let _ = rustix::process::nice(NICE);
                 for job in todo {
                     let done = match job {
@@ -63,10 +63,10 @@ impl Worker {
         Ok(Self { jobs, done, is_busy: false })
     }
 
-    /// What it did since this was asked last.
+    /// Returns the job finished since the last call, if any.
     ///
     /// # Errors
-    /// The thread has ended: nobody can log in any more.
+    /// The thread has ended: no client can log in any more.
     pub(crate) fn done(&mut self) -> crate::Result<Option<Done>> {
         match self.done.try_recv() {
             Ok(done) => {
@@ -80,29 +80,29 @@ impl Worker {
         }
     }
 
-    /// Ends it: what it is at, if that comes within a moment.
+    /// Ends the thread. Returns the result of the current job, if it arrives in time.
     pub(crate) fn end(self) -> Option<Done> {
         drop(self.jobs);
         if self.is_busy { self.done.recv_timeout(LAST_JOB).ok() } else { None }
     }
 
-    /// Whether it has something to do already.
+    /// Whether a job is in progress.
     pub(crate) const fn is_busy(&self) -> bool {
         self.is_busy
     }
 
-    /// Gives it something to look at. Only when it is not busy.
+    /// Starts a check. Call only if no job is in progress.
     pub(crate) fn check(&mut self, check: Check) {
         self.begin(Job::Check(check));
     }
 
-    /// Has it read the rules again. Only when it is not busy.
+    /// Starts a reload of the rules. Call only if no job is in progress.
     pub(crate) fn read_again(&mut self, reload: Arc<dyn Reload>) {
         self.begin(Job::ReadAgain(reload));
     }
 
     fn begin(&mut self, job: Job) {
-        // There is room for one. A thread that has ended is found out by `done`.
+        // There is capacity for one job. `done` reports a thread that has ended.
         self.is_busy = self.jobs.try_send(job).is_ok();
     }
 }

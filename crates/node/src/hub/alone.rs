@@ -1,4 +1,4 @@
-//! A hub in another process than the plant whose ring it serves, or on a ring that this process fills.
+//! A hub in another process than the plant's, or on a ring that this process fills.
 
 use std::net::SocketAddr;
 
@@ -9,7 +9,7 @@ use super::{HubConfig, HubReport, Joining, RunningHub};
 use crate::counting::{SnapshotReader, telling};
 use crate::{Events, Result};
 
-/// A hub on a thread of its own, without a plant around it.
+/// A hub on its own thread, without a plant.
 #[derive(Debug)]
 pub struct HubAlone {
     hub: RunningHub,
@@ -17,7 +17,7 @@ pub struct HubAlone {
 }
 
 impl HubAlone {
-    /// Opens the port and makes the thread, which waits for the ring.
+    /// Opens the port and starts the thread, which waits for the ring.
     ///
     /// # Errors
     /// The port, or a file of the configuration, cannot be used.
@@ -26,7 +26,7 @@ impl HubAlone {
         Ok(Self { hub: RunningHub::start(config, None, teller, None, events)?, figures })
     }
 
-    /// The ring is there: returns when the hub reads it, with its place there.
+    /// The ring exists: returns when the hub reads it, with the hub's place on the ring.
     ///
     /// # Errors
     /// The hub cannot join the ring.
@@ -35,34 +35,35 @@ impl HubAlone {
         Ok((Self { hub, ..self }, seat))
     }
 
-    /// Returns where clients connect.
+    /// Returns the address at which clients connect.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.hub.address
     }
 
-    /// Returns the most memory that the hub takes by its settings, in bytes.
+    /// Returns the hub's memory bound by its settings, in bytes.
     #[must_use]
     pub const fn memory_bytes(&self) -> usize {
         self.hub.memory_bytes
     }
 
-    /// Returns the number of items that the clients who are connected have requested, as of a second ago at most.
+    /// Returns the number of items requested by the connected clients, at most one second old.
     pub fn requests(&mut self) -> u64 {
         self.figures.hear();
         self.figures.figures.requests()
     }
 
-    /// Returns `true` if the thread has ended, whatever the ring does.
+    /// Returns `true` if the thread has ended, whatever the state of the ring.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.hub.has_ended()
     }
 
-    /// The ring has ended: waits until the clients have what they are owed, or the time for that is over.
+    /// The ring has ended: waits until the clients have received their queued output, or the time limit has
+    /// passed.
     ///
     /// # Errors
-    /// The hub has ended early, and why.
+    /// The hub ended early, with the reason.
     pub fn end(self) -> Result<HubReport> {
         self.hub.end()
     }

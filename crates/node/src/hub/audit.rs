@@ -1,7 +1,7 @@
-//! Who came, who was kept out, who was kept from what, and who went: a line for each.
+//! The audit: a line for each login, refused login, denied item and disconnect.
 //!
-//! The lines are written by a thread of their own behind a bounded queue. A disk that is full or a terminal that nobody reads
-//! costs lines, which are counted and said, and never the hub's time.
+//! A thread of its own writes the lines from a bounded queue. A full disk or a blocked terminal costs lines,
+//! which are counted and reported, and never the hub's time.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -21,9 +21,9 @@ use crate::access::AuditTo;
 use crate::error::Context;
 use crate::events::{Event, Events, Kind, Severity, Utc};
 
-/// Lines that may wait for the writer: some MB at most.
+/// Maximum number of lines queued for the writer: a few MB at most.
 const MOST_WAITING: usize = 10_000;
-/// How long a hub that ends waits for its last lines.
+/// How long a hub that ends waits for its last lines to be written.
 const LAST_LINES: Duration = Duration::from_secs(2);
 
 /// The lines of one hub.
@@ -32,21 +32,21 @@ pub(super) struct Audit {
     lines: SyncSender<Event>,
     shared: Arc<Shared>,
     is_json: bool,
-    /// Nothing ever comes: it ends with the writer.
+    /// Carries no messages: it disconnects when the writer ends.
     written: Receiver<()>,
     events: Events,
 }
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// Lines that found no room, or could not be written, since that was said last.
+    /// Lines that did not fit in the queue or could not be written, since the last report of lost lines.
     lost: AtomicU64,
-    /// The file is to be opened anew.
+    /// The file must be reopened.
     reopen: AtomicBool,
 }
 
 impl Audit {
-    /// Opens the file, and makes the thread that writes.
+    /// Opens the file and starts the writer thread.
     ///
     /// # Errors
     /// The file cannot be opened.
@@ -80,7 +80,7 @@ impl Audit {
         Ok(Self { lines, shared, is_json: *to != AuditTo::Talk, written, events })
     }
 
-    /// Writes something down, sooner or later, or counts it as lost.
+    /// Queues a line, or counts it as lost.
     pub(super) fn note(&self, now: Nanos, note: &HubEvent) {
         if self.is_json {
             json(now, note).into_iter().for_each(|line| self.line(plain(line)));
@@ -89,7 +89,7 @@ impl Audit {
         }
     }
 
-    /// The rules were read again: what came of it.
+    /// The access rules were read again. `is_set`: the new rules apply.
     pub(super) fn read_again(&self, now: Nanos, is_set: bool) {
         if self.is_json {
             let event = if is_set { "rules read" } else { "rules kept" };
@@ -97,7 +97,7 @@ impl Audit {
         }
     }
 
-    /// A connection was over before there was a session.
+    /// A connection ended before it became a session.
     pub(super) fn never_opened(&self, now: Nanos, address: Option<SocketAddr>, why: &str) {
         let address = address.map(|address| address.to_string());
         if self.is_json {
@@ -111,14 +111,14 @@ impl Audit {
         }
     }
 
-    /// So many more, of which each has no line of its own; `why` they are summed up.
+    /// `count` more connections without lines of their own, summed up for the reason `why`.
     pub(super) fn more_never_opened(&self, now: Nanos, count: u64, why: &str) {
         self.line(if self.is_json {
             let line =
                 Line { time: utc(now), event: "never opened", connections: Some(count), ..Line::default() };
             plain(as_line(&Line { why: Some(why.to_owned()), ..line }))
         } else {
-            // Two of these in a second at most: a count is not left out.
+            // At most two of these lines occur in a second, so the rate limit does not apply to them.
             let text = format_args!("hub: {count} more connections never opened: {why}");
             Event { time: Some(now), ..Event::new(Severity::Info, text) }
         });
@@ -126,31 +126,32 @@ impl Audit {
 
     fn line(&self, line: Event) {
         if self.lines.try_send(line).is_err() {
-            // Relaxed: a number, which orders nothing.
+            // Relaxed: a counter, which orders nothing.
             self.shared.lost.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// From the next line on the file is the one that has its name then: the old one has been moved away.
+    /// From the next line on, the writer uses the file that has the name then: the old file has been moved
+    /// away.
     pub(super) fn reopen(&self) {
-        // Relaxed: whichever line meets it first, nothing is lost.
+        // Relaxed: any line may be the first in the new file, and none is lost.
         self.shared.reopen.store(true, Ordering::Relaxed);
     }
 
-    /// The last line was handed over: waits for a moment until it is written.
+    /// The last line was queued: waits for a limited time until it is written.
     pub(super) fn end(self) {
         drop(self.lines);
         let _: Result<(), RecvTimeoutError> = self.written.recv_timeout(LAST_LINES);
     }
 }
 
-/// Where lines go.
+/// The destination of lines.
 #[derive(Debug)]
 enum Sink {
     Events,
     File {
         path: PathBuf,
-        /// Nothing while it cannot be opened.
+        /// `None` while it cannot be opened.
         file: Option<File>,
     },
 }
@@ -164,7 +165,7 @@ struct Writer {
     events: Events,
 }
 
-/// At the end of what is there; its owner's alone to read, if it is new.
+/// Opens a file for appending. A new file is readable by its owner only.
 fn open(path: &Path) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt;
 
@@ -174,7 +175,7 @@ fn open(path: &Path) -> io::Result<File> {
 impl Writer {
     fn write(mut self, lines: &Receiver<Event>) {
         for line in lines {
-            // Before the line, so that what is missing is missing there.
+            // Before the line, so that the report stands where the lines are missing.
             let lost = self.shared.lost.swap(0, Ordering::Relaxed);
             if lost > 0 && !self.put(&self.lost_line(lost)) {
                 self.shared.lost.fetch_add(lost, Ordering::Relaxed);
@@ -197,7 +198,7 @@ impl Writer {
         })
     }
 
-    /// Whether it is written.
+    /// Writes a line. Returns whether it was written.
     fn put(&mut self, line: &Event) -> bool {
         let is_new = self.shared.reopen.swap(false, Ordering::Relaxed);
         let written = match &mut self.sink {
@@ -228,15 +229,15 @@ impl Writer {
     }
 }
 
-/// A line that says everything by itself.
+/// A line that is complete as text.
 fn plain(text: String) -> Event {
     Event::new(Severity::Info, text)
 }
 
-/// A line of JSON. Members that say nothing are left out.
+/// A line of JSON. Empty members are left out.
 #[derive(Debug, Default, Serialize)]
 struct Line<'a> {
-    /// UTC, to the microsecond; none where the writer itself says something.
+    /// UTC, to the microsecond; `None` in the writer's own lines.
     #[serde(skip_serializing_if = "Option::is_none")]
     time: Option<String>,
     event: &'a str,
@@ -338,7 +339,7 @@ fn json(now: Nanos, note: &HubEvent) -> Option<String> {
     Some(as_line(&line))
 }
 
-/// For people, with the kind that it is counted with.
+/// A line for people, with its kind for the rate limit.
 fn talk(note: &HubEvent) -> Option<(Kind, String)> {
     Some(match note {
         HubEvent::Login { session, user, .. } => {
@@ -369,21 +370,21 @@ fn talk(note: &HubEvent) -> Option<(Kind, String)> {
     })
 }
 
-/// A moment, as RFC 3339 has it.
+/// A time in RFC 3339.
 fn utc(now: Nanos) -> Option<String> {
     Some(Utc(now).to_string()).filter(|time| !time.is_empty())
 }
 
 fn as_line(line: &Line<'_>) -> String {
     let mut text = serde_json::to_string(line).unwrap_or_default();
-    // What clients say of themselves stands here: nothing in it may move a terminal's cursor or turn its text around.
+    // The line contains text from clients: it must not move a terminal's cursor or reverse its text.
     if !text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
         text = ascii(&text);
     }
     text
 }
 
-/// JSON with all that is not printable ASCII escaped. Outside of strings there is nothing else.
+/// Escapes everything in JSON that is not printable ASCII; it occurs only in strings.
 fn ascii(json: &str) -> String {
     let mut text = String::with_capacity(json.len() + 16);
     let mut units = [0; 2];
@@ -436,7 +437,7 @@ mod tests {
         audit.end();
         assert!(read().contains("rules kept"));
         assert!(Audit::start(&AuditTo::File(folder.path().join("none/audit")), &Events::default()).is_err());
-        // A disk that is full: each line is counted, none is waited for.
+        // A full disk: each line is counted as lost, and no line is waited for.
         let audit = Audit::start(&AuditTo::File("/dev/full".into()), &Events::default()).unwrap();
         let shared = Arc::clone(&audit.shared);
         (0..100).for_each(|_| audit.read_again(Nanos(0), true));

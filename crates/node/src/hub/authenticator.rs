@@ -1,4 +1,5 @@
-//! Who comes in and who goes: passwords that are checked elsewhere, rules that are read again, and what is written down.
+//! Logins and disconnects of a hub: passwords checked on another thread, rules that are read again, and the
+//! audit.
 
 use std::sync::Arc;
 
@@ -11,31 +12,31 @@ use crate::access::worker::{Done, Worker};
 use crate::access::{AccessConfig, Reload};
 use crate::events::Events;
 
-/// All of it, for a hub that never waits for any.
+/// The authenticator of a hub. It never blocks.
 #[derive(Debug)]
 pub(super) struct Authenticator {
     audit: Audit,
-    /// Where something is said of access.
+    /// Present if access is configured.
     guard: Option<Guard>,
-    /// When those who never opened were summed up last.
+    /// When connections that never opened were last summed up.
     summed: Nanos,
     events: Events,
 }
 
-/// How often they are.
+/// The interval of those sums.
 const SUM_NS: i64 = 1_000_000_000;
 
-/// What checks, and reads again.
+/// The thread that checks passwords and reads the rules again.
 #[derive(Debug)]
 struct Guard {
     worker: Worker,
     reload: Arc<dyn Reload>,
-    /// It was asked to read, and has not begun.
+    /// A reload was requested and has not started.
     is_to_read: bool,
 }
 
 impl Authenticator {
-    /// Opens the audit, and makes the threads. To be called by a thread that is pinned to no core.
+    /// Opens the audit, and starts the threads. Call on a thread that is not pinned.
     pub(super) fn start(config: &AccessConfig, events: &Events) -> crate::Result<Self> {
         let guard = match &config.reload {
             None => None,
@@ -48,10 +49,10 @@ impl Authenticator {
         Ok(Self { audit, guard, summed: Nanos(0), events: events.clone() })
     }
 
-    /// Passes on what is to be checked, what was found, and what is to be written down.
+    /// Passes on checks, verdicts, and lines for the audit.
     ///
     /// # Errors
-    /// Nobody checks passwords any more.
+    /// The thread that checks passwords has ended.
     pub(super) fn turn(
         &mut self,
         now: Nanos,
@@ -72,18 +73,18 @@ impl Authenticator {
         Ok(())
     }
 
-    /// Whether something is being checked.
+    /// Whether a check is in progress.
     pub(super) fn is_busy(&self) -> bool {
         self.guard.as_ref().is_some_and(|guard| guard.worker.is_busy())
     }
 
-    /// The hub has ended: its last notes are written down.
+    /// The hub has ended: writes its last lines to the audit.
     pub(super) fn end(mut self, now: Nanos, hub: &mut Hub, connections: &mut ClientConnections) {
         connections.say_who_never_opened(now, &self.audit, true);
         while let Some(note) = hub.next_event() {
             self.audit.note(now, &note);
         }
-        // Whoever has read on standard error what came of the rules finds it in the audit, too.
+        // A reload reported on standard error is in the audit too.
         if let Some(Done::ReadAgain(read)) = self.guard.take().and_then(|guard| guard.worker.end()) {
             self.audit.read_again(now, read.is_some());
         }

@@ -1,4 +1,5 @@
-//! A hub that comes late, or has lost its place: what has left the ring comes from who keeps the images, and what comes meanwhile waits.
+//! A hub that joins late, or has lost its position: the plant's images replace what has left the ring, and
+//! ticks that arrive meanwhile are buffered.
 
 use std::collections::HashMap;
 
@@ -13,62 +14,62 @@ use crate::cursor::{RingCursor, another_plant};
 use crate::image_server::{Came, ImageReader, put};
 use crate::ticks::{Lost, Next, Position};
 
-/// Bytes of ticks that wait while images are read, at most: seconds of a busy day's.
+/// Maximum bytes of ticks buffered while images are read: seconds of a busy day's.
 const MOST_HELD: usize = 512 << 20;
 
-/// For how long nothing may come: several hubs have their turns.
+/// How long the plant may send nothing: several hubs take turns.
 const PATIENCE_NS: i64 = 30_000_000_000;
-/// Images that are read before the ring is looked at again, and ticks that are given on before anything else is.
+/// Images read before the hub looks at the ring again, and buffered ticks replayed per turn.
 const IMAGES: usize = 256;
 const REPLAYED: usize = 256;
 
-/// What a late hub has to begin with, or one that lost its place to begin anew.
+/// The state from which a late hub starts, or from which a hub resynchronises after it lost its position.
 #[derive(Debug)]
 pub(super) struct CatchingUp {
     held: Held,
     asked: Option<ImageReader>,
     known: Known,
-    /// When images came last.
+    /// When images last arrived.
     heard: Option<Nanos>,
-    /// All have.
+    /// All images have arrived.
     has_all: bool,
 }
 
-/// Ticks that wait, in their order.
+/// Buffered ticks, in order.
 #[derive(Debug, Default)]
 struct Held {
-    /// Each with its length in front.
+    /// The ticks, each with its length in front.
     frames: Vec<u8>,
-    /// Of those, what was given to the hub.
+    /// Bytes of `frames` already passed to the hub.
     at: usize,
-    /// The plant's first is among them, and none before it.
+    /// The ticks start with the plant's first.
     is_whole: bool,
-    /// They are behind others that the hub has had.
+    /// The ticks follow others that the hub has processed.
     is_behind: bool,
 }
 
-/// What became of a look.
+/// The result of a turn.
 pub(super) enum Turn {
-    /// Something came.
+    /// There was input.
     Busy,
-    /// Nothing, for now.
+    /// There was nothing yet.
     Nothing,
-    /// The hub knows all that can be known.
+    /// The hub has all the state that is available.
     Done,
-    /// The place on the ring is lost, and with it the ticks behind those that wait.
+    /// The position on the ring is lost, and with it the ticks after the buffered ones.
     Lost(Lost),
 }
 
-/// What the ring had.
+/// The result of reading the ring.
 enum Taken {
     All,
-    /// And there will be no more.
+    /// The ring has ended.
     End,
     Lost(Lost),
 }
 
 impl CatchingUp {
-    /// Looks at what the ring still holds, and asks for the rest.
+    /// Buffers the ticks that are still on the ring, and asks for the images of the rest.
     pub(super) fn begin(place: &mut RingCursor<impl Position>) -> crate::Result<Self> {
         let mut held = Held::default();
         if let Taken::Lost(lost) = held.take(place, false)? {
@@ -86,43 +87,44 @@ impl CatchingUp {
         Ok(Self { held, asked, known: Known::default(), heard: None, has_all: false })
     }
 
-    /// The ring no longer has what was in front of this tick. Images are to be [asked](Self::ask) for.
+    /// Starts after a gap: the ring no longer has the ticks before this one. The caller must [ask](Self::ask)
+    /// for images.
     pub(super) fn behind(tick: &Tick<'_>) -> Self {
         let mut held = Held { is_behind: true, ..Held::default() };
         put(&mut held.frames, |out| tick.write(out));
         Self { held, asked: None, known: Known::default(), heard: None, has_all: false }
     }
 
-    /// Asks for images: whether anybody keeps them.
+    /// Asks for images. Returns whether the plant serves them.
     pub(super) fn ask(&mut self, ticks: &impl Position) -> crate::Result<bool> {
         self.asked = ticks.images()?;
         Ok(self.asked.is_some())
     }
 
-    /// Whether items may be there of which nothing is known here.
+    /// Whether items may exist that this hub knows nothing of.
     pub(super) const fn lacks_images(&self) -> bool {
         !self.held.is_whole && self.asked.is_none()
     }
 
-    /// How many images came from elsewhere, if all of them did.
+    /// The number of items with images, if all images arrived.
     pub(super) fn images(&self) -> Option<usize> {
         self.has_all.then_some(self.known.items.len())
     }
 
-    /// Whether images are waited for.
+    /// Whether images are expected.
     pub(super) const fn is_asking(&self) -> bool {
         self.asked.is_some()
     }
 
-    /// No more of them are.
+    /// Stops waiting for images.
     pub(super) fn give_up(&mut self) {
         self.asked = None;
     }
 
-    /// Gives the hub some of what is there.
+    /// Passes some of the images or buffered ticks to the hub.
     ///
     /// # Errors
-    /// There are no images to be had after all, or too much comes meanwhile.
+    /// The images are not available after all, or too many ticks arrive meanwhile.
     pub(super) fn turn(
         &mut self,
         now: Nanos,
@@ -130,13 +132,13 @@ impl CatchingUp {
         hub: &mut Hub,
         connections: &mut impl Connections,
     ) -> crate::Result<Turn> {
-        // The plant is not to wait for this.
+        // The plant must not wait for this.
         let taken = self.held.take(place, self.asked.is_none())?;
         if let Taken::Lost(lost) = taken {
             return Ok(Turn::Lost(lost));
         }
         if matches!(taken, Taken::End) {
-            // Who keeps images ends as well.
+            // The image server ends as well.
             self.give_up();
         }
         let Some(asked) = &mut self.asked else { return self.replay(now, hub, connections) };
@@ -144,7 +146,7 @@ impl CatchingUp {
             match asked.next()? {
                 Came::Tick(tick) => {
                     if place.gate.as_ref().is_some_and(|gate| !gate.lets_out(tick.header.seq)) {
-                        // It will never be on disk: the plant ends.
+                        // The tick will never be on disk: the plant ends.
                         return Ok(Turn::Nothing);
                     }
                     self.known.note(&tick);
@@ -160,7 +162,8 @@ impl CatchingUp {
                     return Ok(Turn::Nothing);
                 }
                 Came::End => {
-                    // What is in an image was on the ring before the image was made: all of that is there with the next look.
+                    // The ticks in an image were on the ring before the image was made: the next look at the
+                    // ring takes all of them.
                     (self.asked, self.has_all) = (None, true);
                     break;
                 }
@@ -169,7 +172,7 @@ impl CatchingUp {
         Ok(Turn::Busy)
     }
 
-    /// Gives the hub ticks that wait, without those that are in images.
+    /// Passes buffered ticks to the hub, except those that images already contain.
     fn replay(
         &mut self,
         now: Nanos,
@@ -191,7 +194,8 @@ impl CatchingUp {
 }
 
 impl Held {
-    /// Takes all that the ring has; where that is too much, and those in front are given on, it may stay there.
+    /// Buffers all ticks on the ring. With `may_stay`, while earlier ticks are being replayed, ticks above
+    /// the limit stay on the ring.
     fn take(&mut self, place: &mut RingCursor<impl Position>, may_stay: bool) -> crate::Result<Taken> {
         loop {
             if may_stay && self.frames.len() - self.at > MOST_HELD {
@@ -207,7 +211,7 @@ impl Held {
                 return Err(another_plant());
             }
             if tick.header.seq == Seq(1) {
-                // What stands before it another plant published, whose ring this one goes on with.
+                // Ticks before it are of another plant, whose ring this one continues.
                 self.frames.clear();
                 (self.at, self.is_whole) = (0, true);
             }
@@ -220,7 +224,7 @@ impl Held {
         }
     }
 
-    /// The next of them.
+    /// Returns the next tick.
     fn next(&mut self) -> Option<&[u8]> {
         let (length, rest) = self.frames.get(self.at..)?.split_first_chunk()?;
         let frame = rest.get(..u32::from_le_bytes(*length) as usize)?;
@@ -228,7 +232,7 @@ impl Held {
         Some(frame)
     }
 
-    /// Gives the room back of those that are gone, once that is most of it.
+    /// Frees the memory of replayed ticks once they are the larger part.
     fn give_back(&mut self) {
         if self.at > self.frames.len() / 2 {
             self.frames.drain(..self.at);
@@ -237,7 +241,7 @@ impl Held {
     }
 }
 
-/// Up to which tick what is known: of an item's number in each domain, and of each channel.
+/// The last tick contained in the images: for each item number and domain, and for each channel.
 #[derive(Debug, Default)]
 struct Known {
     items: HashMap<ItemId, Vec<(Domain, Seq)>>,
@@ -254,8 +258,8 @@ impl Known {
         }
     }
 
-    /// Whether a tick is in an image already. The number of an item that is over may be another's by then: its last tick does not
-    /// end the one that has the number now.
+    /// Whether a tick is already contained in an image. The number of an ended item may belong to another
+    /// item by then: the last tick of the former must not end the latter.
     fn has(&self, tick: &Tick<'_>) -> bool {
         let (header, domain) = (&tick.header, domain(tick));
         if header.item == ItemId(0) {

@@ -1,4 +1,4 @@
-//! What a hub is configured to be, and the most memory that it takes then.
+//! The configuration of a hub, and its memory bound.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,46 +15,47 @@ use crate::zeromq::ZeromqConfig;
 /// A plant's hub.
 #[derive(Debug)]
 pub struct HubConfig {
-    /// Where it listens; port 0 for a free one.
+    /// Address of the listener; port 0 selects a free port.
     pub address: SocketAddr,
-    /// Of every connection.
+    /// Settings of every connection.
     pub transport: Arc<rssl::Settings>,
-    /// Connections at most; more are refused.
+    /// Maximum number of connections; more are refused.
     pub max_connections: usize,
-    /// Of them from one address at most.
+    /// Maximum number of connections from one address.
     pub max_connections_per_address: usize,
-    /// Bytes of messages of which a part has arrived, on all connections together.
+    /// Maximum bytes of partially received messages, on all connections together.
     pub incoming_bytes: usize,
-    /// The core that its thread is pinned to.
+    /// The core that the hub's thread is pinned to.
     pub cpu: Option<usize>,
-    /// Look without rest instead of sleeping in the kernel while nothing happens.
+    /// Poll continuously instead of sleeping in the kernel while nothing happens.
     pub spin: bool,
-    /// Metrics, health and the live page, where they are wanted.
+    /// Metrics, health and the live page, if enabled.
     pub web: Option<WebConfig>,
-    /// Who may in.
+    /// Who may connect.
     pub access: AccessConfig,
-    /// All else.
+    /// All other settings.
     pub settings: Settings,
-    /// What subscribers of ZeroMQ get.
+    /// The ZeroMQ outlet, if enabled.
     pub zeromq: Option<ZeromqConfig>,
 }
 
-/// A provider says much to many: as many buffers, and as patient, as EMA's.
+/// A provider sends much data to many clients: as many buffers as EMA's default.
 const OUTPUT_BUFFERS: u32 = 200;
-/// The longest message of a client: a batch of 65,535 items, the most that RWF has, or 15,000 requests in JSON.
+/// The longest message of a client: a batch of 65,535 items, RWF's maximum, or 15,000 requests in JSON.
 const LONGEST_RECEIVED: u32 = 1 << 20;
-/// The ping time-out, where nothing else is configured, seconds.
+/// Default ping time-out, in seconds.
 pub const PING_TIMEOUT_S: u8 = 60;
-/// Messages of which a part has arrived, where nothing else is configured, bytes.
+/// Default maximum bytes of partially received messages.
 pub const INCOMING_BYTES: usize = 64 << 20;
-/// Connections, where nothing else is configured.
+/// Default maximum number of connections.
 pub const CONNECTIONS: usize = 1_000;
-/// What a hub has for a client goes out after each batch of ticks, and within one when it is so much, bytes: a call of the system
-/// costs as much as some thirty updates.
+/// A client's output is sent after each batch of ticks, and within a batch once it has this many bytes: a
+/// system call costs as much as about thirty updates.
 const HIGH_WATER_MARK: u32 = 32 << 10;
 
 impl HubConfig {
-    /// Creates the configuration of a hub that everybody may use, with the defaults of a configuration file.
+    /// Creates the configuration of a hub that every client may use, with the defaults of a configuration
+    /// file.
     #[must_use]
     pub fn new(address: SocketAddr) -> Self {
         Self {
@@ -85,14 +86,14 @@ impl HubConfig {
         }
     }
 
-    /// Pages that come from there may connect.
+    /// Allows pages from these origins to connect.
     pub(crate) fn let_in(&mut self, origins: impl IntoIterator<Item = String>) {
         let mut transport = rssl::Settings::clone(&self.transport);
         transport.ws_origins.extend(origins);
         self.transport = Arc::new(transport);
     }
 
-    /// What is known of the hub before it begins.
+    /// The hub's figures that are known before it starts.
     pub(crate) fn begin(&self) -> snapshot::Hub {
         snapshot::Hub {
             tls: self.transport.tls.is_some(),
@@ -104,26 +105,26 @@ impl HubConfig {
     }
 }
 
-/// The longest message that a hub sends, bytes: an image of a field list has 64 KiB at most, and its JSON may be eight times as
-/// long.
+/// The longest message that a hub sends, in bytes: an image of a field list has at most 64 KiB, and its JSON
+/// may be eight times as long.
 const LONGEST_SENT: usize = 512 << 10;
-/// What is received of messages in one turn of a connection, and the longest message three times over: in pieces, put together,
-/// and inflated.
+/// Bytes received in one turn of a connection, and three times the longest message: in pieces, assembled, and
+/// inflated.
 const AT_HAND: usize = (2 << 20) + 3 * LONGEST_RECEIVED as usize;
-/// What checking one password takes at most: as much as a hash in the file of users may ask for.
+/// The maximum memory of one password check: as much as a hash in the file of users may require.
 const PASSWORD: usize = (MOST_MEMORY_KIB as usize + 1024) << 10;
 
-/// What is counted for the counters' thread: two sets of figures and one of all time, of four histograms each, 300 KB in every one;
-/// what is known of a session, in each of them and as text.
+/// Memory of the counters: two sets of figures and one of totals, with four histograms of 300 KB each; and
+/// the figures of a session, in each set and as text.
 const FIGURES: usize = 3 * 4 * (400 << 10);
 const SESSION_FIGURES: usize = 4 << 10;
 
 impl HubConfig {
-    /// What may take memory, and how much of it at most, bytes: whatever clients do. The system's socket buffers are not in it,
-    /// nor what the plant has without a hub.
+    /// Returns each part that takes memory and its maximum in bytes, whatever clients do. The system's socket
+    /// buffers and the memory of a plant without a hub are not included.
     pub fn memory_bound(&self) -> [(&'static str, usize); 13] {
         let hub = self.settings.memory_bound(self.max_connections);
-        // Beside what a connection's own buffers hold, one message waits to be sent: as RWF and as JSON.
+        // In addition to a connection's own buffers, one message waits to be sent: as RWF and as JSON.
         let connection = self.transport.memory_bound(LONGEST_SENT) + 2 * LONGEST_SENT;
         [
             ("connections", self.max_connections.saturating_mul(connection)),

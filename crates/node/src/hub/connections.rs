@@ -20,36 +20,38 @@ use super::audit::Audit;
 use super::counting::Connected;
 use crate::events::{Events, Kind, Severity};
 
-/// What clients may cost between two looks at the ring, in bytes of their messages: the rest waits for the next turn. A request takes 2 µs
-/// in 60 bytes of RWF, so that updates wait for no longer than about a quarter of a millisecond.
+/// What clients may cost between two looks at the ring, in bytes of their messages; the rest waits for the
+/// next turn. A request of 60 bytes in RWF takes 2 µs, so updates wait for about a quarter of a millisecond
+/// at most.
 const TURN_COST: usize = 4 << 10;
-/// What a message costs at least, and what the beginning or the end of a connection does.
+/// The minimum cost of a message; the start and end of a connection have their own.
 const LEAST_COST: usize = 64;
-/// A byte of JSON costs as much as four of RWF: a request in 55 of them that is answered with an image takes 20 µs.
+/// A byte of JSON costs as much as four of RWF: a request of 55 bytes that is answered with an image takes 20
+/// µs.
 const JSON_COST: usize = 4;
 const CONNECTION_COST: usize = 1 << 10;
 
-/// How long a connection stays whose session is over. EMA Java passes over a message that comes together with the end of
-/// TLS, such as the reason why a login was refused, and tries again.
+/// How long a connection remains open after its session has ended. EMA Java ignores a message that arrives
+/// together with the end of TLS, such as the reason of a refused login, and tries again.
 pub(super) const PARTING_NS: u64 = 100_000_000;
 
-/// All connections, each under the number of its session.
+/// All connections, indexed by session number.
 #[derive(Debug)]
 pub(super) struct ClientConnections {
     reactor: Reactor,
     connections: Vec<Option<ClientConnection>>,
     sessions: HashMap<ConnectionId, SessionId>,
-    /// Whose session is over, and from when on they are to be closed: in the order of that.
+    /// Connections whose session has ended, with the time to close them, in order of that time.
     parting: VecDeque<(Nanos, ConnectionId)>,
-    /// The same, to be found.
+    /// The same connections, for look-up.
     parted: HashSet<ConnectionId>,
     dictionary: Arc<Dictionary>,
-    /// What JSON calls the service.
+    /// The names of services in JSON.
     services: Directory,
-    /// Requests in JSON that name no service mean the only one.
+    /// Settings for JSON: a request without a service name means the only service.
     json: JsonSettings,
     never_opened: NeverOpened,
-    /// Of messages that many get.
+    /// JSON texts shared by messages to many clients.
     texts: SharedTexts,
     events: Events,
 }
@@ -76,7 +78,7 @@ impl Connections for ClientConnections {
 }
 
 impl ClientConnections {
-    /// On what listens already.
+    /// Uses a reactor that already listens.
     pub(super) fn new(
         reactor: Reactor,
         dictionary: Arc<Dictionary>,
@@ -100,10 +102,11 @@ impl ClientConnections {
         }
     }
 
-    /// Sends what waits, looks at the sockets, and hands what came to the hub, as much as one turn allows: whether anything came.
+    /// Sends queued output, looks at the sockets, and passes input to the hub, as much as one turn allows.
+    /// Returns whether there was any input.
     ///
     /// # Errors
-    /// The machine refuses to wait for sockets.
+    /// The system refuses to wait for sockets.
     pub(super) fn serve(&mut self, hub: &mut Hub, now: Nanos) -> Result<bool, Error> {
         while let Some((_, connection)) = self.parting.front().copied().filter(|(due, _)| *due <= now) {
             self.parting.pop_front();
@@ -155,7 +158,8 @@ impl ClientConnections {
             let Some(Some(connection)) = self.connections.get_mut(session.index()) else { continue };
             match event {
                 Event::Message(received) => {
-                    // The rest of a text with more messages than the turn has capacity for comes again, after other clients.
+                    // The rest of a text with more messages than the turn has capacity for follows after
+                    // other clients.
                     let bytes = (TURN_COST - cost).div_ceil(JSON_COST);
                     let Ok(is_read) =
                         connection.room.receive_some(received, &mut sender, bytes, |message, out| {
@@ -170,7 +174,7 @@ impl ClientConnections {
                     while let Some(note) = connection.room.next_note() {
                         self.events.peer(now, Kind::Unreadable, Severity::Info, format_args!("hub: {note}"));
                     }
-                    // Those in RWF the hub counts itself.
+                    // The hub itself counts those in RWF.
                     if connection.room.unreadable() >= MOST_MALFORMED {
                         hub.end(session, End::Malformed(MOST_MALFORMED));
                     }
@@ -185,15 +189,15 @@ impl ClientConnections {
                 }
                 _ => {}
             }
-            // At once: nothing else of what it sent is looked at.
+            // At once: further input of the client is not processed.
             self.close_those_over(hub, now);
         }
-        // What the turn had no room for, or who waits to be let in.
+        // There is input left for the next turn, or a connection to accept.
         Ok(is_busy || !self.reactor.is_idle())
     }
 
-    /// Closes the connections of the sessions that the hub has ended: not at once, so that what they were told last is read
-    /// before the end.
+    /// Closes the connections of the sessions that the hub has ended: after a delay, so that the last message
+    /// is read before the end of the connection.
     pub(super) fn close_those_over(&mut self, hub: &mut Hub, now: Nanos) {
         while let Some(session) = hub.next_over() {
             if let Some(connection) = self.forget(session) {
@@ -212,8 +216,8 @@ impl ClientConnections {
         }
     }
 
-    /// Has written down who never opened since this was called last; how many more there were than are written down one by one,
-    /// where `is_summed`.
+    /// Writes to the audit the connections that never opened since the last call; with `is_summed`, also the
+    /// number of those without lines of their own.
     pub(super) fn say_who_never_opened(&mut self, now: Nanos, audit: &Audit, is_summed: bool) {
         self.never_opened.say(now, audit);
         if is_summed {
@@ -225,12 +229,12 @@ impl ClientConnections {
         &mut self.reactor
     }
 
-    /// Connections that never opened.
+    /// The number of connections that never opened.
     pub(super) const fn never_opened(&self) -> u64 {
         self.never_opened.all
     }
 
-    /// What is known of a session's connection.
+    /// Returns the data of a session's connection.
     pub(super) fn connected(&mut self, session: SessionId) -> Option<Connected> {
         let ClientConnection { connection, since, .. } = self.connections.get(session.index())?.as_ref()?;
         let reactor = &mut self.reactor;
@@ -250,12 +254,12 @@ impl ClientConnections {
         Some(Connected { since: *since, address, transport, unsent_bytes })
     }
 
-    /// Why nobody can be let in, since this was asked last.
+    /// Returns why connections cannot be accepted, if so since the last call.
     pub(super) fn accept_error(&mut self) -> Option<Error> {
         self.reactor.accept_error()
     }
 
-    /// Whether everything has left this process.
+    /// Whether all output has left this process.
     pub(super) fn are_flushed(&mut self) -> bool {
         self.reactor.flush();
         let Self { reactor, connections, .. } = self;
@@ -275,26 +279,26 @@ impl ClientConnections {
     }
 }
 
-/// Whether everything of one connection has left this process.
+/// Whether all output of one connection has left this process.
 fn is_flushed(reactor: &mut Reactor, connection: &mut ClientConnection) -> bool {
     reactor
         .sender(connection.connection)
         .is_none_or(|mut sender| connection.room.outbox(&mut sender).send_waiting() && sender.unsent() == 0)
 }
 
-/// Connections that were over before there was a session: anybody can make as many as a network carries.
+/// Connections that ended before they became sessions: any host can make as many as a network carries.
 #[derive(Debug, Default)]
 struct NeverOpened {
     all: u64,
-    /// Of them, those that the reactor refused because there are too many.
+    /// Those that the reactor refused because of its limits.
     refused: u64,
-    /// Since they were last summed up.
+    /// Those since the last sum.
     lately: u64,
-    /// Those that are to be written down one by one.
+    /// Those to be written one by one.
     each: Vec<(Option<SocketAddr>, String)>,
 }
 
-/// So many a second are written down one by one.
+/// Maximum number written one by one per second.
 const SAID_EACH: u64 = 10;
 
 impl NeverOpened {
@@ -311,7 +315,7 @@ impl NeverOpened {
         }
     }
 
-    /// Called about once a second. Of all connections so many were refused.
+    /// Called about once a second. `refused` is the reactor's total of refused connections.
     fn sum(&mut self, now: Nanos, refused: u64, audit: &Audit) {
         let refusals = refused - std::mem::replace(&mut self.refused, refused);
         self.all += refusals;

@@ -1,4 +1,4 @@
-//! What the hub's thread tells of itself once a second, and what is made of it on another thread.
+//! The figures that the hub's thread reports once a second, and their merge on another thread.
 
 use std::net::SocketAddr;
 
@@ -12,28 +12,28 @@ use super::connections::ClientConnections;
 use crate::counting::{SnapshotWriter, per_second};
 use crate::stat::snapshot::{self, Cache, Hop, Latency, Rates, Totals};
 
-/// How often the hub tells.
+/// How often the hub reports.
 const EVERY_NS: i64 = 1_000_000_000;
 
 /// The hops of a tick's way through the hub, in the order of [`HubFigures::hops`].
 pub(crate) const HOPS: [&str; 4] =
     ["wire_to_decoded", "decoded_to_sequenced", "sequenced_to_taken", "wire_to_sent"];
 
-/// What the hub's thread tells.
+/// The figures of the hub's thread.
 #[derive(Debug, Default)]
 pub(crate) struct HubFigures {
     at: Nanos,
-    /// It is the last time.
+    /// The last report.
     ended: bool,
     counters: Counters,
     access: AccessCounters,
     memory: Option<Memory>,
-    /// So many of those below are of now.
+    /// The number of current entries in `sessions`.
     open: usize,
-    /// Kept with their texts' memory.
+    /// Entries are reused with the memory of their texts.
     sessions: Vec<SessionFigures>,
     services: Vec<snapshot::Service>,
-    /// Since it was told last.
+    /// Latencies since the last report.
     hops: [Recorder; 4],
 }
 
@@ -55,14 +55,14 @@ struct SessionFigures {
 }
 
 impl HubFigures {
-    /// Items that those who are there have asked for.
+    /// Items requested by the sessions that are open.
     pub(crate) fn requests(&self) -> u64 {
         let sessions = self.sessions.get(..self.open).unwrap_or_default();
         sessions.iter().map(|session| session.counters.requests).sum()
     }
 }
 
-/// What the doors know of a session.
+/// Data of a session's connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Connected {
     pub(crate) since: Nanos,
@@ -71,13 +71,13 @@ pub(crate) struct Connected {
     pub(crate) unsent_bytes: usize,
 }
 
-/// The hub's side. Of each turn's ticks the first is timed: it is the one that waits for the longest. That takes a look at
-/// the clock and four entries in histograms, for at most 64 ticks; the rest is done once a second.
+/// The hub's side. The first tick of each turn is timed: it waits longest. That costs a look at the clock and
+/// four histogram entries per batch of ticks; the rest is done once a second.
 #[derive(Debug)]
 pub(crate) struct Telling {
     teller: SnapshotWriter<HubFigures>,
     told: Nanos,
-    /// When the first tick of this turn was there, by its stamps.
+    /// The wire time of this turn's first tick.
     on_its_way: Option<Nanos>,
 }
 
@@ -86,7 +86,7 @@ impl Telling {
         Self { teller, told: Nanos(0), on_its_way: None }
     }
 
-    /// The first tick of a turn was taken.
+    /// Records that the first tick of a turn was taken.
     pub(crate) fn taken(&mut self, header: &tick::Header, now: Nanos) {
         let [decoded, sequenced, taken, _] = &mut self.teller.figures.hops;
         decoded.record(header.decoded.since(header.wire));
@@ -95,21 +95,21 @@ impl Telling {
         self.on_its_way = Some(header.wire);
     }
 
-    /// A turn is over: what its ticks made was given to the kernel.
+    /// Records that a turn has ended: its output was passed to the kernel.
     pub(crate) fn sent(&mut self, now: Nanos) {
         if let Some(wire) = self.on_its_way.take() {
             self.teller.figures.hops[3].record(now.since(wire));
         }
     }
 
-    /// Tells, once a second.
+    /// Reports once a second.
     pub(super) fn turn(&mut self, now: Nanos, hub: &Hub, connections: &mut ClientConnections) {
         if now.since(self.told) >= EVERY_NS {
             self.tell(now, hub, connections, false);
         }
     }
 
-    /// Tells at once; `ended`: for the last time.
+    /// Reports at once; `ended` marks the last report.
     pub(super) fn tell(&mut self, now: Nanos, hub: &Hub, connections: &mut ClientConnections, ended: bool) {
         self.told = now;
         let HubFigures { sessions, services, open, .. } = &mut self.teller.figures;
@@ -143,7 +143,7 @@ impl Telling {
         services.clear();
         services.extend(hub.directory().services().map(|service| {
             let state = service.state();
-            // What was said when it went down stays there when it is up again.
+            // The text of an outage remains in the directory after the service is up again.
             let status = state.filter(|state| !state.is_up()).and_then(|state| state.status.as_ref());
             snapshot::Service {
                 id: service.id,
@@ -162,7 +162,7 @@ impl Telling {
     }
 }
 
-/// What is kept from one telling to the next.
+/// The state from one report to the next.
 #[derive(Debug, Default)]
 pub(crate) struct Merged {
     hops: [Recorder; 4],
@@ -170,7 +170,7 @@ pub(crate) struct Merged {
 }
 
 impl Merged {
-    /// Takes what the hub told, and leaves it as the hub needs it next.
+    /// Merges the hub's figures, and clears their histograms for the hub's next use.
     pub(crate) fn take(&mut self, hub: &mut snapshot::Hub, told: &mut HubFigures) {
         let before = std::mem::take(&mut hub.sessions);
         let seconds = told.at.since(Nanos(hub.heard_ns)) as f64 / 1e9;
@@ -179,7 +179,7 @@ impl Merged {
             .iter()
             .map(|session| {
                 let totals = totals(&session.counters);
-                // Another session may have had the number.
+                // Another session may have had this number before.
                 let known = before.binary_search_by_key(&session.number, |known| known.session).ok();
                 let known = known.map(|at| &before[at]).filter(|known| known.since_ns == session.since.0);
                 snapshot::Session {
@@ -231,7 +231,7 @@ impl Merged {
     }
 }
 
-/// A policy, as the configuration calls it.
+/// The name of a policy in the configuration.
 pub(crate) const fn slow(policy: SlowPolicy) -> &'static str {
     match policy {
         SlowPolicy::Conflate => "conflate",
@@ -282,7 +282,7 @@ mod tests {
                 counters: counters(updates),
                 ..SessionFigures::default()
             },
-            // Of a session that is gone.
+            // Of a session that has ended.
             SessionFigures { number: 9, counters: counters(1_000), ..SessionFigures::default() },
         ];
         figures.hops[3].record(1_000);
@@ -300,7 +300,7 @@ mod tests {
             (hub.totals.updates, hub.rates.updates, hub.sessions[0].rates.updates),
             (550, 200.0, 200.0)
         );
-        // It is gone, and the next one has its number.
+        // The session has ended, and the next one has its number.
         let mut next = told(5 * S, 4 * S, 10, 550);
         merged.take(&mut hub, &mut next);
         assert_eq!((hub.totals.updates, hub.rates.updates, hub.sessions[0].rates.updates), (560, 10.0, 0.0));

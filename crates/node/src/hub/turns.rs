@@ -1,4 +1,4 @@
-//! The hub's loop without its thread: whoever drives it gives each turn, and the clock.
+//! The hub's loop without its thread: the caller drives each turn and provides the clock.
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,21 +22,22 @@ use crate::journal::Gate;
 use crate::sources::Demanding;
 use crate::ticks::Position;
 
-/// Ticks that are taken before the sockets are looked at again, and what waits there is sent: few, so that a client has the first of
-/// a burst while the hub is at the next ones.
+/// Ticks taken before the hub looks at the sockets and sends queued output: few, so that a client has the
+/// first tick of a burst while the hub processes the next ones.
 const BATCH: usize = 32;
-/// After this many full batches in a row the batches are larger: throughput counts then.
+/// After this many full batches in a row the batches are larger, for throughput.
 const FULL_BATCHES: usize = 8;
 pub(super) const LARGE_BATCH: usize = 256;
-/// Updates that clients have been sent and that are in no image yet: while there are no more, the next ticks go first.
+/// Maximum number of updates that were sent to clients and are not in an image yet: below it, the next ticks
+/// go first.
 const MOST_UNFOLDED: usize = 128;
-/// Answers of sources that are taken before ticks are looked at again.
+/// Answers of sources taken before the hub looks at ticks again.
 const ANSWERS: usize = 256;
-/// What becomes of what was missed without images.
+/// The consequence of a gap without images.
 const STAY_SUSPECT: &str = "the feeds' items stay suspect until their next session";
 
-/// A hub that serves its clients turn by turn: it never waits, and its time is the clock's that it is given. A plant drives it on a
-/// thread, a simulation in a world of its own.
+/// A hub that serves its clients turn by turn: it never blocks, and takes its time from the given clock. A
+/// plant drives it on a thread, a simulation in its own environment.
 #[derive(Debug)]
 pub struct HubTurns<T, C> {
     pub(super) hub: Hub,
@@ -44,33 +45,34 @@ pub struct HubTurns<T, C> {
     pub(super) place: RingCursor<T>,
     pub(super) clock: C,
     pub(super) sources: Option<Demanding>,
-    /// A demand for which there was no room.
+    /// A demand for which the queue had no capacity.
     held: Option<Demand>,
-    /// It lost its place on the ring, and what it missed comes from who keeps the images.
+    /// Set while the hub resynchronises after it lost its position on the ring, or joined late, with images
+    /// from the plant.
     pub(super) late: Option<CatchingUp>,
-    /// It begins behind the plant's first tick, and serves nobody before it knows what was before.
+    /// The hub joined after the plant's first tick, and serves no client before it has the earlier state.
     is_entering: bool,
     /// Full batches in a row.
     full: usize,
     pub(super) telling: Telling,
 }
 
-/// What a turn did.
+/// The result of a turn.
 #[derive(Clone, Copy, Debug)]
 pub struct HubTurn {
-    /// When it began.
+    /// When the turn began.
     pub now: Nanos,
-    /// Ticks that were taken.
+    /// Ticks taken.
     pub ticks: usize,
-    /// A client or a source had something.
+    /// A client or a source had input.
     pub is_busy: bool,
     /// The ring has ended, and everything on it was taken.
     pub is_over: bool,
 }
 
 impl<T: Position, C: Time> HubTurns<T, C> {
-    /// Creates a hub behind these ticks. `gate`: keeps ticks back until they are on disk; `sources`: the way to the plant's
-    /// providers and publishers.
+    /// Creates a hub that reads these ticks. `gate` holds ticks back until they are durable; `sources`
+    /// connects to the plant's providers and publishers.
     #[must_use]
     pub fn new(
         settings: Settings,
@@ -111,11 +113,11 @@ impl<T: Position, C: Time> HubTurns<T, C> {
         }
     }
 
-    /// Begins behind the plant's first tick: what was before comes from the plant's images, if it keeps any. Until then the hub
-    /// serves nobody.
+    /// Starts after the plant's first tick: the earlier state comes from the plant's images, if it serves
+    /// any. Until then the hub serves no client.
     ///
     /// # Errors
-    /// The position on the ring is lost already, or the images cannot be asked for.
+    /// The position on the ring is already lost, or the request for the images fails.
     pub fn enter_late(&mut self) -> crate::Result<()> {
         let late = CatchingUp::begin(&mut self.place)?;
         self.enter(late);
@@ -131,7 +133,7 @@ impl<T: Position, C: Time> HubTurns<T, C> {
         self.is_entering
     }
 
-    /// One turn of catching up: whether there was anything.
+    /// One turn of catching up. Returns 0 if there was nothing.
     fn catch_up(&mut self, now: Nanos) -> crate::Result<usize> {
         let Some(late) = &mut self.late else { return Ok(0) };
         match late.turn(now, &mut self.place, &mut self.hub, &mut self.connections)? {
@@ -148,10 +150,11 @@ impl<T: Position, C: Time> HubTurns<T, C> {
         Ok(1)
     }
 
-    /// Takes ticks, what clients and sources have sent, and does what is due.
+    /// Takes ticks and input of clients and sources, and does what is due.
     ///
     /// # Errors
-    /// Another plant continues with the ring, the ring holds something that is not a tick, or the machine refuses to look at sockets.
+    /// Another plant continues with the ring, the ring contains something that is not a tick, or the system
+    /// refuses to look at sockets.
     #[inline]
     pub fn turn(&mut self) -> crate::Result<HubTurn> {
         let now = self.clock.now();
@@ -187,17 +190,17 @@ impl<T: Position, C: Time> HubTurns<T, C> {
         self.connections.reactor()
     }
 
-    /// Tries to send what a session's connection holds, and returns `true` if nothing is left of it.
+    /// Tries to send the output buffered for a session's connection, and returns `true` if none is left.
     pub fn is_flushed(&mut self, session: SessionId) -> bool {
         self.connections.is_flushed(session)
     }
 
-    /// Replaces the rules of who may see what.
+    /// Replaces the access rules.
     pub fn set_access(&mut self, access: Arc<Access>) {
         self.hub.set_access(access);
     }
 
-    /// Brings the images up to what is on its way to the clients, as long as nothing comes that they wait for.
+    /// Folds the updates sent to clients into the images, while no new ticks wait.
     fn fold(&mut self, now: Nanos) {
         let Self { hub, connections, place, .. } = self;
         let has_ticks = || place.ticks.has_next();
@@ -206,7 +209,7 @@ impl<T: Position, C: Time> HubTurns<T, C> {
         }
     }
 
-    /// Takes what the sources have answered: whether there was anything.
+    /// Takes answers of the sources. Returns whether there were any.
     fn hear_sources(&mut self, now: Nanos) -> bool {
         let Some(sources) = &self.sources else { return false };
         let mut is_busy = false;
@@ -217,7 +220,7 @@ impl<T: Position, C: Time> HubTurns<T, C> {
         is_busy
     }
 
-    /// Passes on what is wanted of the sources, as much as there is room for.
+    /// Passes demands to the sources, as far as the queue has capacity.
     fn ask_sources(&mut self) {
         let Some(sources) = &self.sources else { return };
         let mut has_asked = false;
@@ -233,12 +236,12 @@ impl<T: Position, C: Time> HubTurns<T, C> {
             }
         }
         if has_asked && let Some(waker) = &sources.waker {
-            // Without it the plant looks a few milliseconds later.
+            // If this fails, the plant looks a few milliseconds later.
             let _ = waker.wake();
         }
     }
 
-    /// Takes ticks, as many as are there: how many, and whether there will be no more.
+    /// Takes up to `most` ticks. Returns their number and whether the ring has ended.
     pub(super) fn take_ticks(&mut self, now: Nanos, most: usize) -> crate::Result<(usize, bool)> {
         if self.late.is_some() {
             return Ok((self.take_images(now)?, false));
@@ -273,7 +276,7 @@ impl<T: Position, C: Time> HubTurns<T, C> {
         Ok((most, false))
     }
 
-    /// Asks who keeps the plant's images, behind a gap.
+    /// Asks the plant for its images after a gap.
     fn ask_for_images(&self, mut late: CatchingUp) -> CatchingUp {
         let why = match late.ask(&self.place.ticks) {
             Ok(true) => return late,
@@ -287,14 +290,14 @@ impl<T: Position, C: Time> HubTurns<T, C> {
         late
     }
 
-    /// Takes images that the plant keeps, and then the ticks behind them: how many there were, or about.
+    /// Takes the plant's images, and then the ticks after them. Returns roughly how many there were.
     fn take_images(&mut self, now: Nanos) -> crate::Result<usize> {
         let Some(late) = &mut self.late else { return Ok(0) };
         match late.turn(now, &mut self.place, &mut self.hub, &mut self.connections) {
             Ok(catching_up::Turn::Busy) => return Ok(1),
             Ok(catching_up::Turn::Nothing) => return Ok(0),
             Ok(catching_up::Turn::Done) => {}
-            // What waits is of before the next gap, and the images that come then have it.
+            // The buffered ticks precede the next gap; the next images include them.
             Ok(catching_up::Turn::Lost(lost)) => {
                 self.late = None;
                 self.place.rejoin(&lost)?;
@@ -319,7 +322,7 @@ impl<T: Position, C: Time> HubTurns<T, C> {
     }
 }
 
-/// Why no images come.
+/// Reports why no images are available.
 fn no_images(why: &dyn fmt::Display) -> Event {
     Event::new(Severity::Warning, format_args!("{STAY_SUSPECT}: no images are available: {why}"))
 }

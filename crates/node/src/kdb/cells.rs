@@ -8,10 +8,10 @@ use tapeline_omm::{Date, Field};
 const NS_PER_MS: u64 = 1_000_000;
 const NS_PER_S: u64 = 1_000_000_000;
 const NS_PER_DAY: i64 = 86_400_000_000_000;
-/// What ends ASCII in RMTES: an escape begins something else.
+/// The escape that ends ASCII in RMTES.
 const ESCAPE: u8 = 0x1B;
 
-/// The types of columns that hold what a field of this type has; none for what no column holds.
+/// The column types for a field of this type; none if no column can store it.
 pub const fn kinds_for(field: DataType) -> &'static [Type] {
     match field {
         DataType::REAL
@@ -40,14 +40,14 @@ pub fn null(kind: Type, out: &mut Vec<u8>) {
         Type::CHAR => out.push(b' '),
         Type::SYMBOL => out.push(0),
         Type::LIST => string(&[], out),
-        // There is no null of these.
+        // These types have no null.
         Type::BOOLEAN | Type::BYTE | Type::GUID => out.resize(out.len() + kind.width(), 0),
         _ => out.extend_from_slice(&i32::MIN.to_le_bytes()),
     }
 }
 
-/// Appends a field's value as a cell of one of the [types](kinds_for) that hold it; null where it is blank, cannot be read, or is beyond
-/// what the type holds. Allocates for text of old character sets alone.
+/// Appends a field's value as a cell of one of its [types](kinds_for); null if the field is blank, cannot be
+/// decoded, or exceeds the type's range. Allocates for text in old character sets only.
 pub fn value(field: &Field<'_>, is: DataType, kind: Type, out: &mut Vec<u8>) {
     let before = out.len();
     let is_written = match is {
@@ -80,9 +80,9 @@ pub fn value(field: &Field<'_>, is: DataType, kind: Type, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a time of day in a column of times.
+/// Appends a time of day for a column of times.
 pub fn time_of_day(ns: u64, kind: Type, out: &mut Vec<u8>) {
-    // A day has fewer than 2^31 of any of the smaller units.
+    // A day has fewer than 2^31 of each smaller unit.
     let whole = |unit: u64| ((ns / unit) as i32).to_le_bytes();
     match kind {
         Type::TIME => out.extend_from_slice(&whole(NS_PER_MS)),
@@ -110,23 +110,23 @@ fn text(field: &Field<'_>, kind: Type, out: &mut Vec<u8>) {
     match kind {
         Type::LIST => string(bytes, out),
         _ => {
-            // A zero ends a symbol.
+            // A zero byte ends a symbol.
             out.extend(bytes.iter().copied().take_while(|byte| *byte != 0));
             out.push(0);
         }
     }
 }
 
-/// A string as a value in a list.
+/// Appends a string as a value in a list.
 fn string(bytes: &[u8], out: &mut Vec<u8>) {
-    // Fields have 64 KiB at most.
+    // Fields have at most 64 KiB.
     let count = (bytes.len() as u32).to_le_bytes();
     out.extend_from_slice(&[Type::CHAR.0.cast_unsigned(), 0]);
     out.extend_from_slice(&count);
     out.extend_from_slice(bytes);
 }
 
-/// What a field of numbers has.
+/// The content of a numeric field.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Number {
     Whole(i64),
@@ -151,7 +151,7 @@ impl Number {
         }
     }
 
-    /// `None` where the type does not go so far.
+    /// `None` if the number exceeds the type's range.
     fn write(self, kind: Type, out: &mut Vec<u8>) -> Option<()> {
         match kind {
             Type::FLOAT => out.extend_from_slice(&self.broken().to_le_bytes()),
@@ -170,11 +170,11 @@ impl Number {
         }
     }
 
-    /// To the nearest.
+    /// Rounded to the nearest integer.
     fn whole(self) -> Option<i64> {
         match self {
             Self::Whole(number) => Some(number),
-            // Beyond, and for what is no number, there is no telling.
+            // Beyond this range, and for NaN, there is no whole number.
             Self::Broken(number) if number.abs() < 9.2e18 => Some(number.round() as i64),
             Self::Broken(_) => None,
         }
@@ -188,7 +188,7 @@ mod tests {
 
     use super::*;
 
-    /// The cell of a field that is written so.
+    /// The cell of a field with this content.
     fn cell(
         is: DataType,
         kind: Type,
@@ -234,7 +234,7 @@ mod tests {
         let date = cell(DataType::DATE, Type::DATE, |fields| fields.date(Fid(1), date));
         assert_eq!(date, 9_822_i32.to_le_bytes());
         for year in [1, 1_700, 2_300, 9_999] {
-            // Beyond what a timestamp holds.
+            // Beyond the range of a timestamp.
             let at = DateTime { date: Date { day: 1, month: 1, year }, time: noon };
             let at = cell(DataType::DATETIME, Type::TIMESTAMP, |fields| fields.date_time(Fid(1), at));
             assert_eq!(at, i64::MIN.to_le_bytes(), "{year}");

@@ -1,4 +1,4 @@
-//! The cell of a kdb+ column, or another q value, as a field's value.
+//! A kdb+ column's cell, or another q value, as a field's value.
 
 use tapeline_kdb::{Order, Type, UNIX_2000_NS, View};
 use tapeline_omm::rwf::DataType;
@@ -7,14 +7,14 @@ use tapeline_omm::{Date, DateTime, Fid, FieldListEncoder, Full, Real, Time};
 const NS_PER_MS: i64 = 1_000_000;
 const NS_PER_S: i64 = 1_000_000_000;
 const NS_PER_DAY: i64 = 86_400 * NS_PER_S;
-/// The most decimals that a REAL has.
+/// Maximum number of decimals of a REAL.
 const MOST_PLACES: u8 = 14;
-/// Floats below it are whole numbers, each of them one.
+/// Below this limit every whole number is exactly one float.
 const EXACT: f64 = 9_007_199_254_740_992.0;
-/// In RMTES, what is behind it is UTF-8.
+/// The RMTES escape that switches to UTF-8.
 const UTF8: &[u8] = b"\x1B%0";
 
-/// What a q value says, whatever it lies in.
+/// The content of a q value, independent of its container.
 #[derive(Clone, Copy, Debug)]
 pub enum Said<'a> {
     /// A whole number, or a time in the units of its type.
@@ -25,12 +25,13 @@ pub enum Said<'a> {
     Text(&'a [u8]),
 }
 
-/// Adds a field with what a cell of one of the [types](super::cells::kinds_for) that hold the field has: blank for a null, and for what
-/// the field cannot say. A float is the number with the fewest decimals that is that float, with 14 of them at most. Allocates for
-/// text beyond ASCII alone.
+/// Adds a field with the content of a cell whose type is one of the [types](super::cells::kinds_for) for the
+/// field: blank for a null, and for a value that the field cannot express. A float becomes the number with
+/// the fewest decimals that is equal to that float, with at most 14 decimals. Allocates for text beyond ASCII
+/// only.
 ///
 /// # Errors
-/// There is no room.
+/// The buffer is full.
 pub fn write(
     cell: &[u8],
     kind: Type,
@@ -42,7 +43,8 @@ pub fn write(
     put.unwrap_or_else(|| fields.blank(fid))
 }
 
-/// Adds a field with what a q value of this type (a vector's number) says; `None` where the field cannot say it, and for empty text.
+/// Adds a field with the content of a q value of this type (a vector's number); `None` if the field cannot
+/// express it, and for empty text.
 pub fn put(
     said: Said<'_>,
     kind: Type,
@@ -69,7 +71,7 @@ pub fn put(
     })
 }
 
-/// What a cell says; `None` for a null.
+/// The content of a cell; `None` for a null.
 fn said(cell: &[u8], kind: Type) -> Option<Said<'_>> {
     Some(match kind {
         Type::SYMBOL | Type::LIST => Said::Text(text(cell, kind)),
@@ -79,7 +81,7 @@ fn said(cell: &[u8], kind: Type) -> Option<Said<'_>> {
     })
 }
 
-/// A field of numbers; `None` where it cannot say this one.
+/// Adds a numeric field; `None` if the field cannot express the number.
 fn number(
     said: Said<'_>,
     kind: Type,
@@ -95,7 +97,7 @@ fn number(
     };
     let number = match said {
         Said::Whole(number) => Some(number),
-        // To the nearest, where it is one.
+        // Rounded to the nearest integer, if the float is in the exact range.
         _ => (float.abs() < EXACT).then_some(float.round() as i64),
     };
     Some(match (is, said) {
@@ -110,15 +112,16 @@ fn number(
     })
 }
 
-/// The number with the fewest decimals that is this float, or as many as there may be; `None` beyond 2^63. `is_real`: it was one of 32
-/// bits, and has to be the same one again.
+/// Returns the number with the fewest decimals that is equal to this float, or with the maximum number of
+/// decimals; `None` beyond 2^63. With `is_real` the float was a 32-bit one, and the result must convert back
+/// to the same one.
 pub fn decimal(number: f64, is_real: bool) -> Option<Real> {
     if number.is_infinite() {
         return Some(if number > 0.0 { Real::INFINITY } else { Real::MINUS_INFINITY });
     }
     let mut last = None;
     for places in 0..=MOST_PLACES {
-        // Powers up to 10^22 are exact, so that there is one rounding in each direction.
+        // Powers up to 10^22 are exact, so there is one rounding in each direction.
         let scale = 10_f64.powi(i32::from(places));
         let mantissa = (number * scale).round();
         if mantissa.abs() >= EXACT && last.is_some() || mantissa.abs() >= i64::MAX as f64 {
@@ -144,7 +147,8 @@ fn whole(cell: &[u8]) -> Option<i64> {
     })
 }
 
-/// ns since midnight, of a timestamp since that of its day; `None` for what is no time of a day.
+/// ns since midnight; for a timestamp, since the midnight of its day. `None` if the value is not a time of
+/// day.
 pub fn of_day(count: i64, kind: Type) -> Option<u64> {
     let ns = match kind {
         Type::TIMESTAMP => count.rem_euclid(NS_PER_DAY),
@@ -157,7 +161,7 @@ pub fn of_day(count: i64, kind: Type) -> Option<u64> {
     u64::try_from(ns).ok().filter(|_| ns < NS_PER_DAY)
 }
 
-/// A symbol's text, or a string's; nothing for other cells of a list.
+/// A symbol's text, or a string's; empty for other cells of a list.
 fn text(cell: &[u8], kind: Type) -> &[u8] {
     if kind == Type::SYMBOL {
         return cell.strip_suffix(&[0]).unwrap_or(cell);
@@ -176,7 +180,7 @@ mod tests {
     use super::*;
     use crate::kdb::cells;
 
-    /// The cell that comes back of one that was written as a field.
+    /// The cell after a round trip through a field.
     fn back(cell: &[u8], kind: Type, is: DataType) -> Vec<u8> {
         let mut room = [0; 64];
         let mut fields = FieldListEncoder::new(&mut room).unwrap();
@@ -214,7 +218,7 @@ mod tests {
         ] {
             assert_eq!(back(&cell, kind, is), cell, "{} as {is}", kind.name());
         }
-        // Nulls are blank, and null again.
+        // Nulls become blank fields, and nulls again.
         for (kind, is) in [
             (Type::FLOAT, DataType::REAL),
             (Type::LONG, DataType::REAL),
@@ -231,7 +235,7 @@ mod tests {
         }
     }
 
-    /// Numbers without an order, the same ones each time (Knuth's MMIX).
+    /// Pseudo-random numbers, the same ones each time (Knuth's MMIX).
     fn numbers() -> impl Iterator<Item = u64> {
         let next = |last: &u64| {
             Some(last.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407))
@@ -239,7 +243,7 @@ mod tests {
         std::iter::successors(Some(1), next).take(10_000)
     }
 
-    /// Prices are decimal numbers: as floats, and back, they are the same.
+    /// Prices are decimal numbers: they survive the round trip through floats.
     #[test]
     fn prices_come_back() {
         for number in numbers() {
@@ -249,7 +253,7 @@ mod tests {
         }
     }
 
-    /// Of a list anything may be a cell, and any bits a float: there is a field, and no panic.
+    /// A list's cell may contain anything, and a float any bits: the result is a field, and no panic.
     #[test]
     fn any_cell_is_a_field() {
         for number in numbers() {

@@ -14,57 +14,57 @@ use tapeline_tickerplant::{Local, Tickerplant};
 use super::cells;
 use crate::tick::zone::Zone;
 
-/// Which ticks are a table's rows.
+/// The ticks that become a table's rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowsOf {
-    /// Those that bring a trade; and those that bring a break, where a column says which it is.
+    /// Ticks with a trade, and ticks with a break if a column tells them apart.
     Trades,
-    /// Those that change the best bid or ask, or the size of either.
+    /// Ticks that change the best bid or ask, or the size of either.
     Quotes,
-    /// Those that have one of the table's fields.
+    /// Ticks with one of the table's fields.
     Changes,
 }
 
-/// What a column of a table is filled with.
+/// The content of a table's column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
     /// The item's name.
     Item,
     /// One of the tick's stamps.
     Stamp(Stamp),
-    /// The tick's place in the plant's sequence.
+    /// The tick's sequence number in the plant.
     Sequence,
-    /// Whether it is a trade or a break.
+    /// Whether the row is a trade or a break.
     Action,
-    /// A field of this type: its present value, whichever tick brought it.
+    /// A field of this type: its current value, from any tick so far.
     Field(Fid, DataType),
 }
 
 /// A stamp of a tick's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stamp {
-    /// When it happened, as the exchange says.
+    /// Time of the event according to the exchange.
     Event,
-    /// When its datagram arrived.
+    /// Arrival of the datagram.
     Wire,
-    /// When it was decoded.
+    /// End of decoding.
     Decoded,
-    /// When the plant gave it its sequence.
+    /// Time at which the plant assigned the sequence number.
     Sequenced,
 }
 
 /// How a table is filled from ticks.
 #[derive(Clone, Debug)]
 pub struct Filler {
-    /// Its place among the tickerplant's tables.
+    /// Index among the tickerplant's tables.
     pub table: usize,
     /// Selection of the ticks that become rows.
     pub rows: RowsOf,
-    /// For each column what is in it, and its type.
+    /// Content and type of each column.
     pub columns: Vec<(Content, Type)>,
 }
 
-/// All tables that ticks fill, with what is known of each item.
+/// All tables that ticks fill, with the current values of each item.
 #[derive(Debug)]
 pub struct Filling {
     tables: Vec<Table>,
@@ -84,10 +84,10 @@ impl Filling {
         Self { tables: fillers.into_iter().map(table).collect(), max_items }
     }
 
-    /// Adds a tick's rows, one in each table that it is for.
+    /// Adds a tick's rows, one in each table that takes it.
     ///
     /// # Errors
-    /// It has no message that can be read.
+    /// The tick's message cannot be decoded.
     pub fn take(&mut self, tick: &Tick<'_>, zone: &Zone, plant: &mut Tickerplant) -> Result<(), Malformed> {
         let header = &tick.header;
         if header.kind == Kind::Status {
@@ -120,18 +120,18 @@ impl Filling {
 }
 
 impl Table {
-    /// Brings an item's image up to date: whether the tick is a row.
+    /// Updates an item's image. Returns whether the tick is a row.
     fn fold(&mut self, header: &Header, fields: &FieldList<'_>, news: RowKind) -> Result<bool, Malformed> {
         let Self { filler, images } = self;
         let is_image = header.kind == Kind::Refresh;
         if is_image || header.item == ItemId(0) {
-            // An item without a number has no image that lasts.
+            // An item without a number has no lasting image.
             images.forget(header.item);
         }
         let mut has_field = false;
         for field in fields.iter() {
             let field = field?;
-            // An image has all fields, also those of which nothing is known.
+            // An image has all fields, including blank ones.
             let says = !is_image || !field.is_blank();
             for (at, (content, kind)) in filler.columns.iter().enumerate() {
                 if let Content::Field(fid, is) = content
@@ -149,24 +149,25 @@ impl Table {
         })
     }
 
-    /// Whether broken trades are rows: where nobody could tell them from trades, they are none.
+    /// Whether broken trades are rows: not if no column tells them apart from trades.
     fn has_breaks(&self) -> bool {
         let Filler { rows, columns, .. } = &self.filler;
         *rows == RowsOf::Trades && columns.iter().any(|(content, _)| *content == Content::Action)
     }
 
-    /// Adds a row. That of a break has the broken trade, out of these fields, in the columns of the last one.
+    /// Adds a row. For a break, `broken` has its fields, and the columns of the last trade contain the broken
+    /// trade.
     fn add(&self, tick: &Tick<'_>, broken: Option<&FieldList<'_>>, zone: &Zone, plant: &mut Tickerplant) {
         let header = &tick.header;
         let is_added = plant.add_row(self.filler.table, |at, out| {
             let Some((content, kind)) = self.filler.columns.get(at) else { return };
             match content {
                 Content::Item => {
-                    // A zero would end it early.
+                    // A zero byte would end the symbol early.
                     out.extend(tick.name.bytes().take_while(|byte| *byte != 0));
                     out.push(0);
                 }
-                // What is read again may be of another season.
+                // A replayed tick may be from another season of daylight saving time.
                 Content::Stamp(Stamp::Event) => write_time(zone.local_then(header.event), *kind, out),
                 Content::Stamp(stamp) => write_time(zone.local(stamp.of(header)), *kind, out),
                 Content::Sequence => out.extend_from_slice(&header.seq.0.to_le_bytes()),
@@ -187,12 +188,12 @@ impl Table {
     }
 }
 
-/// Whether a field tells of the last trade alone.
+/// Whether a field describes the last trade only.
 const fn is_of_trade(field: Fid) -> bool {
     matches!(field, fid::COND_N | fid::AGGRS_SID1) || of_break(field).is_some()
 }
 
-/// The field that tells of a broken trade what this one tells of the last one, and its type.
+/// The field of a broken trade that corresponds to this field of the last trade, and its type.
 const fn of_break(field: Fid) -> Option<(Fid, DataType)> {
     match field {
         fid::TRADE_ID => Some((fid::CAN_TRD_ID, DataType::RMTES_STRING)),
@@ -221,12 +222,13 @@ fn write_time(at: Local, kind: Type, out: &mut Vec<u8>) {
     }
 }
 
-/// The present cells of every item, of those columns of one table that have fields.
+/// The current cells of every item, for the columns of one table that have fields.
 #[derive(Debug)]
 struct Images {
-    /// Of each column, where its cell begins in an item's and how long it is; 0 for text, and for what is no field.
+    /// For each column, the offset of its cell in an item's cells and its width; 0 for text and for columns
+    /// without a field.
     places: Vec<(usize, usize)>,
-    /// What nothing is known of.
+    /// The cells of an item with no known values.
     blank: Vec<u8>,
     /// The cells of all items, one item after the other.
     cells: Vec<u8>,
@@ -249,7 +251,7 @@ impl Images {
         Self { places, blank, cells: Vec::new(), texts: HashMap::new(), written: Vec::new() }
     }
 
-    /// Nothing is known of an item any more.
+    /// Forgets the values of an item.
     fn forget(&mut self, item: ItemId) {
         let begin = item.0 as usize * self.blank.len();
         if let Some(cells) = self.cells.get_mut(begin..begin + self.blank.len()) {
@@ -262,7 +264,7 @@ impl Images {
         }
     }
 
-    /// A column of an item has another cell. Allocates for an item or a text that is new.
+    /// Sets the cell of a column of an item. Allocates for a new item or text.
     fn set(&mut self, item: ItemId, column: usize, write: impl FnOnce(&mut Vec<u8>)) {
         let (begin, width) = self.places[column];
         if width == 0 {

@@ -1,4 +1,4 @@
-//! Rows that kdb+ clients publish, on their way to the plant's thread, which makes ticks of them.
+//! Rows that kdb+ clients publish, on their way to the plant's thread, which turns them into ticks.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -19,17 +19,17 @@ use super::filling::Content;
 use crate::queue::{Bytes, Entry, Exit, queue};
 use crate::tick::server::Onward;
 
-/// Updates that wait for the plant's thread at most; their publishers' sockets fill up then.
+/// Maximum number of updates queued for the plant's thread; beyond it the publishers' sockets fill up.
 const QUEUE: usize = 4_096;
-/// Bytes that wait, but for one update that goes beyond.
+/// Maximum bytes queued; one update may exceed it.
 const QUEUE_BYTES: usize = 32 << 20;
-/// Rows that are published before others have their turn, but for the update that goes beyond.
+/// Rows published per turn; one update may exceed it.
 const BATCH: usize = 4_096;
-/// The most rows of an update: the feeds wait while they are published.
+/// Maximum rows of an update: the feeds wait while they are published.
 const MOST_ROWS: usize = 65_536;
-/// The most bytes of a row's fields.
+/// Maximum bytes of a row's fields.
 const FIELDS: usize = u16::MAX as usize;
-/// Empty updates that are kept for the next rows, and the most bytes of memory that each may have kept.
+/// Maximum number of empty updates kept for reuse, and the maximum memory of each in bytes.
 const SPARE: usize = 64;
 const SPARE_BYTES: usize = 1 << 20;
 
@@ -39,15 +39,16 @@ impl Bytes for Update {
     }
 }
 
-/// How a row of a table is said to others than kdb+ clients.
+/// How a row of a table is expressed for readers other than kdb+ clients.
 #[derive(Clone, Debug, Default)]
 pub struct Saying {
-    /// Of columns that have a field, by ascending number of it: the column's place and type, the field and its type.
+    /// Columns with a field, by ascending field id: the column's index and type, the field and its type.
     pub fields: Vec<(usize, Type, Fid, DataType)>,
 }
 
 impl Saying {
-    /// Those columns that have fields: the first of each, as a message has a field once.
+    /// Selects the columns with fields; of several columns with the same field the first, as a message
+    /// contains a field once.
     pub fn of(columns: &[(Option<Content>, Type)]) -> Self {
         let fields = columns.iter().enumerate().filter_map(|(at, (content, kind))| match content {
             Some(Content::Field(fid, is)) => Some((at, *kind, *fid, *is)),
@@ -60,14 +61,14 @@ impl Saying {
     }
 }
 
-/// What became of rows.
+/// Totals of published rows.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct PublishedReport {
     /// Updates that became ticks.
     pub updates: u64,
     /// Rows of those updates; each row is a tick.
     pub rows: u64,
-    /// Rows whose item found no place among the plant's.
+    /// Rows of items beyond the plant's item limit.
     pub items_refused: u64,
 }
 
@@ -75,17 +76,17 @@ pub struct PublishedReport {
 #[derive(Debug)]
 pub struct Giving {
     to: Entry<Update>,
-    /// Updates to be written again.
+    /// Empty updates for reuse.
     spare: Receiver<Update>,
-    /// What found no room, first come first.
+    /// Updates that did not fit in the queue, in order.
     held: VecDeque<Update>,
-    /// How many were sent.
+    /// The number of updates taken.
     taken: u64,
     writing: Update,
     plant: Thread,
     tables: Vec<Saying>,
     suffix: String,
-    /// Bytes at most of a row's name, fields and source: more has no place in the ring.
+    /// Maximum bytes of a row's name, fields and source: more does not fit in a tick.
     most_row: usize,
     name: String,
     fields: Vec<u8>,
@@ -100,13 +101,13 @@ pub struct Publishing {
     channel: RowChannel,
 }
 
-/// A way for rows of these tables from the tickerplant's thread to this one, which makes ticks of a channel of them, of so many bytes
-/// at most.
+/// Creates a channel for rows of these tables, from the tickerplant's thread to this one, which turns them
+/// into ticks of at most `most_tick` bytes.
 pub fn open(tables: Vec<Saying>, suffix: String, channel: u16, most_tick: usize) -> (Giving, Publishing) {
     open_for(QUEUE, tables, suffix, RowChannel::new(channel), most_tick)
 }
 
-/// The same, where so many updates may wait.
+/// The same with a queue of `most` updates.
 fn open_for(
     most: usize,
     tables: Vec<Saying>,
@@ -195,7 +196,7 @@ impl Giving {
             .map_err(|_| "a row has 64 KiB at most, its symbol 255 bytes")
     }
 
-    /// Sends an update, behind those that wait.
+    /// Sends an update after those that wait.
     fn send(&mut self, update: Update) {
         if self.has_room() {
             let refused = self.try_send(update);
@@ -205,7 +206,7 @@ impl Giving {
         }
     }
 
-    /// Sends an update; what finds no room comes back.
+    /// Sends an update; returns it if the queue has no capacity.
     fn try_send(&self, update: Update) -> Option<Update> {
         match self.to.try_send(update) {
             Ok(()) => {
@@ -220,7 +221,7 @@ impl Giving {
 }
 
 impl Publishing {
-    /// Publishes what has come: whether there was anything.
+    /// Publishes the rows that have arrived. Returns whether there were any.
     pub fn turn(&mut self, clock: &Clock, to: &mut Sequencer<RingPublish>) -> Result<bool, Refused> {
         let Self { from, spare, channel } = self;
         let mut rows = 0;
@@ -230,7 +231,7 @@ impl Publishing {
                 rows += update.len();
                 update.begin(Nanos(0));
                 if update.capacity() <= SPARE_BYTES {
-                    // Where there are enough it is dropped.
+                    // With enough spare updates, this one is dropped.
                     let _ = spare.try_send(update);
                 }
                 Ok(())

@@ -1,4 +1,5 @@
-//! Requests answered by a SoupBinTCP server: a login at the first message wanted, and out again when nothing is missing.
+//! Requests answered by a SoupBinTCP server: a login at the first missing message, and a logout when nothing
+//! is missing.
 
 use std::net::SocketAddrV4;
 
@@ -9,13 +10,13 @@ use tapeline_measure::Nanos;
 
 use crate::soup::{Broken, Link};
 
-/// Messages that are read and passed over on the way to the next one wanted, rather than log in anew.
+/// Messages that are read and skipped on the way to the next missing one, instead of a new login.
 const REACH: u64 = 10_000;
-/// Bytes of a packet after which it is handed on, and room for one more message of any length.
+/// Bytes after which a packet is passed on, and the buffer with capacity for one more message of any length.
 const ENOUGH: usize = 32 << 10;
 const PACKET_BYTES: usize = ENOUGH + (128 << 10);
 
-/// The way to servers of one feed, one connection at a time.
+/// A connection to the servers of one feed, one server at a time.
 pub(super) struct Soup {
     username: Username,
     password: Password,
@@ -29,11 +30,11 @@ struct Connected {
     ask: Ask,
     /// The sequence of the next message.
     next: u64,
-    /// Something of what was last asked for has come.
+    /// Some of the messages last requested have arrived.
     helped: bool,
 }
 
-/// Why nothing comes from a server.
+/// Why a server delivers nothing.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failed {
     #[error(transparent)]
@@ -49,8 +50,8 @@ impl Soup {
         Self { username, password, link: None, packet: vec![0; PACKET_BYTES] }
     }
 
-    /// Asks: on the connection that is there, if that server helps and will come to the message soon; or else on a new one.
-    /// Whether one was made.
+    /// Sends a request: on the current connection, if that server delivers and will reach the message soon;
+    /// otherwise on a new one. Returns whether a new connection was made.
     pub(super) fn ask(&mut self, ask: &Ask, server: SocketAddrV4, now: Nanos) -> Result<bool, Failed> {
         if let Some(connected) = &mut self.link {
             let wanted = ask.request.sequence;
@@ -73,12 +74,12 @@ impl Soup {
         Ok(true)
     }
 
-    /// What has come of what was last asked for, as a packet, and from which server.
+    /// Returns the received messages of the last request as a packet, with the server.
     pub(super) fn receive(&mut self, now: Nanos) -> Result<Option<(usize, &[u8])>, Failed> {
         let Some(connected) = &mut self.link else { return Ok(None) };
         let outcome = connected.receive(now, &mut self.packet);
         let server = connected.server;
-        // A session that is over has nothing more to give, and a link that failed is of no use.
+        // An ended session delivers nothing more, and a failed link is of no use.
         if !matches!(outcome, Ok((_, false))) {
             self.link = None;
         }
@@ -86,7 +87,7 @@ impl Soup {
         Ok((length > 0).then(|| (server, &self.packet[..length])))
     }
 
-    /// Leaves the server that is there.
+    /// Logs out of the current server.
     pub(super) fn log_out(&mut self) {
         if let Some(connected) = self.link.take() {
             connected.link.log_out();
@@ -95,16 +96,17 @@ impl Soup {
 }
 
 impl Connected {
-    /// Bytes of the packet that came, 0 for none, and whether the session is over.
+    /// Returns the bytes of the received packet, 0 for none, and whether the session is over.
     fn receive(&mut self, now: Nanos, buffer: &mut [u8]) -> Result<(usize, bool), Failed> {
         let request = self.ask.request;
         let (first, last) = (request.sequence, request.sequence + u64::from(request.count) - 1);
         if self.next > last {
-            // What comes now nobody has asked for yet: it waits in the socket until the next request, or the end.
+            // Further messages were not requested yet: they wait in the socket until the next request, or the
+            // end.
             return Ok((0, false));
         }
         let session = request.session;
-        // Begun with the first message that is wanted.
+        // Starts with the first requested message.
         let mut packet: Option<PacketBuilder<'_>> = None;
         let mut buffer = Some(buffer);
         let mut failed = None;

@@ -1,5 +1,5 @@
-//! Where interactive providers are: their names are looked up anew for each connection, each on a thread of its own, as that can
-//! take seconds: neither the plant's thread nor another provider waits for it.
+//! The hosts of interactive providers: a name is looked up again for each connection, on a thread of its own,
+//! because that can take seconds: neither the plant's thread nor another provider waits for it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -14,34 +14,35 @@ use tapeline_wire::rssl::Waker;
 
 use crate::config::Host;
 
-/// How a name becomes addresses, or why it does not.
+/// Resolves a name to addresses, or returns the reason for a failure.
 type LookUp = fn(&str) -> Result<Vec<SocketAddr>, String>;
 
 /// The hosts of all providers.
 pub(super) struct Hosts {
-    /// In the order of the providers.
+    /// Indexed by provider.
     all: Vec<Vec<Host>>,
     look_up: LookUp,
     waker: Arc<Waker>,
     tell: Sender<Resolved>,
     found: Receiver<Resolved>,
-    /// Those that wait for what is looked up now.
+    /// Providers that wait for the result of a look-up.
     waiting: BTreeSet<LinkId>,
-    /// Of each provider whose name is being looked up what is to be looked up behind that, if anything: there are never more threads
-    /// than providers, however long a name takes and however often its provider is given up meanwhile.
+    /// Providers whose name is being looked up, each with the host to look up next, if any. There are never
+    /// more threads than providers, however long a look-up takes and however often its provider is given up
+    /// meanwhile.
     busy: BTreeMap<LinkId, Option<Host>>,
 }
 
-/// A host as it was looked up.
+/// The result of a look-up.
 pub(super) struct Resolved {
     pub(super) link: LinkId,
     pub(super) host: Host,
-    /// Its addresses, or why there are none.
+    /// The addresses, or the reason for a failure.
     pub(super) addresses: Result<Vec<SocketAddr>, String>,
 }
 
 impl Hosts {
-    /// Those of all providers, in their order. `waker` has the plant look what was found.
+    /// The hosts of all providers, in order. `waker` makes the plant look at results.
     pub(super) fn new(all: Vec<Vec<Host>>, waker: Arc<Waker>) -> Self {
         Self::found_by(|server| resolve(server).map_err(|error| error.to_string()), all, waker)
     }
@@ -51,8 +52,8 @@ impl Hosts {
         Self { all, look_up, waker, tell, found, waiting: BTreeSet::new(), busy: BTreeMap::new() }
     }
 
-    /// The host of a provider that has its turn, with its address where that needs no look-up. Else it is [found](Self::next)
-    /// later.
+    /// Returns the host for a provider's connection attempt if its address needs no look-up. Otherwise
+    /// [`next`](Self::next) returns it later.
     pub(super) fn look_up(&mut self, link: LinkId, attempt: u32) -> Option<Resolved> {
         let hosts = self.all.get(link.0 as usize)?;
         let host = hosts.get(attempt as usize % hosts.len().max(1))?.clone();
@@ -68,7 +69,7 @@ impl Hosts {
         None
     }
 
-    /// A provider that no connection is wanted to any more.
+    /// No connection to this provider is wanted any more.
     pub(super) fn forget(&mut self, link: LinkId) {
         self.waiting.remove(&link);
         if let Some(next) = self.busy.get_mut(&link) {
@@ -76,10 +77,10 @@ impl Hosts {
         }
     }
 
-    /// What was found. To be asked until there is nothing.
+    /// Returns the next result. Call until it returns `None`.
     pub(super) fn next(&mut self) -> Option<Resolved> {
         while let Ok(found) = self.found.try_recv() {
-            // What came for a wish that was given up answers none that came later: the host may be another.
+            // A result for a request that was given up does not answer a later request: the host may differ.
             match self.busy.remove(&found.link).flatten() {
                 Some(host) => self.begin(found.link, host),
                 None if self.waiting.remove(&found.link) => return Some(found),
@@ -98,7 +99,7 @@ impl Hosts {
             let addresses = look_up(&sought.server);
             // The plant may have ended meanwhile.
             let _ = tell.send(Resolved { link, host: sought, addresses });
-            // Without it the plant looks a few milliseconds later.
+            // If this fails, the plant looks a few milliseconds later.
             let _ = waker.wake();
         });
         if let Err(cause) = begun {
@@ -120,7 +121,7 @@ mod tests {
 
     use super::*;
 
-    /// Held while a name that begins with "slow" is not to be found.
+    /// Locked to delay the look-up of names that start with "slow".
     static SLOW: Mutex<()> = Mutex::new(());
 
     fn look_up(server: &str) -> Result<Vec<SocketAddr>, String> {
@@ -149,7 +150,8 @@ mod tests {
         let held = SLOW.lock().unwrap();
         assert!(hosts.look_up(slow, 0).is_none() && hosts.look_up(quick, 0).is_none());
         assert_eq!(next(&mut hosts), "quick:1");
-        // Given up and tried again while the first is still looked up: no second thread, and the first brings nothing.
+        // Given up and tried again during the first look-up: no second thread, and the first look-up has no
+        // result.
         hosts.forget(slow);
         assert!(hosts.look_up(slow, 1).is_none() && hosts.look_up(quick, 1).is_none());
         assert_eq!(next(&mut hosts), "quick:2");

@@ -1,9 +1,10 @@
-//! Where a plant's counters are: a file beside its ring, in shared memory, which the plant writes anew each second.
+//! A plant's counters file: next to the ring in shared memory, rewritten by the plant each second.
 //!
-//! It is written under another name and then given its own, so that whoever opens it has one whole snapshot: no waiting, no
-//! half-written numbers, and no memory that two processes map. The plant keeps each snapshot locked until the next one is in its place, and
-//! the kernel drops the lock when the process ends, however it ends: so a plant is known to live by its snapshot alone, also when the
-//! name of its ring was removed.
+//! The plant writes each snapshot under another name and then renames it, so that a reader always opens one
+//! complete snapshot: no waiting, no partial numbers, and no memory mapped by two processes. The plant holds
+//! a lock on each snapshot until the next one has replaced it, and the kernel releases the lock when the
+//! process ends, in any way. So the snapshot alone shows that a plant is alive, even if the name of its ring
+//! was removed.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
@@ -15,44 +16,44 @@ use tapeline_ring::Name;
 
 use super::snapshot::{LAYOUT, Snapshot};
 
-/// In front of the ring's name. Not the rings' own prefix: none of them can be called so.
+/// Before the ring's name. It differs from the rings' own prefix, so that no ring can have such a name.
 const PREFIX: &str = "tapeline.";
 const SUFFIX: &str = ".stat";
 /// The longest file that is read: thousands of sessions take a hundredth of it.
 const LONGEST: u64 = 64 << 20;
-/// Snapshots that are opened until one is still in its place: a plant writes one a second.
+/// How often a snapshot is opened until it is still current: a plant writes one a second.
 const TRIES: usize = 100;
 
-/// Where the counters of a ring's plant are.
+/// Returns the path of the counters file of a ring's plant.
 pub fn path(ring: &Name) -> PathBuf {
     ring.path().with_file_name(format!("{PREFIX}{ring}{SUFFIX}"))
 }
 
-/// A plant's counters file; gone with this.
+/// A plant's counters file; removed when dropped.
 #[derive(Debug)]
 pub struct CountersFile {
     path: PathBuf,
     next: PathBuf,
-    /// The snapshot that is there, locked.
+    /// The current snapshot, locked.
     current: Option<File>,
 }
 
 impl CountersFile {
-    /// Of the plant that publishes this ring. What an earlier one left behind is overwritten.
+    /// The file of the plant that publishes this ring. A file left by an earlier plant is overwritten.
     pub fn of(ring: &Name) -> Self {
         let path = path(ring);
         let next = path.with_extension("stat-next");
         Self { path, next, current: None }
     }
 
-    /// Puts a snapshot in the place of the one before.
+    /// Replaces the snapshot.
     ///
     /// # Errors
-    /// The machine's: shared memory is full, or somebody else's file has the name.
+    /// An error of the system: shared memory is full, or another user's file has the name.
     pub fn write(&mut self, snapshot: &Snapshot) -> io::Result<()> {
         let text = serde_json::to_vec(snapshot)?;
-        // A new file each time, which only this user may read: it names users and addresses. Whatever lies at the name, a
-        // link to somewhere else too, is taken away and not written to.
+        // A new file each time, readable by this user only: it contains user names and addresses. An existing
+        // file or link of this name is removed, not written to.
         match fs::remove_file(&self.next) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -73,21 +74,22 @@ impl Drop for CountersFile {
     }
 }
 
-/// What was found at a name.
+/// The result of reading a counters file.
 #[derive(Debug)]
 pub enum Found {
-    /// The counters of a plant that lives.
+    /// The counters of a plant that is alive.
     Live(Box<Snapshot>),
-    /// What a plant left behind that died; the process that it was.
+    /// The file of a plant that died, with its process id.
     Stale(u32),
-    /// Nothing.
+    /// No file.
     Nothing,
 }
 
 /// Reads the counters of a ring's plant.
 ///
 /// # Errors
-/// The machine's, for instance where the file is another user's; a file that is no counters of this layout.
+/// An error of the system, for example if the file belongs to another user, or a file without counters of
+/// this layout.
 pub fn read(ring: &Name) -> io::Result<Found> {
     let mut tries = 0;
     let (file, lives) = loop {
@@ -101,7 +103,7 @@ pub fn read(ring: &Name) -> io::Result<Found> {
             Err(TryLockError::Error(error)) => return Err(error),
         };
         tries += 1;
-        // Nobody has it locked who has put a newer one in its place since it was opened.
+        // An unlocked file may be one that a newer snapshot has replaced since it was opened.
         if lives || tries == TRIES || is_at(&file, &path(ring))? {
             break (file, lives);
         }
@@ -116,20 +118,20 @@ pub fn read(ring: &Name) -> io::Result<Found> {
     Ok(if lives { Found::Live(Box::new(snapshot)) } else { Found::Stale(snapshot.pid) })
 }
 
-/// Takes away what a dead plant left behind.
+/// Removes the file of a dead plant.
 ///
 /// # Errors
-/// The machine's.
+/// An error of the system.
 pub fn remove(ring: &Name) -> io::Result<()> {
     fs::remove_file(path(ring))
 }
 
-/// Rings whose plants have a counters file, by name.
+/// Lists the rings whose plants have a counters file, by name.
 ///
 /// # Errors
 /// Shared memory cannot be listed.
 pub fn list() -> io::Result<Vec<Name>> {
-    // Any name will do: all lie in one folder.
+    // The name does not matter: all are in one folder.
     let folder = Name::new("x").map(|name| name.path()).map_err(io::Error::other)?;
     let mut names = Vec::new();
     for file in fs::read_dir(folder.parent().unwrap_or(Path::new("/")))? {
@@ -141,7 +143,7 @@ pub fn list() -> io::Result<Vec<Name>> {
     Ok(names)
 }
 
-/// Whether this file goes by this name.
+/// Whether this file still has this name.
 fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     let ours = file.metadata()?;
     match fs::symlink_metadata(path) {
@@ -151,9 +153,10 @@ fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Opens a file, and nothing that is not one.
+/// Opens a regular file; fails for anything else.
 fn open(path: &Path) -> io::Result<File> {
-    // Cannot cut: flags are a handful of low bits. Neither a link nor a pipe that keeps its reader waiting.
+    // The cast cannot truncate: flags are a few low bits. The flags reject a link, and avoid blocking on a
+    // pipe.
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
     if !file.metadata()?.is_file() {

@@ -1,4 +1,4 @@
-//! A plant's counters for the outside: a snapshot once a second, and the file that it is written to.
+//! A plant's counters for other processes: a snapshot once a second, and the file that contains it.
 
 pub mod file;
 pub mod snapshot;

@@ -1,16 +1,17 @@
-//! A plant at one moment, as its counters file has it: what `tapeline stat` prints as JSON, and what the metrics and the
-//! live page are made of.
+//! A snapshot of a plant as stored in its counters file: `tapeline stat` prints it as JSON, and the metrics
+//! and the live page are made from it.
 
 use serde::{Deserialize, Serialize};
 use tapeline_measure::{Percentiles, Rank, Recorder};
 
-/// Names the layout: another version is not misread. What is added keeps it; what changes its meaning does not.
+/// Names the layout, so that another version is not misread. An addition keeps the name; a change of meaning
+/// changes it.
 pub const LAYOUT: &str = "tapeline-stat-1";
 
-/// A thread that has said nothing for so long hangs: it speaks once a second.
+/// A thread that has not reported for this long hangs: each reports once a second.
 pub const LATE_NS: u64 = 5_000_000_000;
 
-/// A plant at one moment. Counts run since its start, rates are of the last second.
+/// A snapshot of a plant. Counts are since its start, rates are of the last second.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Snapshot {
@@ -18,55 +19,55 @@ pub struct Snapshot {
     pub layout: String,
     /// The plant's name.
     pub plant: String,
-    /// Its ring.
+    /// Name of the ring.
     pub ring: String,
-    /// Whether the ring's name was removed while the plant runs: nobody can join the ring any more.
+    /// Whether the ring's name was removed while the plant runs: new readers cannot join the ring.
     pub ring_removed: bool,
-    /// Its process.
+    /// Id of the process.
     pub pid: u32,
-    /// Its version.
+    /// Version of the plant.
     pub version: String,
-    /// When it started, ns since 1970 UTC.
+    /// Start of the plant, ns since 1970 UTC.
     pub started_ns: u64,
-    /// When this was written.
+    /// Time of this snapshot, ns since 1970 UTC.
     pub written_ns: u64,
-    /// When its own thread was heard of last; zero before.
+    /// Last report of the plant's thread, ns since 1970 UTC; 0 before the first.
     pub heard_ns: u64,
-    /// What the process uses.
+    /// Resources of the process.
     pub process: Process,
     /// Ticks published.
     pub ticks: u64,
-    /// See `ticks`.
+    /// Rate of `ticks` in the last second.
     pub ticks_per_second: f64,
-    /// Items named.
+    /// Items in the plant.
     pub items: usize,
     /// Feeds, in the order of the configuration.
     pub feeds: Vec<FeedSnapshot>,
-    /// Sources that speak OMM: providers of the configuration, then those that connected.
+    /// OMM sources: providers of the configuration, then publishers that connected.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<SourceSnapshot>,
-    /// Services that non-interactive providers publish, and what of them nobody serves any more.
+    /// Services of non-interactive providers, with the number of items that no source serves any more.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unserved: Vec<Unserved>,
-    /// How the ring stands.
+    /// Back pressure of the ring.
     pub backpressure: Backpressure,
-    /// Those who read the ring, the hub among them.
+    /// Readers of the ring, including the hub.
     pub readers: Vec<ReaderSnapshot>,
-    /// The journal, where there is one.
+    /// The journal, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub journal: Option<Journal>,
-    /// The port of kdb+ clients, where there is one.
+    /// The kdb+ outlet, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kdb: Option<Outlet>,
-    /// That of ZeroMQ's subscribers, where there is one.
+    /// The ZeroMQ outlet, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub zeromq: Option<Outlet>,
-    /// The hub, where there is one.
+    /// The hub, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hub: Option<Hub>,
 }
 
-/// What a process uses.
+/// Resources of a process.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Process {
@@ -80,7 +81,7 @@ pub struct Process {
     pub peak_resident_bytes: u64,
     /// Number of threads.
     pub threads: u64,
-    /// Files, sockets, pipes that are open.
+    /// Open files, sockets and pipes.
     pub descriptors: u64,
 }
 
@@ -94,35 +95,37 @@ pub struct FeedSnapshot {
     pub protocol: String,
     /// initial, live, recovering or stale.
     pub state: String,
-    /// Its session is over: silence is as it should be.
+    /// The session has ended: silence is expected.
     pub ended: bool,
     /// Messages, each once however many lines carried it.
     pub messages: u64,
     /// Rate of `messages` in the last second.
     pub messages_per_second: f64,
-    /// Messages that never came, on any line.
+    /// Messages that never arrived on any line.
     pub missing: u64,
-    /// Holes that they make, and absurd holes.
+    /// Gaps in the sequence, including absurd gaps.
     pub gaps: u64,
-    /// Holes of more messages than any feed sends, which `missing` leaves out.
+    /// Gaps of more messages than any feed sends, which `missing` excludes.
     #[serde(default)]
     pub absurd_gaps: u64,
     /// Messages that could not be decoded.
     pub malformed: u64,
-    /// What it publishes may be wrong until the next session: messages of this one were lost, or came before the plant.
+    /// The data may be wrong until the next session: messages of this session were lost, or were sent before
+    /// the plant started.
     pub suspect: bool,
     /// Messages about orders that were not on the books.
     pub unknown_orders: u64,
-    /// Ticks of new symbols that went out without an item, as `max_items` or the feed's share of it is used up.
+    /// Ticks of new symbols published without an item, because `max_items` or the feed's share of it is used
+    /// up.
     #[serde(default)]
     pub items_refused: u64,
     /// Ticks published for the feed.
     pub ticks: u64,
-    /// Datagrams that the kernel dropped for want of buffer.
+    /// Datagrams that the kernel dropped because the socket buffer was full.
     pub kernel_drops: u64,
 }
 
-/// A source that speaks OMM.
+/// An OMM source.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct SourceSnapshot {
@@ -130,53 +133,53 @@ pub struct SourceSnapshot {
     pub name: String,
     /// provider: interactive, the plant connects to it; publisher: non-interactive, it connects to the plant.
     pub kind: String,
-    /// away, refused (it does not let the plant in) or connected.
+    /// away, refused (it rejected the plant's login) or connected.
     pub state: String,
-    /// Since when, to the second; ns since 1970 UTC.
+    /// Start of this state, to the second; ns since 1970 UTC.
     pub since_ns: u64,
-    /// Items that are open at it, or that it publishes.
+    /// Items that are open at the source, or published by it.
     pub items: usize,
-    /// Of them, those that are passed on: it is the first that has them.
+    /// Items of the source that are passed on: it was the first with them.
     pub serves: usize,
-    /// And those of which it keeps images, until the one that serves them goes.
+    /// Items whose images are buffered as a standby until the serving source disconnects.
     pub stands_by: usize,
     /// Services of the source, each with the role of the source.
     pub services: Vec<Part>,
 }
 
-/// What nobody serves any more.
+/// Items of a service that no source serves any more.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Unserved {
     /// The service's name.
     pub service: String,
-    /// Items that were published, and whose publishers are gone: they are suspect.
+    /// Items that were published and whose publishers are gone: they are suspect.
     pub items: usize,
 }
 
-/// What a source is to a service.
+/// The role of a source in a service.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Part {
     /// The service's name.
     pub service: String,
-    /// serves, standby, or suspect: it does not have the service, and what it said of items is in doubt.
+    /// serves, standby, or suspect: the source does not have the service, and its items' data is in doubt.
     pub state: String,
-    /// Since when, to the second; ns since 1970 UTC.
+    /// Start of this state, to the second; ns since 1970 UTC.
     pub since_ns: u64,
 }
 
-/// What the ring's readers did to the plant.
+/// Back pressure of the ring's readers on the plant.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Backpressure {
-    /// Times at which a tick waited because a reader held the ring full.
+    /// Times that a tick waited because a reader kept the ring full.
     pub stalls: u64,
-    /// For how long, all together.
+    /// Total of those waits, in ns.
     pub stalled_ns: u64,
-    /// Readers that lost their place.
+    /// Readers that were evicted.
     pub evicted: u64,
-    /// Bytes of the ring.
+    /// Size of the ring, in bytes.
     pub ring_bytes: u64,
 }
 
@@ -192,7 +195,7 @@ pub struct ReaderSnapshot {
     pub alive: bool,
     /// `true` if the reader blocked the full ring for longer than the stall limit and lost its place.
     pub evicted: bool,
-    /// Between it and the newest tick; told once in an eighth of the ring.
+    /// Distance from the newest tick, in bytes; reported once per eighth of the ring.
     pub lag_bytes: u64,
 }
 
@@ -200,25 +203,26 @@ pub struct ReaderSnapshot {
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Journal {
-    /// keeping; stopped: it cannot be written, and the plant ends; without: it cannot be written, and the plant goes on without it.
+    /// keeping; stopped: it cannot be written, and the plant ends; without: it cannot be written, and the
+    /// plant continues without it.
     pub state: String,
-    /// The last sequence that is in it.
+    /// The last sequence number in the journal.
     pub kept: u64,
-    /// Ticks that are not in it.
+    /// Ticks that are missing in the journal.
     pub missing: u64,
 }
 
-/// A port of clients that a thread of its own serves.
+/// An outlet with a thread of its own.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Outlet {
-    /// Where they connect, or did.
+    /// The address at which clients connect, or did.
     pub address: String,
-    /// It has ended before the plant did.
+    /// The outlet ended before the plant did.
     pub ended: bool,
-    /// When its thread was at its loop last, ns since 1970.
+    /// Last turn of the outlet's thread, ns since 1970 UTC.
     pub heard_ns: u64,
-    /// Ticks that its clients did not get: it lost its place on the ring, and no journal has them.
+    /// Ticks that its clients did not get: the outlet lost its position on the ring, and no journal has them.
     pub missing: u64,
 }
 
@@ -226,46 +230,46 @@ pub struct Outlet {
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Hub {
-    /// Where clients connect.
+    /// The address at which clients connect.
     pub address: String,
-    /// Where the live page is, if anywhere.
+    /// Address of the live page, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub web: Option<String>,
-    /// Items that the page shows at first.
+    /// Items that the page shows initially.
     pub page_items: Vec<String>,
-    /// Clients connect with TLS.
+    /// `true` if clients connect with TLS.
     pub tls: bool,
-    /// When its thread was heard of last; zero before.
+    /// Last report of the hub's thread, ns since 1970 UTC; 0 before the first.
     pub heard_ns: u64,
-    /// It has ended before the plant did.
+    /// The hub ended before the plant did.
     pub ended: bool,
-    /// What becomes of a client that does not take its updates.
+    /// Policy for a client that does not take its updates.
     pub slow: String,
     /// Ticks taken from the ring.
     pub ticks: u64,
     /// Ticks missing in the plant's sequence.
     pub missing: u64,
-    /// Services, as the directory has them.
+    /// Services in the directory.
     pub services: Vec<Service>,
     /// Size and limit of the hub's images.
     pub cache: Cache,
-    /// Sessions that were opened.
+    /// Sessions opened.
     pub opened: u64,
-    /// Of them, those that were cut because they were too slow.
+    /// Sessions disconnected for being slow.
     pub cut: u64,
-    /// Clients that were let in.
+    /// Logins accepted.
     pub logins: u64,
-    /// Logins that were refused, and those that ended because their user may not be in any more.
+    /// Logins refused, and logins ended because the user's right was withdrawn.
     pub logins_refused: u64,
-    /// Items that clients were kept from.
+    /// Items that clients were denied.
     pub denied: u64,
-    /// What all sessions got, those that are over included.
+    /// Totals of all sessions, including closed ones.
     pub totals: Totals,
     /// Rates of all sessions together in the last second.
     pub rates: Rates,
-    /// Sessions that are open.
+    /// Open sessions.
     pub sessions: Vec<Session>,
-    /// How long ticks take from hop to hop: of the first tick in each turn of the hub's thread.
+    /// Latency of ticks by hop, sampled from the first tick in each turn of the hub's thread.
     pub latency: Vec<Hop>,
 }
 
@@ -279,7 +283,7 @@ pub struct Service {
     pub name: String,
     /// `true` if the service is up.
     pub up: bool,
-    /// Why it is down, where that was said.
+    /// Why the service is down, if a reason was given.
     pub text: String,
 }
 
@@ -295,29 +299,29 @@ pub struct Cache {
     pub limit_bytes: usize,
 }
 
-/// What sessions did and got.
+/// Counters of sessions.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default)]
 pub struct Totals {
-    /// Items asked for.
+    /// Items requested.
     pub requests: u64,
-    /// Requests for items that were refused.
+    /// Item requests that were refused.
     pub refused: u64,
     /// Images sent.
     pub refreshes: u64,
     /// Updates sent or queued.
     pub updates: u64,
-    /// Updates that are in a later image instead, as their client had no room.
+    /// Updates that were conflated into a later image, because the client had no capacity.
     pub conflated: u64,
-    /// Updates that were dropped, and their clients told.
+    /// Updates that were dropped, with a notification to the client.
     pub dropped: u64,
-    /// Times that the source of an item that one slow client alone has was asked to pause.
+    /// Times that the source of an item with a single, slow client was asked to pause.
     pub held: u64,
-    /// Messages that could not be read.
+    /// Messages that could not be decoded.
     pub malformed: u64,
 }
 
-/// The same a second.
+/// Rates of the same counters.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default)]
 pub struct Rates {
@@ -325,7 +329,7 @@ pub struct Rates {
     pub refreshes: f64,
     /// Updates sent or queued, per second.
     pub updates: f64,
-    /// Updates that a later image contains instead, per second.
+    /// Updates that were conflated into a later image, per second.
     pub conflated: f64,
 }
 
@@ -333,11 +337,11 @@ pub struct Rates {
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Session {
-    /// Its number, which another has when it is gone.
+    /// Number of the session; another session has it later.
     pub session: usize,
-    /// When it connected.
+    /// Time of the connection, ns since 1970 UTC.
     pub since_ns: u64,
-    /// Whatever it called itself: not to be trusted.
+    /// The client's own name for itself; not authenticated.
     pub user: String,
     /// The client's address and port; empty if unknown.
     pub address: String,
@@ -345,30 +349,30 @@ pub struct Session {
     pub transport: String,
     /// Open streams, those of login and directory included.
     pub streams: usize,
-    /// Updates that wait for capacity in its connection.
+    /// Updates queued until the connection has capacity.
     pub queued_messages: usize,
     /// Bytes of those updates.
     pub queued_bytes: usize,
-    /// Bytes in its connection's own buffer, not yet taken by the kernel.
+    /// Bytes in the connection's own buffer, not yet taken by the kernel.
     pub unsent_bytes: usize,
-    /// Images and other answers that it is owed.
+    /// Images and other answers still to be sent.
     pub owed: usize,
-    /// What becomes of its updates when it is slow.
+    /// Policy for its updates while it is slow.
     pub slow: String,
-    /// For how long the oldest of what waits for it has waited.
+    /// Age of the oldest queued output, in ns.
     pub lag_ns: u64,
-    /// What this session did and got; JSON has these fields at the level of the session.
+    /// Counters of this session; JSON has these fields at the level of the session.
     #[serde(flatten)]
     pub totals: Totals,
     /// Rates of this session in the last second; 0 in its first.
     pub rates: Rates,
 }
 
-/// A hop of the ticks' way.
+/// A hop on the way of ticks.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Hop {
-    /// From where to where, such as `wire_to_sent`.
+    /// The ends of the hop, such as `wire_to_sent`.
     pub hop: String,
     /// In the last second.
     pub now: Latency,
@@ -376,7 +380,7 @@ pub struct Hop {
     pub all: Latency,
 }
 
-/// Percentiles; each is there only where enough samples lie beyond it.
+/// Percentiles; each is present only with enough samples beyond it.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default)]
 pub struct Latency {
@@ -397,7 +401,7 @@ pub struct Latency {
 }
 
 impl Latency {
-    /// Creates the percentiles of what was recorded so far.
+    /// Creates the percentiles of the samples recorded so far.
     pub fn of(recorder: &Recorder) -> Self {
         let percentiles: Percentiles = recorder.percentiles();
         Self {

@@ -1,4 +1,4 @@
-//! What a tickerplant is configured to be.
+//! The configuration of a tickerplant.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -9,58 +9,58 @@ use tapeline_tickerplant::{Rights, Schema};
 
 pub use super::log::LogConfig;
 
-/// What a tickerplant is to be.
+/// The configuration of a tickerplant.
 #[derive(Debug)]
 pub struct TickerplantConfig {
-    /// Where it listens over TCP, port 0 for a free one; nowhere if there is none.
+    /// Address of the TCP listener, port 0 for a free port; `None` without one.
     pub address: Option<SocketAddr>,
-    /// The name of its Unix-domain socket; one with `@` in front is in the abstract namespace.
+    /// Name of the Unix-domain socket; with `@` in front it is in the abstract namespace.
     pub unix: Option<PathBuf>,
-    /// Publish so often in place of at once.
+    /// Interval of publishing; `None` publishes at once.
     pub publish_every: Option<Duration>,
-    /// Look for messages without sleeping.
+    /// Poll continuously instead of sleeping.
     pub spins: bool,
-    /// Bytes that may wait for a subscriber.
+    /// Maximum bytes queued for a subscriber.
     pub queue_bytes: usize,
-    /// The longest message that is taken.
+    /// The longest message accepted.
     pub most_message: usize,
-    /// Bytes of memory for messages that arrive, on all connections.
+    /// Maximum memory of incoming messages in bytes, on all connections.
     pub incoming_bytes: usize,
-    /// Connections at most.
+    /// Maximum number of connections.
     pub max_connections: usize,
-    /// Where its days begin at midnight.
+    /// Time zone in which days begin at midnight.
     pub timezone: String,
-    /// Where its logs go, if it keeps any.
+    /// Folder and name of the logs; `None` without a log.
     pub log: Option<LogConfig>,
-    /// Its tables.
+    /// The tables.
     pub tables: Vec<Schema>,
-    /// Who may in; everybody, if nothing is said.
+    /// Who may connect; `None` admits every client.
     pub access: Option<Access>,
 }
 
-/// Who may in, and what they may do.
+/// Who may connect, and with which rights.
 #[derive(Debug)]
 pub struct Access {
-    /// The users that there are.
+    /// All users.
     pub users: Users,
-    /// The first rule about a user decides; without any rule all users may do all.
+    /// The first rule that applies to a user decides; without any rule, every user has all rights.
     pub rules: Vec<Rule>,
 }
 
-/// What some users may do: all of them, where neither users nor groups are named.
+/// The rights of some users: of all users, if neither users nor groups are named.
 #[derive(Debug)]
 pub struct Rule {
-    /// Patterns of users' names.
+    /// Patterns of user names.
     pub users: Vec<Pattern>,
-    /// Groups.
+    /// Names of groups.
     pub groups: Vec<String>,
-    /// What they may do.
+    /// The rights of these users.
     pub rights: Rights,
 }
 
 impl Access {
-    /// What a user may do who has shown his password: what the first rule says that is about him. Without any rule all may do all;
-    /// with rules, who is named in none may not even in.
+    /// Returns the rights of an authenticated user: those of the first rule that applies. Without any rule
+    /// every user has all rights; with rules, a user to whom none applies may not connect.
     pub fn rights(&self, user: &str, tables: usize) -> Option<Rights> {
         let user = self.users.find(user)?;
         if self.rules.is_empty() {

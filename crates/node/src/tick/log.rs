@@ -1,4 +1,4 @@
-//! The kdb+ log of each day: the file that an RDB replays with `-11!`.
+//! The kdb+ log of each day: an RDB replays it with `-11!`.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
@@ -12,18 +12,19 @@ use crate::error::Context;
 use crate::events::Events;
 use crate::tick::log_file::LogFile;
 
-/// Where logs go, and how they are called: as `tick.q`'s, the name with the date behind it.
+/// The folder and name of logs: the name is followed by the date, as in `tick.q`.
 #[derive(Clone, Debug)]
 pub struct LogConfig {
     /// The folder.
     pub folder: PathBuf,
-    /// The name, before the date.
+    /// The name before the date.
     pub name: String,
-    /// Whether what is appended is on the disk before anything is published, or in the page cache alone.
+    /// Whether appended messages are on disk before anything is published; otherwise they are in the page
+    /// cache.
     pub is_synced: bool,
 }
 
-/// The log of one day, to be appended to.
+/// The log of one day, open for appending.
 #[derive(Debug)]
 pub(super) struct DayLog {
     file: File,
@@ -33,14 +34,14 @@ pub(super) struct DayLog {
 }
 
 impl DayLog {
-    /// Opens the log of a day, in days since 2000, and what knows how far it goes. One that is there goes on; a message at its end
-    /// that was being written when a tickerplant died is cut off, which is said.
+    /// Opens the log of a day, in days since 2000, with a writer for its end. An existing log is continued;
+    /// an incomplete message at its end, left by a tickerplant that died, is cut off with a warning.
     ///
     /// # Errors
-    /// The file cannot be had, is no log, or is damaged before its end.
+    /// The file cannot be opened, is not a log, or is damaged before its end.
     pub(super) fn open(config: &LogConfig, date: i32, events: &Events) -> crate::Result<(Self, LogWriter)> {
         let folder = &config.folder;
-        // Rows name what was traded: for this user alone, as a journal is.
+        // Rows contain trades: readable by this user only, as a journal is.
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
         made.with_context(|| format!("cannot create the folder {}", folder.display()))?;
         let path = folder.join(format!("{}{}", config.name, Atom::<&[u8]>::Date(date)));
@@ -58,13 +59,14 @@ impl DayLog {
         read.with_context(|| format!("cannot read {}", path.display()))?;
         let mut log = Self { file, path, bytes: 0, is_synced: config.is_synced };
         if begin.len() < LOG_HEADER.len() && LOG_HEADER.starts_with(&begin) {
-            // New, or left by one that died, or had no room, before the header was there.
+            // A new file, or one left by a tickerplant that died or had no disk space before the header was
+            // written.
             log.cut(0)?;
             let mut header = [0; 8];
             let (writer, _) = LogWriter::begin(&mut header)?;
             log.append(&header)?;
             if config.is_synced {
-                // Its name is to be on the disk as well.
+                // The file's name must be on disk as well.
                 let synced = File::open(folder).and_then(|folder| folder.sync_all());
                 synced.with_context(|| format!("cannot sync the folder {}", folder.display()))?;
             }
@@ -73,18 +75,18 @@ impl DayLog {
         check_header(&begin).with_context(|| log.path.display().to_string())?;
         let writer = log.go_on(events)?;
         if config.is_synced {
-            // What a tickerplant that was killed had written may be in memory alone, and subscribers are told of it from here on.
+            // What a killed tickerplant wrote may be in memory only, and from here on subscribers rely on it.
             log.file.sync_all().with_context(|| format!("cannot sync {}", log.path.display()))?;
         }
         Ok((log, writer))
     }
 
-    /// Finds the end of a log that is there, and cuts off what is torn.
+    /// Finds the end of an existing log, and cuts off an incomplete message.
     fn go_on(&mut self, events: &Events) -> crate::Result<LogWriter> {
         let mut read = LogFile::open(&self.path, &self.path.display(), Order::Little)?;
         let (mut messages, mut other) = (0, None);
         let tail = read.each(|offset, message| {
-            // Zeros, which a machine that stopped may leave, are an empty list.
+            // Zeros, which a crashed machine may leave, are an empty list.
             let is_update = Update::of(message).is_ok();
             messages += u64::from(is_update);
             if !is_update {
@@ -121,23 +123,23 @@ impl DayLog {
         Ok(LogWriter::resume(messages, self.bytes))
     }
 
-    /// Makes the file end here.
+    /// Truncates the file.
     fn cut(&self, bytes: u64) -> crate::Result<()> {
         self.file.set_len(bytes).with_context(|| format!("cannot cut {}", self.path.display()))
     }
 
-    /// Where it is.
+    /// Returns the path of the file.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Appends messages, and waits for the disk if that was asked for. After an error none of them is there.
+    /// Appends messages, and waits for the disk if configured. After an error none of them is in the file.
     pub(super) fn append(&mut self, messages: &[u8]) -> crate::Result<()> {
         let written = self.file.write_all(messages);
-        // What came in one turn of the loop is one wait.
+        // The messages of one turn of the loop cost one wait.
         if let Err(cause) = written.and_then(|()| if self.is_synced { self.file.sync_data() } else { Ok(()) })
         {
-            // What is torn would be taken for the log's end when the tickerplant starts again; so it is as well if this fails.
+            // An incomplete message would be cut off at the next start, so a failure here does no harm.
             let _ = self.file.set_len(self.bytes);
             let what = format!(
                 "cannot append to the log {}: updates that are not in the log are not published",
@@ -152,9 +154,10 @@ impl DayLog {
 }
 
 impl Drop for DayLog {
-    /// Gives the file back now: a process that another thread has just forked has it open until it becomes another program.
+    /// Releases the lock now: a process that another thread has just forked has the file open until it
+    /// executes another program.
     fn drop(&mut self) {
-        // What cannot be given back goes with the process.
+        // A lock that cannot be released ends with the process.
         let _ = self.file.unlock();
     }
 }
@@ -188,9 +191,9 @@ mod tests {
         for _ in 0..3 {
             log.append(&message[..len]).unwrap();
         }
-        // The process dies while it writes the fourth.
+        // The process dies while it writes the fourth message.
         log.append(&message[..len - 2]).unwrap();
-        // What a child has between fork and exec, the same open file, is in nobody's way.
+        // A child between fork and exec has the same open file, and must not keep the lock.
         let _forked = log.file.try_clone().unwrap();
         drop(log);
         let (mut log, writer) = DayLog::open(&config, 9_822, &Events::default()).unwrap();
@@ -199,10 +202,10 @@ mod tests {
         drop(log);
         let (log, writer) = DayLog::open(&config, 9_822, &Events::default()).unwrap();
         assert_eq!(writer.messages(), 4);
-        // Two tickerplants would cut each other's messages.
+        // Two tickerplants would cut off each other's messages.
         let said = DayLog::open(&config, 9_822, &Events::default()).unwrap_err().to_string();
         assert!(said.contains("another process writes"), "{said}");
-        // Damage in the middle is not passed over.
+        // Damage in the middle is reported.
         let mut bytes = fs::read(log.path()).unwrap();
         bytes[8 + len] = 55;
         fs::write(log.path(), bytes).unwrap();

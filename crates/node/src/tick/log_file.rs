@@ -1,4 +1,4 @@
-//! A log's messages out of a file of any size.
+//! Reads a log's messages from a file of any size.
 
 use std::fmt;
 use std::fs::File;
@@ -11,22 +11,22 @@ use tapeline_kdb::{Fault, LOG_HEADER, Malformed, Order, View, check_header};
 use crate::Error;
 use crate::error::Context;
 
-/// What is read at once.
+/// Bytes read at a time.
 const PIECE: usize = 1 << 20;
-/// The longest message that is taken: what a damaged length announces is not waited for, or kept, without end.
+/// The longest message accepted: it bounds the memory and the time for a damaged length.
 const MOST_MESSAGE: usize = 256 << 20;
 
-/// A log that is being read: the piece of it that holds the next message.
+/// A log being read, with the piece of it that contains the next message.
 pub struct LogFile {
     stream: Box<dyn Read>,
     order: Order,
     bytes: Vec<u8>,
-    /// The next message begins there in `bytes`.
+    /// Offset of the next message in `bytes`.
     next: usize,
-    /// And there in the log.
+    /// Offset of the next message in the log.
     offset: u64,
     is_at_end: bool,
-    /// Why the file could be read no further than this.
+    /// The error that ended reading early.
     failure: Option<io::Error>,
 }
 
@@ -36,26 +36,26 @@ impl fmt::Debug for LogFile {
     }
 }
 
-/// What is behind the last whole message.
+/// The bytes after the last complete message.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Tail {
-    /// Where it begins, in bytes of the log.
+    /// Start of the tail, in bytes of the log.
     pub offset: u64,
-    /// How long it is.
+    /// Length of the tail in bytes.
     pub bytes: u64,
-    /// Where it is no message, in bytes of the log.
+    /// Position of the fault, in bytes of the log.
     pub fault_offset: u64,
-    /// Why not.
+    /// The fault.
     pub fault: Fault,
-    /// The byte order in which it would be one.
+    /// The other byte order, if the tail is a message in that order.
     pub order: Option<Order>,
 }
 
 impl LogFile {
-    /// Opens a log, plain or gzip; `shown` is how errors name it.
+    /// Opens a log, plain or gzip; errors name it as `shown`.
     ///
     /// # Errors
-    /// It cannot be read, or is no log.
+    /// The file cannot be read, or is not a log.
     pub fn open(path: &Path, shown: &dyn fmt::Display, order: Order) -> crate::Result<Self> {
         let file = File::open(path).with_context(|| format!("cannot open {shown}"))?;
         if path.is_dir() {
@@ -89,17 +89,19 @@ impl LogFile {
         Ok(log)
     }
 
-    /// How many bytes of the log are behind, up to the next message.
+    /// Returns the position of the next message, in bytes of the log.
     pub const fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Why the file could be read no further, if that was so; what is behind the last whole message is then the rest of what was read.
+    /// Returns the error that ended reading early, if any. The tail is then the rest of the bytes that were
+    /// read.
     pub const fn failure(&self) -> Option<&io::Error> {
         self.failure.as_ref()
     }
 
-    /// Hands over each message, with the place where it begins, as long as `take` says so; what is behind the last whole one.
+    /// Passes each message and its position to `take` until that returns `false`. Returns the bytes after the
+    /// last complete message.
     pub fn each(&mut self, mut take: impl FnMut(u64, &View<'_>) -> bool) -> Option<Tail> {
         loop {
             let rest = &self.bytes[self.next..];
@@ -116,7 +118,7 @@ impl LogFile {
                     }
                 }
                 Err(fault) if fault.is_cut() && !self.is_at_end && rest.len() < MOST_MESSAGE => {
-                    // Twice as much of a long message, so that it is not gone over for each piece.
+                    // Twice as much of a long message, so that it is not parsed again for each piece.
                     self.fill(PIECE.max(rest.len() * 2));
                 }
                 Err(fault) => return Some(self.tail(fault)),
@@ -124,19 +126,19 @@ impl LogFile {
         }
     }
 
-    /// Has at least so many bytes from the next message on, if there are so many that can be read.
+    /// Reads until `wanted` bytes from the next message on are available, or the file ends.
     fn fill(&mut self, wanted: usize) {
         self.bytes.drain(..self.next);
         self.next = 0;
         let missing = wanted.saturating_sub(self.bytes.len()) as u64;
         match self.stream.by_ref().take(missing).read_to_end(&mut self.bytes) {
             Ok(came) => self.is_at_end = (came as u64) < missing,
-            // What came before is in the bytes.
+            // The bytes before the error are in the buffer.
             Err(failure) => (self.is_at_end, self.failure) = (true, Some(failure)),
         }
     }
 
-    /// Reads to the end for what is behind the last whole message.
+    /// Reads to the end to measure the bytes after the last complete message.
     fn tail(&mut self, Malformed { offset, fault, .. }: Malformed) -> Tail {
         let rest = &self.bytes[self.next..];
         let other = if self.order == Order::Little { Order::Big } else { Order::Little };
@@ -160,7 +162,7 @@ mod tests {
     use std::io::Write;
     use tapeline_kdb::{LogWriter, Type};
 
-    /// A file with messages of so many longs each.
+    /// A file with messages of `counts` longs each.
     fn log_of(counts: &[usize]) -> (tempfile::NamedTempFile, Vec<u64>) {
         let mut bytes = vec![0; 64 + counts.iter().map(|count| 8 * count + 16).sum::<usize>()];
         let (mut writer, mut len) = LogWriter::begin(&mut bytes).unwrap();

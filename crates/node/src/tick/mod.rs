@@ -1,4 +1,4 @@
-//! A tickerplant: the loop that serves kdb+ clients, wherever the rows come from.
+//! A tickerplant: the loop that serves kdb+ clients, whatever the source of the rows.
 
 pub mod config;
 mod log;

@@ -1,4 +1,5 @@
-//! A tickerplant's sockets, sessions, log and days: the loop that serves kdb+ clients, wherever the rows come from.
+//! A tickerplant's sockets, sessions, log and days: the loop that serves kdb+ clients, whatever the source of
+//! the rows.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -24,31 +25,31 @@ use crate::access::worker::{Done, Worker};
 use crate::events::{Events, Kind, Severity};
 use crate::tick::config::TickerplantConfig;
 
-/// The longest sleep: a signal to end is heeded so soon, and midnight.
+/// The longest sleep. A stop signal and midnight are noticed within this time.
 const NAP: Duration = Duration::from_millis(100);
-/// The longest sleep while a password is being looked at.
+/// The longest sleep while a password check is pending.
 const SHORT_NAP: Duration = Duration::from_millis(1);
-/// How often the clock is compared with the kernel's, and who says nothing is looked at.
+/// How often the clock is compared with the kernel's and silent clients are looked for.
 const HOUSEKEEPING_NS: i64 = 1_000_000_000;
-/// Who has not said who he is after so long is closed.
+/// A client that has not logged in within this time is disconnected.
 const HELLO_LIMIT_NS: i64 = 10_000_000_000;
-/// For how long what waits for subscribers is sent when it has ended.
+/// How long output queued for subscribers is still sent after the end.
 const LAST_WORDS_NS: i64 = 1_000_000_000;
 
-/// Where it listens, and what it logs, for programs.
+/// Where the tickerplant listens and what it logs, for programs.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Listening {
     /// TCP address at which clients connect; `None` without a TCP port.
     pub address: Option<SocketAddr>,
     /// Name of the Unix-domain socket, `@` in front in the abstract namespace; `None` without one.
     pub unix: Option<PathBuf>,
-    /// Path of the day's log; `None` if no log is kept.
+    /// Path of the day's log; `None` without a log.
     pub log: Option<String>,
-    /// Messages that the log has.
+    /// Messages in the log.
     pub messages: u64,
 }
 
-/// What was done.
+/// Totals of a tickerplant.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Report {
     /// Connections accepted, without those closed at once because there were too many.
@@ -70,7 +71,7 @@ pub struct Report {
 }
 
 impl Listening {
-    /// Its addresses.
+    /// Returns the addresses as text.
     pub fn places(&self) -> String {
         let tcp = self.address.map(|address| address.to_string());
         let unix = self.unix.as_ref().map(|unix| unix.display().to_string());
@@ -104,43 +105,44 @@ struct Client {
     frames: Frames,
     stage: Stage,
     since: Nanos,
-    /// The number of the last update of his that was passed on.
+    /// The number of the client's last update that was passed on.
     passed: u64,
-    /// What waits until that update is published. Meanwhile nothing more is read of him.
+    /// What waits until that update is published. Until then, nothing more is read from the client.
     asks: Option<Asks>,
-    /// Messages of his wait here for another turn, before more is read of him.
+    /// Messages of this client wait here for a later turn, before more is read from it.
     is_behind: bool,
-    /// Bytes of memory that his messages take, as they are counted.
+    /// Bytes of memory that the client's messages take, as last counted.
     held: usize,
 }
 
 /// What waits for an update of a client to be published.
 enum Asks {
-    /// A message that is no update, of this kind and in this order: he is to find what he has sent, and what he does is done behind it.
+    /// A message that is no update, of this kind and byte order. It is handled after the client's updates, so
+    /// that a query finds what the client has published.
     Question(MessageKind, Order, Box<[u8]>),
-    /// The answer to the update itself: what was acknowledged is in the log.
+    /// The answer to the update itself: an acknowledged update is in the log.
     Answer(Box<[u8]>),
 }
 
-/// How far a client has come.
+/// How far a client's login has come.
 enum Stage {
-    /// He has not said who he is.
+    /// The client has not logged in.
     Hello,
-    /// His password is being looked at.
+    /// The client's password is being checked.
     Checking { number: CheckNumber, user: String, is_user: bool, capability: Capability },
-    /// He is in.
+    /// The client is logged in.
     In,
 }
 
 impl Client {
-    /// Whether it has had time to say who it is, and has not. Whoever waits for his password to be looked at has said it: how long that
-    /// takes is not his fault.
+    /// Whether the client has exceeded the time to log in. A client whose password is being checked has sent
+    /// its login, and is not responsible for how long the check takes.
     fn is_silent(&self, now: Nanos) -> bool {
         matches!(self.stage, Stage::Hello) && now.since(self.since) >= HELLO_LIMIT_NS
     }
 }
 
-/// All of it.
+/// A running tickerplant.
 pub struct Server {
     config: TickerplantConfig,
     streams: Streams,
@@ -150,30 +152,30 @@ pub struct Server {
     clock: Clock,
     zone: Zone,
     passwords: Option<Worker>,
-    /// Passwords to be looked at, one for each connection at most: addresses take turns, so that who sends many wrong ones keeps the
-    /// others waiting for one alone.
+    /// Passwords to check, at most one for each connection. Addresses take turns, so a client that sends many
+    /// wrong passwords delays the others by one check only.
     checks: Checks,
     back_off: BackOff,
-    /// The number of the last one.
+    /// The number of the last check.
     last_check: u64,
-    /// Clients whose password was not looked at yet.
+    /// Clients whose password has not been checked yet.
     waiting: usize,
     housekept: Nanos,
     published: Nanos,
     report: Report,
-    /// Where rows of publishers go; nowhere, if they are simply published.
+    /// Where rows of publishers are passed on; `None` if they are published directly.
     onward: Option<Box<dyn Onward>>,
-    /// In this turn nobody took them any more.
+    /// In this turn the receiver of passed-on rows had no capacity.
     is_full: bool,
     /// What clients have cost in this turn.
     spent: Spent,
-    /// What holds messages that arrive.
+    /// Memory of incoming messages.
     held: Held,
-    /// Of updates that were passed on, the number of the last one that came back and was published.
+    /// The number of the last passed-on update that came back and was published.
     published_up_to: u64,
-    /// Those who wait for that with a question.
+    /// The clients with a question or an answer that waits for that.
     asking: Vec<StreamId>,
-    /// Where it listens over TCP.
+    /// The TCP address on which the tickerplant listens.
     address: Option<SocketAddr>,
     events: Events,
 }
@@ -184,29 +186,29 @@ impl fmt::Debug for Server {
     }
 }
 
-/// Where rows of publishers go that are not simply published.
+/// The receiver of publishers' rows that are not published directly.
 pub trait Onward: Send {
-    /// Whether it takes the rows of one more update. As long as it does not, nothing is read of clients.
+    /// Whether the rows of one more update can be taken. While this is false, nothing is read from clients.
     fn has_room(&mut self) -> bool;
 
-    /// Takes the rows of an update that has arrived then.
+    /// Takes the rows of an update that arrived at `arrived`.
     ///
     /// # Errors
-    /// Why it takes none of them, as their publisher is told.
+    /// Why none of the rows are taken; their publisher gets this text.
     fn take(&mut self, rows: &mut Passing<'_>, arrived: Nanos) -> Result<(), &'static str>;
 
-    /// How many updates it has taken: the last one's number.
+    /// The number of the last update taken, counted from 1.
     fn taken(&self) -> u64;
 }
 
-/// The ways out: to the clients, and onward.
+/// The outlets: to the clients, and onward.
 struct Out<'a> {
     streams: &'a mut Streams,
     onward: Option<&'a mut (dyn Onward + 'static)>,
     now: Nanos,
-    /// Whose answer is not sent but kept.
+    /// The session whose answer is collected here instead of sent.
     kept: Option<(SessionId, Vec<u8>)>,
-    /// Bytes that went to clients.
+    /// Bytes sent to clients.
     sent: usize,
 }
 
@@ -229,15 +231,15 @@ impl Outlets for Out<'_> {
 }
 
 impl<'a> Out<'a> {
-    /// To the clients alone.
+    /// An outlet to the clients only.
     const fn to(streams: &'a mut Streams) -> Self {
         Self { streams, onward: None, now: Nanos(0), kept: None, sent: 0 }
     }
 }
 
 impl Server {
-    /// Opens the ports and the log; `table` is where the configuration names them. `onward`: where rows of publishers go that are not
-    /// simply published.
+    /// Opens the ports and the log. `table` is the name of the configuration's table. `onward` receives
+    /// publishers' rows that are not published directly.
     pub fn open(
         config: TickerplantConfig,
         table: &str,
@@ -285,13 +287,13 @@ impl Server {
             address: None,
             events: events.clone(),
         };
-        // The log's lock first: who has it may take the socket's name from whoever left it.
+        // The log's lock first: its owner may replace the socket's name that an earlier process has left.
         server.begin_log()?;
         let refused = |error| Error::of_port("the tickerplant cannot listen".to_owned(), table, error);
         let Self { config, streams, .. } = &mut server;
         let address = config.address.map(|address| streams.listen(address)).transpose().map_err(refused)?;
         if let Some(path) = &config.unix {
-            // Without a log there is no lock: its name is not to be taken from one who is there.
+            // Without a log there is no lock: the name must not be taken from a process that still listens.
             if tapeline_wire::local::connect(path).is_ok() {
                 let what = format!("another process listens at {}", path.display());
                 return Err(Error::hinted(what, "set unix to another name for this tickerplant"));
@@ -302,7 +304,7 @@ impl Server {
         Ok(server)
     }
 
-    /// Where it listens, and what it logs.
+    /// Where the tickerplant listens and what it logs.
     pub fn listening(&self) -> Listening {
         Listening {
             address: self.address,
@@ -312,12 +314,12 @@ impl Server {
         }
     }
 
-    /// Whether everybody who reaches its port may publish, and others than processes of this machine reach it.
+    /// Whether every client that reaches the port may publish, and other machines reach it.
     pub fn is_open(&self) -> bool {
         self.config.access.is_none() && self.address.is_some_and(|address| !address.ip().is_loopback())
     }
 
-    /// The log of the tickerplant's day.
+    /// Opens the log of the tickerplant's day.
     fn begin_log(&mut self) -> crate::Result<()> {
         if let Some(config) = &self.config.log {
             let (log, writer) = DayLog::open(config, self.plant.date(), &self.events)?;
@@ -327,9 +329,10 @@ impl Server {
         Ok(())
     }
 
-    /// Serves those who have sent something, sleeping so long at most until there is something: whether there was.
+    /// Serves clients that have sent something, after sleeping at most `sleep`. Returns whether there was
+    /// input.
     pub fn turn(&mut self, sleep: Duration) -> crate::Result<bool> {
-        // Waiting sends what was published since.
+        // Waiting sends what was published since the last turn.
         self.write_log()?;
         self.streams.wait(Some(sleep))?;
         let now = self.clock.now();
@@ -338,7 +341,8 @@ impl Server {
         }
         let mut has_come = false;
         self.spent = Spent::default();
-        // What found no room the last time may find it, also where nobody sends anything.
+        // Input that was refused for lack of capacity in the last turn may be taken now, even if no client
+        // sends anything.
         self.is_full = !has_room(&mut self.onward);
         self.answer();
         while !self.spent.is_enough()
@@ -357,7 +361,7 @@ impl Server {
             self.published = now;
             self.plant.publish_all(&mut Out::to(&mut self.streams));
         }
-        // Nothing has left for a socket since the last turn that is not in the log now.
+        // Everything that left for a socket since the last turn is in the log now.
         self.write_log()?;
         self.streams.flush();
         self.look_at_passwords()?;
@@ -365,33 +369,34 @@ impl Server {
             self.housekept = now;
             self.keep_house(now);
         }
-        // Where nobody takes rows it is no use to look again at once.
+        // While no rows are taken onward, another turn at once is of no use.
         Ok((has_come || self.spent.is_enough()) && !self.is_full)
     }
 
-    /// Where rows are added that no client has sent, and what time it is there.
+    /// The tickerplant, for rows that no client has sent, and its time zone.
     pub const fn rows(&mut self) -> (&mut Tickerplant, &Zone) {
         (&mut self.plant, &self.zone)
     }
 
-    /// Adds the rows of a message that calls `upd`, which is in the little-endian order: whether there is a table for them.
+    /// Adds the rows of a message that calls `upd`, in little-endian order. Returns whether a table takes
+    /// them.
     pub fn add(&mut self, message: &[u8], at: Nanos) -> bool {
         let Ok(view) = View::parse(message, Order::Little) else { return false };
         let Ok(update) = Update::of(&view) else { return false };
         self.plant.add(&update, self.zone.local(at)).is_ok()
     }
 
-    /// Has the rows that were added be one update of each table.
+    /// Publishes the added rows as one update of each table.
     pub fn publish_added(&mut self) {
         self.plant.publish_added(&mut Out::to(&mut self.streams));
     }
 
-    /// For a thread that is to say when a client has sent something, while this one waits for something else.
+    /// Readiness for a thread that reports client input while this thread waits for something else.
     pub fn lookout(&self) -> Result<(Readiness, Waker), tapeline_wire::Error> {
         self.streams.lookout()
     }
 
-    /// Publishes what waits and sends what subscribers take: it has ended.
+    /// Publishes what is pending and sends what subscribers still read. Ends the tickerplant.
     pub fn end(&mut self) -> crate::Result<Report> {
         self.plant.publish_all(&mut Out::to(&mut self.streams));
         self.write_log()?;
@@ -401,7 +406,7 @@ impl Server {
         };
         while !all(self) && self.clock.now().since(ended) < LAST_WORDS_NS {
             self.streams.wait(Some(SHORT_NAP))?;
-            // Those who are over meanwhile need no last words.
+            // Connections that close meanwhile need no more output.
             while self.streams.ready().is_some() {}
         }
         self.events.end(self.clock.now());
@@ -459,11 +464,11 @@ impl Server {
         });
     }
 
-    /// Takes what somebody has sent.
+    /// Reads and handles a client's input.
     fn read(&mut self, id: StreamId, now: Nanos) {
         let Some(Some(client)) = self.clients.get_mut(id.0 as usize) else { return };
         if matches!(client.stage, Stage::Checking { .. }) || client.asks.is_some() {
-            // Until that is done it stays in the socket.
+            // Until that is done, the input stays in the socket.
             return;
         }
         if !has_room(&mut self.onward) {
@@ -483,7 +488,8 @@ impl Server {
         self.count_held(id);
     }
 
-    /// Counts the memory that a client's messages take. Who takes most is let go, where all of them take too much.
+    /// Counts the memory that a client's messages take. If all clients together exceed the bound, the client
+    /// that takes most is disconnected.
     fn count_held(&mut self, id: StreamId) {
         let Some(Some(client)) = self.clients.get_mut(id.0 as usize) else { return };
         let now = client.frames.held();
@@ -500,7 +506,7 @@ impl Server {
         }
     }
 
-    /// Takes the messages that were read from somebody: whether that was all of them.
+    /// Handles the messages read from a client. Returns whether all of them were handled.
     fn take_messages(&mut self, id: StreamId, now: Nanos) -> bool {
         let Some(Some(client)) = self.clients.get_mut(id.0 as usize) else { return true };
         if client.asks.is_some() || !matches!(client.stage, Stage::In) {
@@ -511,7 +517,7 @@ impl Server {
         loop {
             let is_full = !has_room(&mut self.onward);
             if is_full || self.spent.is_enough_for(his) {
-                // The rest of what he has sent waits where it is.
+                // The rest of the client's input waits in its buffer.
                 self.is_full |= is_full;
                 client.is_behind = true;
                 self.streams.look_again(id);
@@ -546,13 +552,14 @@ impl Server {
         }
     }
 
-    /// All updates that were passed on, up to the one of this number, were published: who has asked behind his gets an answer.
+    /// All passed-on updates up to this number were published. Clients that asked after their updates get an
+    /// answer.
     pub fn has_published(&mut self, number: u64) {
         self.published_up_to = number;
         self.answer();
     }
 
-    /// Answers those whose updates were published, as far as there is room for what they ask.
+    /// Answers clients whose updates were published, as far as there is capacity for their questions.
     fn answer(&mut self) {
         if self.asking.is_empty() {
             return;
@@ -561,7 +568,7 @@ impl Server {
         let local = self.zone.local(now);
         let Self { plant, streams, onward, clients, published_up_to, spent, .. } = self;
         self.asking.retain(|id| {
-            // Whoever has his number now may not ask.
+            // Another client may have this stream number now; it asks nothing.
             let Some(Some(client)) = clients.get_mut(id.0 as usize) else { return false };
             if client.passed > *published_up_to {
                 return client.asks.is_some();
@@ -592,7 +599,7 @@ impl Server {
         });
     }
 
-    /// Somebody says who he is: whether he is in.
+    /// Reads a client's greeting. Returns whether the client is logged in.
     fn greet(&mut self, id: StreamId) -> bool {
         let Some(Some(client)) = self.clients.get_mut(id.0 as usize) else { return false };
         let hello = match client.frames.hello() {
@@ -616,7 +623,7 @@ impl Server {
             self.turn_away(id, &why);
             return false;
         }
-        // Who is no user with a password is held against somebody else's, so that it takes as long.
+        // An unknown user is checked against another hash, so that the check takes as long.
         let (hash, is_user) = access.users.password_hash(&user);
         let proof = Proof::Password { password: Secret::new(hello.password), hash };
         self.last_check += 1;
@@ -627,7 +634,7 @@ impl Server {
         false
     }
 
-    /// Answers a greeting: the one byte that both ends can do.
+    /// Answers a greeting with one byte: the capability common to both ends.
     fn welcome(&mut self, id: StreamId, capability: Capability, rights: Rights) {
         let Some(Some(client)) = self.clients.get_mut(id.0 as usize) else { return };
         client.stage = Stage::In;
@@ -637,7 +644,7 @@ impl Server {
         self.plant.open(SessionId(id.0), rights, is_far && common.unpacks());
     }
 
-    /// Gives the thread that checks passwords what is next, and takes what it found.
+    /// Takes the result of the password thread and gives it the next check.
     fn look_at_passwords(&mut self) -> crate::Result<()> {
         let Some(worker) = &mut self.passwords else { return Ok(()) };
         let done = worker.done()?;
@@ -653,11 +660,11 @@ impl Server {
         Ok(())
     }
 
-    /// A password was looked at.
+    /// A password was checked.
     fn checked(&mut self, number: CheckNumber, verdict: Verdict) {
         let is_whose =
             |client: &Client| matches!(&client.stage, Stage::Checking { number: its, .. } if *its == number);
-        // Whoever it was may have gone.
+        // The client may have disconnected.
         let Some(at) = self.clients.iter().position(|client| client.as_ref().is_some_and(is_whose)) else {
             return;
         };
@@ -682,7 +689,7 @@ impl Server {
         match rights {
             Some(rights) => {
                 self.welcome(id, capability, rights);
-                // What he has sent meanwhile was not read.
+                // What the client has sent meanwhile was not read.
                 self.streams.look_again(id);
             }
             None => {
@@ -693,15 +700,15 @@ impl Server {
         }
     }
 
-    /// Somebody is let go for what he did.
+    /// Disconnects a client for what it did.
     fn turn_away(&mut self, id: StreamId, why: &str) {
         self.report.turned_away += 1;
         self.say_of(id, "was turned away", why);
-        // What still waits for it is lost: rows among it may not be in the log yet.
+        // Output still queued for it is lost: rows in it may not be in the log yet.
         self.forget(id);
     }
 
-    /// A connection is over. What it has sent before is taken all the same, as soon as there is room for it.
+    /// A connection is closed. What the client sent before is still handled, as soon as there is capacity.
     fn over(&mut self, id: StreamId, now: Nanos) {
         if !self.take_messages(id, now) {
             return;
@@ -720,7 +727,7 @@ impl Server {
         self.forget(id);
     }
 
-    /// Says what became of somebody.
+    /// Reports what happened to a client.
     fn say_of(&self, id: StreamId, what: &str, why: &str) {
         let now = self.clock.now();
         let from = self.streams.peer_address(id).map(|address| format!(" ({address})")).unwrap_or_default();
@@ -734,7 +741,7 @@ impl Server {
         if let Some(Some(Client { stage: Stage::Checking { number, .. }, .. })) =
             self.clients.get(id.0 as usize)
         {
-            // The one that is being looked at comes back all the same.
+            // A check already in progress still returns.
             self.waiting -= usize::from(self.checks.forget(*number));
         }
         if let Some(client) = self.clients.get_mut(id.0 as usize).and_then(Option::take) {
@@ -742,7 +749,7 @@ impl Server {
         }
     }
 
-    /// What is done once a second.
+    /// The work done once a second.
     fn keep_house(&mut self, now: Nanos) {
         self.clock.recalibrate();
         self.zone.look(now);
@@ -766,8 +773,8 @@ impl Server {
     }
 }
 
-/// Has the tickerplant take a message. What it answers to rows that went onward is not sent, but comes back; with the bytes that were
-/// sent, or written for an answer that turned out too long.
+/// Passes a message to the tickerplant. The answer to rows that went onward is returned instead of sent. Also
+/// returns the number of bytes that were sent, or written for an answer that turned out too long.
 fn hand_over(
     message: &Message<'_>,
     from: StreamId,

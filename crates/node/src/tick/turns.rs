@@ -1,13 +1,13 @@
-//! How much clients may take of one turn of the loop, and of the memory for what has arrived of their messages.
+//! Limits what clients may take of one turn of the loop, and of the memory for incoming messages.
 //!
-//! The loop that serves clients of a plant also reads its ring. What one of them asks costs bytes, those he sends and those that are
-//! sent for them; when a turn has cost enough, the rest waits for the next one.
+//! The loop that serves a plant's kdb+ clients also reads its ring. A client's messages cost bytes, received
+//! and sent; when a turn has cost enough, the rest waits for the next one.
 
-/// Bytes of one client in a turn, but for the message that goes beyond: about 0.1 ms.
+/// Maximum bytes of one client in a turn, about 0.1 ms; the last message may exceed it.
 const CLIENT_BYTES: usize = 256 << 10;
-/// Bytes of all clients in a turn.
+/// Maximum bytes of all clients in a turn.
 const TURN_BYTES: usize = 1 << 20;
-/// What a message costs at least, however short it and its answer are.
+/// The minimum cost of a message.
 const LEAST_COST: usize = 64;
 
 /// What clients have cost in this turn.
@@ -17,25 +17,25 @@ pub(super) struct Spent {
 }
 
 impl Spent {
-    /// A message of so many bytes was taken, for which so many were sent: what it has cost.
+    /// Records a message of `taken` bytes, for which `sent` bytes were sent. Returns its cost.
     pub(super) fn add(&mut self, taken: usize, sent: usize) -> usize {
         let cost = taken.saturating_add(sent).max(LEAST_COST);
         self.all = self.all.saturating_add(cost);
         cost
     }
 
-    /// Whether the next message has to wait for another turn, behind what this client has cost in this one.
+    /// Whether the next message must wait for another turn, after what this client has cost in this one.
     pub(super) const fn is_enough_for(&self, client: usize) -> bool {
         client >= CLIENT_BYTES || self.is_enough()
     }
 
-    /// Whether all clients have to wait for another turn.
+    /// Whether all clients must wait for another turn.
     pub(super) const fn is_enough(&self) -> bool {
         self.all >= TURN_BYTES
     }
 }
 
-/// Bytes of memory that hold what has arrived of clients' messages, over all connections.
+/// Memory of incoming messages, in bytes, over all connections.
 #[derive(Debug)]
 pub(super) struct Held {
     bytes: usize,
@@ -47,7 +47,7 @@ impl Held {
         Self { bytes: 0, most }
     }
 
-    /// A connection holds so many bytes where it held others before: whether that is too much for all of them.
+    /// Records a change of a connection's bytes. Returns whether the bound is exceeded.
     pub(super) const fn change(&mut self, before: usize, now: usize) -> bool {
         self.bytes = self.bytes.saturating_sub(before).saturating_add(now);
         self.bytes > self.most
@@ -72,7 +72,7 @@ mod tests {
         }
         assert_eq!(client, CLIENT_BYTES);
         assert!(!spent.is_enough() && !spent.is_enough_for(0));
-        // A message is taken whole, whatever it costs.
+        // A message is always handled completely, whatever its cost.
         spent.add(18, 4 << 20);
         assert!(spent.is_enough() && spent.is_enough_for(0));
     }

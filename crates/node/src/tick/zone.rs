@@ -1,4 +1,4 @@
-//! What time it is where the tickerplant's days are.
+//! The local time of a tickerplant's days.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -6,7 +6,7 @@ use tapeline_kdb::UNIX_2000_NS;
 use tapeline_measure::Nanos;
 use tapeline_tickerplant::Local;
 
-/// A time zone, with its offset at the moment at which it was asked last.
+/// A time zone, with its offset at the last look.
 #[derive(Debug)]
 pub struct Zone {
     zone: TimeZone,
@@ -14,28 +14,28 @@ pub struct Zone {
 }
 
 impl Zone {
-    /// By its name in the IANA's data base, such as `America/New_York`; at this moment.
+    /// Finds a zone by its name in the IANA database, such as `America/New_York`, with its offset at `now`.
     pub fn named(name: &str, now: Nanos) -> Option<Self> {
         let mut zone = Self { zone: TimeZone::get(name).ok()?, offset_ns: 0 };
         zone.look(now);
         Some(zone)
     }
 
-    /// Finds the offset anew, as summer time begins and ends. Not for each message.
+    /// Updates the offset, as daylight saving time starts and ends. Not meant for each message.
     pub fn look(&mut self, now: Nanos) {
         if let Ok(now) = Timestamp::from_nanosecond(i128::from(now.0)) {
             self.offset_ns = i64::from(self.zone.to_offset(now).seconds()) * 1_000_000_000;
         }
     }
 
-    /// The local time of any moment, with the offset that there was then. Costs a search.
+    /// Returns the local time with the offset at that time. Costs a search.
     pub fn local_then(&self, at: Nanos) -> Local {
         let offset_ns = Timestamp::from_nanosecond(i128::from(at.0))
             .map_or(self.offset_ns, |at| i64::from(self.zone.to_offset(at).seconds()) * 1_000_000_000);
         Local((at.0 as i64).saturating_sub(UNIX_2000_NS).saturating_add(offset_ns))
     }
 
-    /// The local time.
+    /// Returns the local time with the current offset.
     pub const fn local(&self, now: Nanos) -> Local {
         Local((now.0 as i64).saturating_sub(UNIX_2000_NS).saturating_add(self.offset_ns))
     }

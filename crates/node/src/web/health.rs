@@ -1,11 +1,11 @@
-//! Whether all is well, for whoever has to decide that without a person: a load balancer, a supervisor.
+//! The plant's health, for programs such as a load balancer or a supervisor.
 
 use serde_json::{Value, json};
 use tapeline_measure::Nanos;
 
 use crate::stat::snapshot::{LATE_NS, Snapshot};
 
-/// Whether all is well, and each check with what it found.
+/// Whether the plant is healthy, and each check with its result.
 pub(super) fn of(snapshot: &Snapshot, now: Nanos) -> (bool, Value) {
     let mut checks: Vec<(String, bool, String)> = Vec::new();
     let mut thread = |name: &str, heard_ns: u64, ended: bool| {
@@ -39,11 +39,12 @@ pub(super) fn of(snapshot: &Snapshot, now: Nanos) -> (bool, Value) {
             0 => format!("{}, up to tick {}", journal.state, journal.kept),
             missing => format!("{}, up to tick {}, {missing} missing", journal.state, journal.kept),
         };
-        // What is missing was told when it was; it does not come back.
+        // Missing ticks were reported when they occurred; they do not come back.
         checks.push(("journal".to_owned(), journal.state == "keeping", says));
     }
     for feed in &snapshot.feeds {
-        // What is being mended is late, not gone; after the end of its session a feed is silent as it should be.
+        // Messages in recovery are late, not lost; after the end of its session a feed is expected to be
+        // silent.
         let is_well = matches!(feed.state.as_str(), "live" | "recovering") || feed.ended;
         let says = if feed.ended { format!("{}, session over", feed.state) } else { feed.state.clone() };
         checks.push((format!("feed {}", feed.name), is_well, says));
@@ -63,11 +64,11 @@ pub(super) fn of(snapshot: &Snapshot, now: Nanos) -> (bool, Value) {
     )
 }
 
-/// The reader that holds up the plant: the ring has no room for a tick as long as it does not read on.
+/// The reader that blocks the plant: the ring has no capacity for a tick until that reader continues.
 fn holder(snapshot: &Snapshot) -> Option<&str> {
     let live = snapshot.readers.iter().filter(|reader| reader.alive && !reader.evicted);
     let slowest = live.max_by_key(|reader| reader.lag_bytes)?;
-    // A reader tells where it is once in an eighth of the ring, and more often when it is asked.
+    // A reader reports its position once per eighth of the ring, and more often on request.
     let is_full = slowest.lag_bytes.saturating_mul(8) >= snapshot.backpressure.ring_bytes.saturating_mul(7);
     let is_late = snapshot.written_ns.saturating_sub(snapshot.heard_ns) >= LATE_NS;
     (is_full && is_late).then_some(slowest.name.as_str())

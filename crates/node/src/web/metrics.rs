@@ -7,10 +7,10 @@ use tapeline_measure::Nanos;
 
 use crate::stat::snapshot::{Hub, Journal, LATE_NS, Latency, Snapshot};
 
-/// A metric: its name, its type, what it means.
+/// A metric: its name, its type, its help text.
 type Metric = (&'static str, &'static str, &'static str);
 
-/// All metrics, in the order in which they are written. `docs/operating.md` has the same names.
+/// All metrics, in the order in which they are written. `docs/operating.md` lists the same names.
 pub(in super::super) const METRICS: &[Metric] = &[
     ("tapeline_info", "gauge", "Constant 1, labelled with the plant's name, ring and version"),
     ("tapeline_start_time_seconds", "gauge", "Start time of the plant, in seconds since 1970 UTC"),
@@ -131,7 +131,7 @@ pub(in super::super) const METRICS: &[Metric] = &[
     ),
 ];
 
-/// All of them, of this snapshot.
+/// Writes all metrics of this snapshot.
 pub(super) fn of(plant: &Snapshot, now: Nanos) -> String {
     let mut page = Page { text: String::new(), name: "" };
     for (name, kind, help) in METRICS {
@@ -145,7 +145,7 @@ pub(super) fn of(plant: &Snapshot, now: Nanos) -> String {
     page.text
 }
 
-/// What is written, and the metric that it is at.
+/// The page written so far, and the metric being written.
 struct Page {
     text: String,
     name: &'static str,
@@ -193,7 +193,7 @@ fn write_plant(page: &mut Page, plant: &Snapshot, now: Nanos) {
             let kdb = plant.kdb.iter().map(|kdb| ("kdb", kdb.heard_ns));
             let zeromq = plant.zeromq.iter().map(|zeromq| ("zeromq", zeromq.heard_ns));
             for (thread, heard_ns) in threads.into_iter().chain(hub).chain(kdb).chain(zeromq) {
-                // One that was never heard of is late from the beginning.
+                // A thread that has never reported is late from the beginning.
                 let heard_ns = if heard_ns == 0 { now.0.saturating_sub(LATE_NS) } else { heard_ns };
                 page.put(&[("thread", thread)], seconds(now.0.saturating_sub(heard_ns)));
             }
@@ -209,7 +209,7 @@ fn write_plant(page: &mut Page, plant: &Snapshot, now: Nanos) {
         "tapeline_ring_evicted_total" => page.put(&[], ring.evicted),
         "tapeline_ring_reader_lag_bytes" => {
             for (number, reader) in plant.readers.iter().enumerate() {
-                // Two readers may have the same name, and one process several.
+                // Two readers may have the same name, and one process may have several readers.
                 let (number, pid) = (number.to_string(), reader.pid.to_string());
                 page.put(&[("reader", &reader.name), ("pid", &pid), ("number", &number)], reader.lag_bytes);
             }
@@ -236,7 +236,7 @@ fn write_plant(page: &mut Page, plant: &Snapshot, now: Nanos) {
 
 fn write_sources(page: &mut Page, plant: &Snapshot) {
     for (number, source) in plant.sources.iter().enumerate() {
-        // What a publisher calls itself another may as well.
+        // Two publishers may have the same name.
         let number = number.to_string();
         let labels = [("source", &*source.name), ("kind", &source.kind), ("number", &number)];
         match page.name {
@@ -350,7 +350,7 @@ fn write_latency(page: &mut Page, hub: &Hub) {
         let Latency { p50_ns, p90_ns, p99_ns, p99_9_ns, max_ns, .. } = hop.now;
         let ranks = [("0.5", p50_ns), ("0.9", p90_ns), ("0.99", p99_ns), ("0.999", p99_9_ns), ("1", max_ns)];
         for (quantile, ns) in ranks {
-            // Not enough samples: the format's own word for that.
+            // With too few samples the format's value is NaN.
             let value = ns.map_or(f64::NAN, seconds);
             page.put(&[label, ("quantile", quantile)], value);
         }

@@ -1,5 +1,5 @@
-//! `[hub.web]`: metrics, health and the live page over HTTP, on a thread of its own. It reads the plant's counters and
-//! nothing else, so that whatever is asked of it costs the plant and the hub nothing.
+//! `[hub.web]`: metrics, health and the live page over HTTP, on its own thread. It reads only the plant's
+//! counters, so that requests cost the plant and the hub nothing.
 
 mod health;
 pub(crate) mod metrics;
@@ -15,28 +15,30 @@ use crate::counting::LatestSnapshot;
 use crate::hub::HubConfig;
 use crate::stat::snapshot::Snapshot;
 
-/// Where metrics, health and the live page are.
+/// Settings of metrics, health and the live page.
 #[derive(Debug)]
 pub struct WebConfig {
-    /// Where it listens; port 0 for a free one.
+    /// Address of the listener; port 0 selects a free port.
     pub address: SocketAddr,
-    /// Names by which browsers come here, beside the addresses, `localhost` and the machine's own name.
+    /// Names under which browsers reach this server, in addition to the addresses, `localhost` and the
+    /// machine's own name.
     pub names: Vec<String>,
-    /// Items that the page shows who comes for the first time.
+    /// Items that the page shows initially.
     pub items: Vec<String>,
 }
 
-/// The page's files, which the program carries along.
+/// The page's files, embedded in the program.
 const FILES: [(&str, &str, &str); 3] = [
     ("/", "text/html; charset=utf-8", include_str!("page.html")),
     ("/page.css", "text/css; charset=utf-8", include_str!("page.css")),
     ("/page.js", "text/javascript; charset=utf-8", include_str!("page.js")),
 ];
 
-/// Listens where a hub's configuration says, if it does, and lets in pages that come from there under the names given.
+/// Starts the web server, if the hub's configuration has one, and allows pages from it under the configured
+/// names to connect to the hub.
 ///
 /// # Errors
-/// The port is taken, or not this machine's.
+/// The port is in use, or the address does not belong to this machine.
 pub(crate) fn open(hub: &mut HubConfig, latest: &Arc<LatestSnapshot>) -> crate::Result<Option<Server>> {
     let Some(config) = &hub.web else { return Ok(None) };
     let server = start(config, latest)?;
@@ -89,8 +91,8 @@ fn answer(request: &Request<'_>, snapshot: &Snapshot, now: Nanos) -> Response {
     }
 }
 
-/// What the page may do: its own files, this server, and the hub's port of the same host. No markup of anybody else's runs, and
-/// no other page shows this one in a frame.
+/// What the page may access: its own files, this server, and the hub's port of the same host. No foreign
+/// script runs, and no other page may show this one in a frame.
 fn policy(host: &str, snapshot: &Snapshot) -> String {
     let hub = snapshot.hub.as_ref().and_then(|hub| hub.address.rsplit_once(':'));
     let quotes = hub.map_or_else(String::new, |(_, port)| format!(" ws://{host}:{port} wss://{host}:{port}"));
@@ -120,7 +122,7 @@ mod tests {
             policy.contains("connect-src 'self' ws://127.0.0.1:14002 wss://127.0.0.1:14002;"),
             "{policy}"
         );
-        // Nothing in it needs more than that allows.
+        // Nothing in the page needs more than that allows.
         let page = String::from_utf8(page.body).unwrap();
         for forbidden in ["<style", "style=", "onclick", "http://", "https://", "<script>"] {
             assert!(!page.contains(forbidden), "{forbidden}");

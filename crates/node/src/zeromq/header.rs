@@ -1,18 +1,18 @@
-//! The second part of each message of ZeroMQ: what it is, its numbers and its times. `docs/zeromq.md` shows it to those who
-//! read it: a change of any place is another version.
+//! The second part of each ZeroMQ message: kind, numbers and times. `docs/zeromq.md` documents the layout for
+//! subscribers: a change of any position needs another version.
 
 use tapeline_measure::Nanos;
 use tapeline_omm::rwf::Domain;
 use tapeline_plant::tick;
 
-/// Bytes of it.
+/// Length in bytes.
 pub const BYTES: usize = 64;
 const VERSION: u8 = 1;
-/// Among the tick's flags: an image that was published before, with what has changed since. It stands where ticks say how far rows belong
-/// together, which is nothing to subscribers of one item.
+/// A flag among the tick's flags: the message repeats an image, with the changes since. It reuses the flag
+/// that ends a group of rows, which has no use for subscribers of one item.
 const IMAGE: u8 = tick::Flags::LAST_ROW.0;
 
-/// What the third part of a message is.
+/// Format of a message's third part.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Body {
     /// One RWF message, stream id 0.
@@ -22,14 +22,15 @@ pub enum Body {
     Json,
 }
 
-/// One message's.
+/// The header of one message.
 #[derive(Debug, Clone, Copy)]
 pub struct Header {
-    /// The message's number in its topic, from 1; of an image the number of the last message that is in it.
+    /// The message's number in its topic, from 1; for an image, the number of the last message contained in
+    /// it.
     pub number: u64,
-    /// When the publisher began: numbers begin again with another one.
+    /// Start of the publisher: another publisher starts its numbers from 1 again.
     pub begun: Nanos,
-    /// When the message was handed to the socket.
+    /// When the message was passed to the socket.
     pub sent: Nanos,
     /// The OMM domain of the message in the third part.
     pub domain: Domain,
@@ -37,12 +38,12 @@ pub struct Header {
     pub body: Body,
     /// `true` if the message repeats the image of an item, `false` if it carries a tick.
     pub is_image: bool,
-    /// The tick, or the last one that is in the image.
+    /// The tick, or the last tick contained in the image.
     pub tick: tick::Header,
 }
 
 impl Header {
-    /// Little-endian, as the ticks are.
+    /// Encodes the header, little-endian like ticks.
     pub fn bytes(&self) -> [u8; BYTES] {
         let mut out = [0; BYTES];
         let kind = if self.is_image { tick::Kind::Refresh } else { self.tick.kind };
@@ -70,7 +71,7 @@ mod tests {
     use tapeline_plant::tick::{Flags, Kind};
     use tapeline_plant::{ItemId, Seq, State};
 
-    /// Subscribers in other languages read these places.
+    /// Subscribers in other languages read these positions.
     #[test]
     fn the_layout_is_pinned() {
         let header = Header {

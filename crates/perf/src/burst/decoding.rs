@@ -1,4 +1,5 @@
-//! The decoding thread: accounts for every message, keeps books if asked to, and notes how far it is and when.
+//! The decoding thread: accounts for every message, builds books if requested, and notes its progress with the
+//! time.
 
 use std::thread;
 
@@ -12,52 +13,52 @@ use tapeline_wire::udp::{Batch, Receiver};
 use super::plan::{Decode, Plan, Told};
 use super::stream::{Stream, Timetable};
 
-/// How far apart notes are at least while datagrams come, and while none come.
+/// Least time between notes while datagrams arrive, and while none arrive.
 const NOTE_NS: u64 = 20_000;
 const IDLE_NOTE_NS: u64 = 1_000_000;
-/// Notes for which there is room: 20 seconds without a pause.
+/// Capacity for notes: 20 seconds of uninterrupted datagrams.
 const NOTES: usize = 1 << 20;
-/// Latencies behind the hold that are kept one by one.
+/// Limit of latencies after the hold that are stored individually.
 const KEPT: usize = 1 << 20;
-/// What has not arrived so long after the feed's end does not arrive.
+/// Time after the last datagram at which missing ones count as lost, once the feed has ended.
 const LAST_WORDS_NS: u64 = 200_000_000;
 
-/// How far the decoder was at one moment.
+/// The decoder's progress at one moment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Note {
     pub(super) at: Nanos,
-    /// Datagrams, up to the newest decoded one.
+    /// Number of datagrams, up to the newest decoded one.
     pub(super) progress: u64,
 }
 
-/// A live datagram behind the hold.
+/// A live datagram after the hold.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Live {
     pub(super) due: Nanos,
     pub(super) latency_ns: i64,
 }
 
-/// What the decoder found.
+/// The decoder's results.
 #[derive(Debug)]
 pub(super) struct Decoded {
     pub(super) account: Account,
     pub(super) notes: Vec<Note>,
-    /// From due to decoded, of the live datagrams before the hold.
+    /// Latency from due to decoded of the live datagrams before the hold.
     pub(super) before: Recorder,
-    /// Of those behind it.
+    /// The live datagrams after the hold.
     pub(super) behind: Vec<Live>,
 }
 
-/// Decodes, and counts what should have come and did not.
+/// Decodes, and counts missing, repeated and malformed messages.
 #[derive(Debug)]
 pub(super) struct Account {
     decode: Decode,
     books: Books,
-    /// The sequence that comes next.
+    /// The next expected sequence.
     next: u64,
-    /// Messages that came, each once.
+    /// Messages received, without repetitions.
     pub(super) messages: u64,
-    /// Messages of earlier sequences: doubled, or overtaken.
+    /// Messages with an earlier sequence: duplicates, or out of order.
     pub(super) repeated: u64,
     /// Datagrams or messages that could not be read.
     pub(super) malformed: u64,
@@ -75,7 +76,7 @@ impl Account {
         }
     }
 
-    /// Takes a datagram and gives the sequence of its first message, 0 for one that cannot be read.
+    /// Takes a datagram and returns the sequence of its first message; 0 for a malformed one.
     #[inline]
     pub(super) fn datagram(&mut self, bytes: &[u8]) -> u64 {
         let (first, count) = match self.decode {
@@ -109,12 +110,12 @@ impl Account {
         0
     }
 
-    /// The sequence behind the newest message.
+    /// The sequence after the newest message.
     pub(super) fn next(&self) -> u64 {
         self.next
     }
 
-    /// Whether the books are as the feed leaves them, where they were kept.
+    /// Whether the final books are those of the feed; `true` if no books were built.
     pub(super) fn books_are_right(&self, stream: &Stream) -> bool {
         let counters = self.books.counters();
         self.decode == Decode::None
@@ -124,7 +125,7 @@ impl Account {
     }
 }
 
-/// Sequence and count of a MoldUDP64 header; nothing behind it is looked at.
+/// Sequence and count from a MoldUDP64 header. The rest of the datagram is not checked.
 #[inline]
 fn header(bytes: &[u8]) -> Option<(u64, u64)> {
     let sequence = bytes.get(10..18)?.first_chunk()?;
@@ -132,12 +133,12 @@ fn header(bytes: &[u8]) -> Option<(u64, u64)> {
     Some((u64::from_be_bytes(*sequence), u16::from_be_bytes(*count).into()))
 }
 
-/// The most datagrams of one turn.
+/// Limit of datagrams in one turn.
 const MOST: usize = 64;
 
-/// Where the decoder's datagrams come from.
+/// The source of the decoder's datagrams.
 pub(super) trait Source {
-    /// Hands over what has come, up to [`MOST`] datagrams.
+    /// Passes on the datagrams that have arrived, up to [`MOST`].
     fn take(&mut self, each: impl FnMut(&[u8])) -> Result<Poll<()>, tapeline_wire::Error>;
 }
 
@@ -178,7 +179,7 @@ impl Source for Socket {
     }
 }
 
-/// Decodes until all that the feeder sent has come, or nothing more comes.
+/// Decodes until all sent datagrams have arrived, or no more arrive.
 pub(super) fn decode(
     plan: &Plan,
     source: &mut impl Source,
@@ -189,7 +190,8 @@ pub(super) fn decode(
     let stream = &plan.stream;
     let (warm, first_held, end_held) = (plan.warm(), plan.first_held(), plan.end_held());
     let mut account = Account::new(plan.decode);
-    // Made and touched before it matters: of ones, because memory of zeros is not touched until it is used.
+    // Allocated and touched before the measurement. Filled with ones, because zeroed memory is not touched until
+    // its first use.
     let mut notes = vec![Note { at: Nanos(1), progress: 1 }; NOTES];
     let mut behind = vec![Live { due: Nanos(1), latency_ns: 1 }; KEPT];
     notes.clear();

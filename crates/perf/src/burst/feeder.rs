@@ -1,4 +1,4 @@
-//! The feeder's thread: the live feed on its schedule, and what it withholds.
+//! The feeder's thread: sends the live feed on schedule and withholds datagrams.
 
 use tapeline_console::stop::Stop;
 use tapeline_measure::{Clock, Nanos, Recorder, Waiting};
@@ -7,27 +7,28 @@ use super::gun::Gun;
 use super::plan::{AFTER, At, Plan, Told};
 use super::stream::Timetable;
 
-/// Datagrams that are sent together when they are due together.
+/// Limit of due datagrams that are sent together.
 const BATCH: u64 = 64;
-/// A backlog below this many datagrams is taken for drained while the round runs; how long it took is found out later.
+/// A backlog below this number of datagrams counts as drained while the round runs; the exact drain is determined
+/// afterwards.
 const NEARLY_NONE: u64 = 64;
 
-/// What the feeder did.
+/// The feeder's results.
 #[derive(Debug)]
 pub(super) struct Fed {
-    /// Datagrams that were sent.
+    /// Number of datagrams sent.
     pub(super) total: u64,
-    /// When it cut loose what it withheld.
+    /// Time of the release of the withheld datagrams.
     pub(super) released: Option<Nanos>,
-    /// When the kernel had taken the last of them.
+    /// Time at which the kernel had accepted the last of them.
     pub(super) shot: Option<Nanos>,
-    /// Actual send less due, of the live datagrams before the hold.
+    /// Actual send time less due time, for the live datagrams before the hold.
     pub(super) lateness: Recorder,
     pub(super) blocked: u64,
     pub(super) segmented: bool,
 }
 
-/// Sends the round's feed until what was held is drained and some more, or it is time to give up.
+/// Sends the feed of a round until some time after the drain, or until the give-up time.
 pub(super) fn feed(
     plan: &Plan,
     mut gun: Gun,
@@ -61,7 +62,7 @@ fn run(
     let (first_held, end_held) = (plan.first_held(), plan.end_held());
     let give_up_ns = u64::try_from(plan.give_up.as_nanos()).unwrap_or(u64::MAX);
     let give_up = timetable.due(end_held) + give_up_ns;
-    // Touched now (memory of zeros would not be), so that what is withheld is prepared without page faults.
+    // Touched now (zeroed memory would not be), so that preparing the withheld datagrams causes no page faults.
     let mut bytes = vec![1; plan.hold.max(BATCH) as usize * (stream.datagram_bytes() + 64)];
     let mut end = u64::MAX;
     while fed.total < end && !told.has_ended() && !stop.requested() {
@@ -83,7 +84,7 @@ fn run(
             fed.total = end_held;
             continue;
         }
-        // Up to the hold, and none of another length in one piece.
+        // Not past the start of the hold, and only datagrams of one length in one send.
         let mut upto = timetable.due_by(now).min(next + BATCH).min(end).max(next + 1);
         for edge in [stream.opening(), first_held] {
             if next < edge {

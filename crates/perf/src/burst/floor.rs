@@ -1,4 +1,4 @@
-//! What no plant can be faster than, measured in the same run: bare sending and receiving, bare decoding, the wire.
+//! The lower bounds for any plant, measured in the same run: bare sending and receiving, bare decoding, the wire.
 
 use std::hint::black_box;
 use std::thread;
@@ -11,30 +11,31 @@ use super::decoding::Account;
 use super::plan::Plan;
 use super::round::{hinted, sockets};
 
-/// Bytes around a datagram on Ethernet: UDP 8, IPv4 20, header 14, check 4, preamble 8, gap 12 (IEEE 802.3).
+/// Overhead of a datagram on Ethernet, in bytes: UDP 8, IPv4 20, header 14, checksum 4, preamble 8, gap 12 (IEEE
+/// 802.3).
 const AROUND: u64 = 66;
-/// Datagrams of one receive call, as the pool's.
+/// Datagrams in one receive call, as in the pool.
 const BATCH: usize = 64;
-/// How long the bare receiver waits for a datagram that does not come.
+/// How long the bare receiver waits for the next datagram.
 const PATIENCE_NS: u64 = 500_000_000;
 
-/// What the held datagrams take at least.
+/// Lower bounds for the withheld datagrams.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Floor {
-    /// Bytes of all held datagrams, as they are sent.
+    /// Payload bytes of all withheld datagrams.
     pub(super) bytes: u64,
     pub(super) line_rate_bits: u64,
-    /// Bytes with all that is around them on Ethernet, at the line rate.
+    /// Transmission time at the line rate, Ethernet overhead included.
     pub(super) line_ns: u64,
-    /// Messages of all held datagrams.
+    /// Messages in all withheld datagrams.
     pub(super) messages: u64,
-    /// The same decoder over the same datagrams in memory, without sockets, pool or other threads.
+    /// Time of the same decoder over the same datagrams in memory, without sockets, pool or other threads.
     pub(super) decode_ns: u64,
     pub(super) decode_hz: f64,
 }
 
 impl Floor {
-    /// Measures the decoder, and reckons the rest.
+    /// Measures the decoder and calculates the rest.
     pub(super) fn of(plan: &Plan, line_rate_bits: u64) -> Self {
         let stream = &plan.stream;
         let mut account = Account::new(plan.decode);
@@ -67,8 +68,8 @@ impl Floor {
     }
 }
 
-/// Sends the held datagrams and does nothing but receive them: nanoseconds from the first send to the last receive. None
-/// where the kernel dropped some.
+/// Sends the withheld datagrams and only receives them. Returns the nanoseconds from the first send to the last
+/// receive, or `None` if the kernel dropped some.
 pub(super) fn bare(plan: &Plan, clock: &Clock) -> anyhow::Result<Option<u64>> {
     let (mut receiver, mut gun) = sockets(plan)?;
     let stream = &plan.stream;

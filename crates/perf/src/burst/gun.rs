@@ -1,35 +1,35 @@
-//! Sends datagrams that lie one behind the other.
+//! Sends datagrams that are contiguous in memory.
 
 use std::time::Duration;
 
 use tapeline_wire::udp::{MAX_SEGMENTS, Sender};
 
-/// The most bytes that the kernel takes in one piece.
+/// Byte limit of one send.
 const MOST_BYTES: usize = 65_507;
-/// How long a full socket is waited for before it is tried again.
+/// How long to wait for a full socket before the next try.
 const PATIENCE: Duration = Duration::from_millis(10);
 
-/// A socket, and how it is used best.
+/// A socket and its fastest way to send.
 #[derive(Debug)]
 pub(super) struct Gun {
     sender: Sender,
     segmented: bool,
-    /// How often the socket was full.
+    /// Number of times that the socket was full.
     pub(super) blocked: u64,
 }
 
 impl Gun {
-    /// `segmented`: hand the kernel pieces that it cuts into datagrams itself, if it can.
+    /// `segmented`: let the kernel split one send into datagrams (`UDP_SEGMENT`), if it can.
     pub(super) fn new(sender: Sender, segmented: bool) -> Self {
         Self { sender, segmented, blocked: 0 }
     }
 
-    /// Whether the kernel still cuts pieces into datagrams.
+    /// Whether the kernel still splits sends into datagrams.
     pub(super) fn is_segmented(&self) -> bool {
         self.segmented
     }
 
-    /// Sends datagrams of `length` bytes each, as fast as the kernel takes them.
+    /// Sends datagrams of `length` bytes each, as fast as the kernel accepts them.
     pub(super) fn send(&mut self, datagrams: &[u8], length: usize) -> Result<(), tapeline_wire::Error> {
         let together = (MOST_BYTES / length).min(MAX_SEGMENTS);
         let mut rest = datagrams;
@@ -38,7 +38,7 @@ impl Gun {
             let taken = if self.segmented && piece.len() > length {
                 match self.sender.send_segmented(piece, length as u16) {
                     Ok(sent) => sent.count,
-                    // An old kernel, or a device that cannot: one by one is always possible.
+                    // The kernel or the device does not support it: send each datagram with its own call.
                     Err(_) => {
                         self.segmented = false;
                         continue;

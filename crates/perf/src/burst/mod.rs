@@ -1,8 +1,9 @@
-//! `tapeline burst`: holds datagrams back under a live feed, cuts them loose, and times the recovery.
+//! `tapeline burst`: withholds datagrams under a live feed, releases them at once, and times the recovery.
 //!
-//! Real sockets on loopback and three threads, as in a plant: one feeds on a fixed schedule, one receives into a pool, one
-//! decodes (or two threads: the one that decodes receives). What is held back is in the receiving thread's slots, or not sent yet. One clock tells all: the backlog is what
-//! is due by the schedule and not decoded, wherever it is.
+//! Real sockets on loopback and three threads, as in a plant: one sends on a fixed schedule, one receives into a
+//! pool, one decodes (or two threads: the decoder receives). Withheld datagrams are in the receiving thread's
+//! slots, or not sent yet. All times come from one clock. The backlog is the number of datagrams that are due by
+//! the schedule but not decoded, wherever they are.
 
 mod decoding;
 mod feeder;
@@ -110,19 +111,19 @@ pub struct Burst {
     format: Format,
 }
 
-/// How long the cores are watched for their jitter floor.
+/// Duration of the jitter measurement on the cores.
 const JITTER: Duration = Duration::from_millis(300);
-/// Cores that are watched at most.
+/// Limit of cores in the jitter measurement.
 const MOST_CORES: usize = 16;
-/// A hold that takes longer than this to fill is a slip of the keyboard.
+/// A hold that takes longer than this to fill is taken for a typing error.
 const LONGEST_HOLD: Duration = Duration::from_secs(600);
-/// The fastest live feed, in datagrams a second: beyond it nothing sends on schedule.
+/// The fastest live feed, in datagrams a second; a faster one cannot be sent on schedule.
 const FASTEST_HZ: u64 = 2_000_000;
 
-/// The cores of three threads.
+/// The cores of the three threads.
 type Cpus = [Option<usize>; 3];
 
-/// Three cores, each a number or a dash.
+/// Parses three cores, each a number or a dash.
 fn three_cores(text: &str) -> Result<Cpus, String> {
     let expected = || format!("'{text}' is no list of three cores; write 1,2,3 or 0,1,-");
     let core = |part: &str| match part.trim() {
@@ -133,8 +134,9 @@ fn three_cores(text: &str) -> Result<Cpus, String> {
     cores.try_into().map_err(|_| expected())
 }
 
-/// Where the threads go if nobody says it. The first of many cores is left to interrupts and other programs. On fewer the
-/// kernel chooses: two threads bound to one core of two wait for each other a millisecond at a time.
+/// The default cores of the threads. With four cores or more, the first one is left to interrupts and other
+/// programs. With fewer, the kernel chooses: two threads bound to one core of two wait for each other for a
+/// millisecond at a time.
 fn spread_over(cores: &[usize]) -> Cpus {
     match *cores {
         [_, feeder, receiving, decoding, ..] => [Some(feeder), Some(receiving), Some(decoding)],
@@ -143,7 +145,7 @@ fn spread_over(cores: &[usize]) -> Cpus {
 }
 
 impl Burst {
-    /// Runs the tool to its end; the code is the process's exit status.
+    /// Runs the tool and returns the process's exit status.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         let plan = self.plan()?;
         let stop = Stop::on_signals().context("cannot listen for signals")?;
@@ -241,7 +243,7 @@ impl Burst {
         for round in 1..=self.rounds {
             bare.extend(floor::bare(plan, &clock)?);
             for number in 0..pools.len() {
-                // Each pool is first, second and last equally often.
+                // Each pool takes each position of the order equally often.
                 let pool = pools[(number + round as usize) % pools.len()];
                 let Some(outcome) = Outcome::measure(plan, pool, round, &clock, stop)? else {
                     return Ok(None);
@@ -264,7 +266,7 @@ impl Burst {
         })))
     }
 
-    /// As they were understood, defaults included.
+    /// The settings in use, defaults included.
     fn settings(&self, plan: &Plan) -> serde_json::Value {
         json!({
             "hold": plan.hold,

@@ -1,4 +1,4 @@
-//! What one round does, and the few numbers that its threads share while it runs.
+//! The plan of one round, and the numbers that its threads share while it runs.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -11,11 +11,11 @@ use tapeline_wire::pool::{Kind, Policy};
 
 use super::stream::Stream;
 
-/// What is not measured yet: cold caches, the opening of the books.
+/// The warm-up, which is not measured: cold caches, the opening of the books.
 const WARM_UP: Duration = Duration::from_millis(150);
-/// The steady state before the hold.
+/// Duration of the steady state before the hold.
 const BEFORE: Duration = Duration::from_millis(250);
-/// The steady state behind the drain.
+/// Duration of the steady state after the drain.
 pub(super) const AFTER: Duration = Duration::from_millis(150);
 
 /// Where datagrams are withheld.
@@ -28,7 +28,7 @@ pub(super) enum At {
     Sender,
 }
 
-/// Where empty slots are kept, or whether there are any.
+/// The storage of empty slots, if there are any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Pool {
@@ -45,13 +45,13 @@ pub(super) enum Pool {
 }
 
 impl Pool {
-    /// Those that are compared. Without a receiving thread nothing can be held behind the socket.
+    /// The pools that `--compare` measures. Without a receiving thread nothing can be withheld behind the socket.
     pub(super) fn compared(at: At) -> Vec<Self> {
         let inline = (at == At::Sender).then_some(Self::Inline);
         [Self::Spsc, Self::Malloc, Self::ListLock].into_iter().chain(inline).collect()
     }
 
-    /// As on the command line.
+    /// The name on the command line.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Spsc => "spsc",
@@ -62,7 +62,7 @@ impl Pool {
         }
     }
 
-    /// As the wire's pools are named, if it is one.
+    /// The corresponding pool of the wire crate, if it is a pool.
     pub(super) fn kind(self) -> Option<Kind> {
         match self {
             Self::Spsc => Some(Kind::Spsc),
@@ -74,7 +74,7 @@ impl Pool {
     }
 }
 
-/// What happens while no slot is free.
+/// The policy while no slot is free.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Exhausted {
@@ -107,13 +107,13 @@ pub(super) enum Decode {
     Full,
 }
 
-/// One round.
+/// The plan of one round.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
     pub(super) stream: Stream,
     /// Messages a second.
     pub(super) rate_hz: u64,
-    /// Datagrams to withhold.
+    /// Number of datagrams to withhold.
     pub(super) hold: u64,
     pub(super) at: At,
     pub(super) decode: Decode,
@@ -122,9 +122,9 @@ pub(super) struct Plan {
     pub(super) huge_pages: bool,
     pub(super) receive_buffer: usize,
     pub(super) segmented: bool,
-    /// Of feeder, receiving thread and decoder; none leaves it to the kernel.
+    /// Cores of feeder, receiving thread and decoder; `None` leaves the choice to the kernel.
     pub(super) cpus: [Option<usize>; 3],
-    /// A round that has not drained so long after the release is ended.
+    /// A round that has not drained by this time after the release is ended.
     pub(super) give_up: Duration,
 }
 
@@ -144,7 +144,7 @@ impl Plan {
         self.warm() + self.datagrams_in(BEFORE).max(1)
     }
 
-    /// The datagram behind the last that is withheld.
+    /// The first datagram after the withheld ones.
     pub(super) fn end_held(&self) -> u64 {
         self.first_held() + self.hold
     }
@@ -157,7 +157,7 @@ impl Plan {
         }
     }
 
-    /// How long a round takes, without its drain.
+    /// The duration of a round, without its drain.
     pub(super) fn duration(&self) -> Duration {
         Duration::from_secs_f64(self.end_held() as f64 / self.datagrams_hz()) + AFTER
     }
@@ -167,8 +167,8 @@ impl Plan {
     }
 }
 
-/// What the threads of a round tell each other: numbers only, each written by one of them. They order nothing, so relaxed
-/// accesses do.
+/// The state that the threads of a round share: numbers only, each written by one thread. They order nothing, so
+/// relaxed accesses suffice.
 #[derive(Debug, Default)]
 pub(super) struct Told {
     progress: Line,
@@ -181,7 +181,7 @@ pub(super) struct Told {
 struct Line(AtomicU64);
 
 impl Told {
-    /// The decoder: so many datagrams, up to the newest seen, are decoded or lost.
+    /// Set by the decoder: the number of datagrams, up to the newest seen, that are decoded or lost.
     #[inline]
     pub(super) fn set_progress(&self, datagrams: u64) {
         self.progress.0.store(datagrams, Ordering::Relaxed);
@@ -191,17 +191,17 @@ impl Told {
         self.progress.0.load(Ordering::Relaxed)
     }
 
-    /// The feeder: no more than so many datagrams are sent.
+    /// Set by the feeder: the total number of datagrams.
     pub(super) fn set_total(&self, datagrams: u64) {
         self.total.0.store(datagrams.max(1), Ordering::Relaxed);
     }
 
-    /// How many datagrams there are in all, once that is known.
+    /// The total number of datagrams, once known.
     pub(super) fn total(&self) -> Option<u64> {
         Some(self.total.0.load(Ordering::Relaxed)).filter(|total| *total > 0)
     }
 
-    /// Whoever is done, or cannot go on: all others end too.
+    /// Called by a thread that has finished or failed: ends all threads.
     pub(super) fn end(&self) {
         self.ended.store(true, Ordering::Relaxed);
     }
@@ -211,14 +211,14 @@ impl Told {
     }
 }
 
-/// Slots for so many datagrams and those that come meanwhile.
+/// The number of slots for `hold` datagrams and those that arrive meanwhile.
 pub(super) fn roomy(hold: u64) -> u64 {
     (hold * 5 / 4 + 4_096).next_power_of_two()
 }
 
 #[cfg(test)]
 impl Plan {
-    /// A plan with so many messages a second, some in each datagram.
+    /// A plan with `rate_hz` messages a second, `messages` in each datagram.
     pub(super) fn of_tests(rate_hz: u64, messages: u64) -> Self {
         Self {
             stream: Stream::new(messages),

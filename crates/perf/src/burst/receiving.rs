@@ -1,4 +1,4 @@
-//! The receiving thread: from the socket into slots, and what it withholds.
+//! The receiving thread: receives from the socket into slots and withholds datagrams.
 
 use std::thread;
 
@@ -8,10 +8,10 @@ use tapeline_wire::udp::Receiver;
 
 use super::plan::{At, Plan, Told};
 
-/// What the receiving thread did.
+/// The results of the receiving thread.
 #[derive(Debug)]
 pub(super) struct Taken {
-    /// When it handed over what it withheld, and how many datagrams that were.
+    /// Time of the release, and the number of withheld datagrams.
     pub(super) released: Option<(Nanos, u64)>,
     pub(super) counters: Counters,
     pub(super) pages: Pages,
@@ -20,7 +20,7 @@ pub(super) struct Taken {
 }
 
 impl Taken {
-    /// By nobody but the decoder, without a pool.
+    /// The results without a receiving thread and without a pool: the decoder receives.
     pub(super) fn inline(receiver: &mut Receiver) -> Self {
         Self {
             released: None,
@@ -40,7 +40,7 @@ pub(super) fn receive(
     clock: &Clock,
     told: &Told,
 ) -> Result<Taken, tapeline_wire::Error> {
-    // Behind the first datagrams that are to be withheld; datagrams that are lost before only move that.
+    // The number of datagrams before the hold. Datagrams lost before the hold delay its start.
     let mut until_hold = (plan.at == At::Socket).then(|| plan.first_held());
     let mut released = None;
     let mut datagrams = 0;
@@ -52,11 +52,12 @@ pub(super) fn receive(
                 return Err(error);
             }
         };
-        // From the batch behind the one that reaches it: what came before the hold is not to wait with it.
+        // The hold starts with the batch after the one that reaches it: datagrams before the hold must not be
+        // withheld.
         let holds = until_hold.is_some_and(|first| datagrams >= first);
         datagrams += received.count as u64;
         if holds {
-            // A pool that is too small ends the hold, or nothing would ever move again.
+            // A pool that is too small ends the hold; otherwise the round would never continue.
             let full = received.exhausted || received.dropped > 0;
             if (intake.staged() as u64) < plan.hold && !full && told.total().is_none() {
                 if received.count == 0 {

@@ -1,4 +1,4 @@
-//! The rounds of a burst, weighed and put down: for people, for programs, and in the run folder.
+//! Evaluates the rounds of a burst and writes the result: for people, for programs, and into the run folder.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -16,12 +16,12 @@ use super::round::Outcome;
 use crate::plot::{Curve, Curves, Scale};
 use crate::run_folder::RunFolder;
 
-/// The layout of `run.json`; it goes up when a field changes its meaning or disappears.
+/// The layout of `run.json`. It is incremented when a field changes its meaning or is removed.
 const LAYOUT: u32 = 2;
-/// A feeder that is later than this in the median, before anything is held, does not send what was asked.
+/// A feeder whose median lateness before the hold exceeds this does not send the requested load.
 const LATE_NS: u64 = 2_000_000;
 
-/// A figure of several rounds.
+/// A figure over several rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Spread {
     pub(super) median: u64,
@@ -30,7 +30,7 @@ pub(super) struct Spread {
 }
 
 impl Spread {
-    /// Of values in any order; none of no values.
+    /// The spread of values in any order; `None` without values.
     pub(super) fn of(values: impl IntoIterator<Item = u64>) -> Option<Self> {
         let mut values: Vec<u64> = values.into_iter().collect();
         values.sort_unstable();
@@ -54,9 +54,9 @@ impl Spread {
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Summary {
     pub(super) pool: Pool,
-    /// Of the rounds that drained.
+    /// The drain, over the rounds that drained.
     pub(super) drain_ns: Option<Spread>,
-    /// Rounds that did not drain before they were given up.
+    /// Number of rounds that did not drain before the give-up time.
     pub(super) not_drained: usize,
     pub(super) peak_backlog: u64,
     pub(super) steady_backlog: u64,
@@ -67,12 +67,13 @@ pub(super) struct Summary {
     pub(super) high_water: u64,
     pub(super) kernel_drops: u64,
     pub(super) lost_messages: u64,
-    /// From due to decoded, of live messages, all rounds together: before the hold, and between release and drain.
+    /// Latency from due to decoded of live messages, over all rounds: before the hold, and between release and
+    /// drain.
     pub(super) before: Percentiles,
     pub(super) meanwhile: Percentiles,
-    /// The median drain beside that of the first pool.
+    /// Ratio of the median drain to that of the first pool.
     pub(super) to_first: Option<f64>,
-    /// The median drain beside bare sending and receiving, where the feeder held the datagrams.
+    /// Ratio of the median drain to bare sending and receiving; only if the feeder withheld the datagrams.
     pub(super) to_bare: Option<f64>,
     pub(super) rounds: Vec<Outcome>,
 }
@@ -107,7 +108,7 @@ impl Summary {
         }
     }
 
-    /// The round whose drain is the median one, or the first.
+    /// The round with the median drain, or the first round.
     fn typical(&self) -> Option<&Outcome> {
         let mut drained: Vec<&Outcome> =
             self.rounds.iter().filter(|round| round.drain_ns.is_some()).collect();
@@ -126,20 +127,20 @@ pub(super) struct Report {
     settings: serde_json::Value,
     pub(super) verdict: Verdict,
     why: String,
-    /// What was too small, and how to raise it.
+    /// Limits that were too small, each with how to raise it.
     advice: Vec<String>,
     pools: Vec<Summary>,
     floor: Floor,
-    /// Bare sending and receiving of the held datagrams, in between the rounds.
+    /// Bare sending and receiving of the withheld datagrams, measured between the rounds.
     bare_ns: Option<Spread>,
-    /// The noise of the cores, measured before.
+    /// The jitter floor of the cores at the 99th percentile, measured before the rounds.
     jitter_floor_p99_ns: u64,
     environment: Environment,
     #[serde(skip)]
     plan: Plan,
 }
 
-/// What was measured.
+/// The measurements of a run.
 #[derive(Debug)]
 pub(super) struct Measured {
     pub(super) started: Nanos,
@@ -189,7 +190,7 @@ impl Report {
         }
     }
 
-    /// The run for people.
+    /// The summary for people.
     pub(super) fn summary(&self, folder: &RunFolder) -> String {
         let mut text = format!("{}: {}\n", output::painted(self.verdict), self.why);
         for line in &self.advice {
@@ -399,7 +400,7 @@ impl Report {
         text
     }
 
-    /// How the pools stand beside bare sending and receiving, as the end of a sentence.
+    /// The ratios of the pools' drains to bare sending and receiving, as the end of a sentence.
     fn ratios_to_bare(&self) -> String {
         let ratio = |pool: &Summary| pool.to_bare.map(|ratio| format!("{} {ratio:.2}", pool.pool.name()));
         let ratios: Vec<String> = self.pools.iter().filter_map(ratio).collect();
@@ -410,7 +411,7 @@ impl Report {
         self.pools.iter().flat_map(|pool| &pool.rounds)
     }
 
-    /// Backlog against time: of each pool the round of the median drain.
+    /// Backlog over time, for the round with the median drain of each pool.
     fn plot(&self) -> Curves {
         let curve = |(number, pool): (usize, &Summary)| {
             let round = pool.typical()?;
@@ -447,7 +448,7 @@ fn plural(count: u64, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{} {what}s", figures::thousands(count)) }
 }
 
-/// The verdict on the first pool, which is the one that is asked about; a loss counts wherever it was.
+/// The verdict on the first pool, which is the one under test; a loss in any pool counts.
 fn judge(plan: &Plan, pools: &[Summary]) -> (Verdict, String) {
     let Some(first) = pools.first() else {
         return (Verdict::GeneratorLimited, "nothing was measured".to_owned());
@@ -514,8 +515,8 @@ fn judge(plan: &Plan, pools: &[Summary]) -> (Verdict, String) {
     (Verdict::Pass, format!("{absorbed}; nothing lost, {misses}, no kernel drop"))
 }
 
-/// Why a burst that was absorbed was not the one that was asked for: fewer datagrams were withheld, or the pool ran out of
-/// slots and something else had to keep them.
+/// Why an absorbed burst was not the requested one: fewer datagrams were withheld, or the pool ran out of slots
+/// and datagrams had to wait elsewhere.
 fn shortfall(plan: &Plan, held: u64, exhaustions: u64) -> Option<String> {
     let fewer = (held < plan.hold).then(|| {
         let (held, asked) = (figures::thousands(held), figures::thousands(plan.hold));
@@ -532,7 +533,7 @@ fn shortfall(plan: &Plan, held: u64, exhaustions: u64) -> Option<String> {
     }
 }
 
-/// Which buffer was too small, and how to raise it.
+/// The buffers that were too small, each with how to raise it.
 fn advice(plan: &Plan, pools: &[Summary]) -> Vec<String> {
     let rounds = || pools.iter().flat_map(|pool| &pool.rounds);
     let mut advice = Vec::new();
@@ -540,7 +541,7 @@ fn advice(plan: &Plan, pools: &[Summary]) -> Vec<String> {
     let dropped: u64 = rounds().map(|round| round.dropped).sum();
     let lost: u64 = rounds().map(|round| round.lost_messages).sum();
     let given = rounds().map(|round| round.receive_buffer).min().unwrap_or(0);
-    // What the kernel charges for a datagram, at least, and as much again for those that come meanwhile.
+    // The minimum that the kernel charges for a datagram, doubled for the datagrams that arrive meanwhile.
     let wanted = (plan.hold as usize * 2 * 1_280).max(2 * given).next_power_of_two();
     if kernel_drops > 0 {
         advice.push(format!(
@@ -573,7 +574,7 @@ fn advice(plan: &Plan, pools: &[Summary]) -> Vec<String> {
     advice
 }
 
-/// How long a whole run takes, for people who wait.
+/// The expected duration of a whole run.
 pub(super) fn estimate(plan: &Plan, rounds: u32) -> Duration {
     plan.duration() * rounds
 }

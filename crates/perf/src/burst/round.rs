@@ -1,4 +1,4 @@
-//! One round: three threads, and what they saw put together.
+//! One round: runs three threads and combines their results.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::thread;
@@ -17,65 +17,66 @@ use super::plan::{Plan, Pool, Told};
 use super::receiving::{Taken, receive};
 use super::stream::Timetable;
 
-/// From the making of the threads to the first datagram.
+/// Delay from the creation of the threads to the first datagram.
 const START_NS: u64 = 20_000_000;
-/// The steady level of the backlog is not exceeded in this share of the looks before the hold: the rest are the moments at
-/// which the machine did something else.
+/// The steady backlog is the level not exceeded in this share of the samples before the hold. The remaining
+/// samples are moments at which the machine did something else.
 const STEADY: f64 = 0.9;
-/// How much is kept of the backlog behind the drain, as a share of the drain.
+/// Length of the backlog curve after the drain, as a share of the drain.
 const TAIL: f64 = 0.5;
-/// Points that are kept of the backlog.
+/// Number of points in the backlog curve.
 const POINTS: usize = 400;
 
-/// What one round showed.
+/// The result of one round.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Outcome {
     pub(super) pool: Pool,
     pub(super) round: u32,
-    /// From the release until the backlog is back at its steady level; none where it never was.
+    /// Time from the release until the backlog is back at its steady level; `None` if it never was.
     pub(super) drain_ns: Option<u64>,
-    /// Datagrams that were withheld when they were released.
+    /// Number of withheld datagrams at the release.
     pub(super) held: u64,
-    /// The backlog, datagrams that are due and not decoded, in the steady state before.
+    /// The backlog (datagrams due but not decoded) in the steady state before the hold.
     pub(super) steady_backlog: u64,
-    /// The most of it.
+    /// The largest backlog.
     pub(super) peak_backlog: u64,
-    /// Of the pool: slots that it had.
+    /// Requests that the pool served with an empty slot.
     pub(super) hits: u64,
-    /// Slots that it did not have.
+    /// Requests for which the pool had no empty slot.
     pub(super) misses: u64,
-    /// Times at which no slot was free.
+    /// Number of times at which no slot was free.
     pub(super) exhaustions: u64,
-    /// Datagrams that the pool's policy threw away.
+    /// Datagrams that the pool's policy dropped.
     pub(super) dropped: u64,
-    /// The most slots that held datagrams.
+    /// The largest number of slots in use.
     pub(super) high_water: u64,
-    /// What the slots lie on: `ordinary`, `advised` (huge pages were asked for) or `reserved` (they were there).
+    /// Memory pages of the slots: `ordinary`, `advised` (huge pages were requested) or `reserved` (from the
+    /// reserved huge pages).
     pub(super) pages: &'static str,
     pub(super) kernel_drops: u64,
-    /// The receiving socket's buffer in bytes, as the kernel gave it.
+    /// The buffer of the receiving socket in bytes, as granted by the kernel.
     pub(super) receive_buffer: usize,
     pub(super) sent_messages: u64,
     pub(super) lost_messages: u64,
     pub(super) repeated_messages: u64,
     pub(super) malformed: u64,
-    /// Whether the books came out as the feed leaves them (always, where they were not kept).
+    /// Whether the final books are those of the feed; `true` if no books were built.
     pub(super) books_are_right: bool,
-    /// How often the feeder's socket was full.
+    /// Number of times that the feeder's socket was full.
     pub(super) back_pressure: u64,
-    /// Whether the kernel cut pieces into datagrams.
+    /// Whether the kernel split sends into datagrams.
     pub(super) segmented: bool,
-    /// From the release until the kernel had taken all that the feeder held.
+    /// Time from the release until the kernel had accepted all datagrams withheld by the feeder.
     pub(super) shot_ns: Option<u64>,
-    /// From due to sent, before the hold.
+    /// Latency from due to sent, before the hold.
     pub(super) sender_lateness: Percentiles,
-    /// From due to decoded, before the hold.
+    /// Latency from due to decoded, before the hold.
     pub(super) before: Percentiles,
-    /// Of the live messages that were due between release and drain.
+    /// The same for live messages due between release and drain.
     pub(super) meanwhile: Percentiles,
-    /// Of those behind.
+    /// The same for live messages due after the drain.
     pub(super) after: Percentiles,
-    /// Nanoseconds since the release, and the backlog.
+    /// Points of nanoseconds since the release, and backlog.
     #[serde(skip)]
     pub(super) backlog: Vec<(i64, u64)>,
     /// The distributions themselves.
@@ -89,7 +90,7 @@ pub(super) struct Recorders {
     pub(super) meanwhile: Recorder,
 }
 
-/// A receiving socket and a sending one to it.
+/// Opens a receiving socket and a socket that sends to it.
 pub(super) fn sockets(plan: &Plan) -> anyhow::Result<(Receiver, Gun)> {
     let local = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
     let options = ReceiveOptions { receive_buffer: plan.receive_buffer, ..ReceiveOptions::new(local) };
@@ -106,7 +107,7 @@ pub(super) fn hinted(error: tapeline_wire::Error) -> anyhow::Error {
 }
 
 impl Outcome {
-    /// Runs one round; none where the user wants to end.
+    /// Runs one round; `None` if the user asked to stop.
     pub(super) fn measure(
         plan: &Plan,
         pool: Pool,
@@ -147,7 +148,7 @@ impl Outcome {
         let (released, held) = match (taken.released, fed.released) {
             (Some(of_socket), _) => of_socket,
             (None, Some(of_sender)) => (of_sender, plan.hold),
-            // The feed ended before it came to the hold: nothing was withheld.
+            // The feed ended before the hold: nothing was withheld.
             (None, None) => (timetable.due(plan.end_held()), 0),
         };
         let looks = Looks { notes: &decoded.notes, timetable };
@@ -155,7 +156,7 @@ impl Outcome {
         let drained = looks.drained(released, steady);
         let until = drained.unwrap_or(Nanos(u64::MAX));
         let (mut meanwhile, mut after) = (Recorder::new(), Recorder::new());
-        // What was due before the release has waited with what was held.
+        // Datagrams due before the release waited with the withheld ones.
         for live in decoded.behind.iter().filter(|live| live.due >= released) {
             let of = if live.due <= until { &mut meanwhile } else { &mut after };
             of.record(live.latency_ns);
@@ -200,7 +201,7 @@ impl Outcome {
     }
 }
 
-/// Receives and decodes, in two threads with a pool between them, or in one without.
+/// Receives and decodes, in two threads with a pool between them, or in one thread without a pool.
 fn take(
     plan: &Plan,
     pool: Pool,
@@ -248,19 +249,19 @@ fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
     }
 }
 
-/// The decoder's notes against the timetable.
+/// The decoder's notes compared with the timetable.
 struct Looks<'a> {
     notes: &'a [Note],
     timetable: &'a Timetable,
 }
 
 impl Looks<'_> {
-    /// Datagrams that are due and not decoded.
+    /// Number of datagrams that are due but not decoded.
     fn backlog(&self, note: &Note) -> u64 {
         self.timetable.due_by(note.at).saturating_sub(note.progress)
     }
 
-    /// The backlog that 90 % of the looks between the two do not exceed.
+    /// The backlog that 90 % of the samples between two times do not exceed.
     fn steady(&self, from: Nanos, to: Nanos) -> u64 {
         let looks = self.notes.iter().filter(|note| (from..to).contains(&note.at));
         let mut backlogs: Vec<u64> = looks.map(|note| self.backlog(note)).collect();
@@ -276,13 +277,14 @@ impl Looks<'_> {
 
     fn peak(&self, from: Nanos, released: Nanos, to: Nanos) -> u64 {
         let looks = self.notes.iter().filter(|note| (from..=to).contains(&note.at));
-        // The decoder may not have looked at the moment of the release.
+        // The decoder may have no note at the moment of the release.
         let done = self.notes.iter().rfind(|note| note.at <= released).map_or(0, |note| note.progress);
         let at_release = self.timetable.due_by(released).saturating_sub(done);
         looks.map(|note| self.backlog(note)).max().unwrap_or(0).max(at_release)
     }
 
-    /// The backlog from the release until a while behind the drain, thinned out: of neighbours the largest.
+    /// The backlog curve from the release until some time after the drain, thinned out: the largest of
+    /// neighbouring values remains.
     fn points(&self, released: Nanos, drain_ns: Option<u64>) -> Vec<(i64, u64)> {
         let end = match drain_ns {
             Some(drain_ns) => released + (drain_ns as f64 * (1.0 + TAIL)) as u64,
@@ -307,7 +309,7 @@ mod tests {
 
     #[test]
     fn the_drain_ends_when_the_backlog_is_back_at_its_steady_level() {
-        // A datagram each microsecond; the decoder is 2 behind, then holds at 100 until it is let go at 200 µs.
+        // A datagram each microsecond; the decoder is 2 behind, then stops at 100 until the release at 200 µs.
         let timetable = Timetable::new(1_000_000, 1, Nanos(0));
         let note = |us: u64, progress| Note { at: Nanos(us * 1_000), progress };
         let mut notes: Vec<Note> = (10..100).map(|us| note(us, us - 1)).collect();

@@ -1,80 +1,81 @@
-//! The feed of a burst: ITCH messages whose every datagram has one length, and when each of them is due.
+//! The feed of a burst: ITCH messages in datagrams of equal length, and the due time of each.
 
 use tapeline_feed::itch::encode::{AddOrder, LONGEST, OrderReplace, Prefix, text};
 use tapeline_feed::moldudp64::{HEADER_BYTES, PacketBuilder, Session};
 use tapeline_measure::{Nanos, Pacer};
 
-/// Orders that rest on the books once the feed has begun, about so many.
+/// Approximate number of orders that rest on the books after the opening.
 const RESTING: u64 = 2_000;
-/// Stocks that they are of.
+/// Number of stocks.
 const STOCKS: u64 = 50;
-/// Steps of price from the touch within which orders are placed.
+/// Number of price steps from the touch within which orders are placed.
 const DEPTH: u64 = 50;
 /// A cent; prices have four decimals.
 const CENT: u32 = 100;
-/// The best bid can be at this, the best offer a cent above.
+/// The highest bid price; the lowest offer is a cent above.
 const TOUCH: u32 = 1_000_000;
-/// Bytes of a replacement with its length.
+/// Bytes of a replacement with its length prefix.
 const BLOCK: usize = 2 + OrderReplace::LENGTH;
-/// Bytes of a new order with its length: the longest message of the feed.
+/// Bytes of a new order with its length prefix: the longest message of the feed.
 const LONGEST_BLOCK: usize = 2 + AddOrder::LENGTH;
 
-/// The most messages of a datagram: with them it stays below 1,400 bytes.
+/// Limit of messages in a datagram, which keeps it below 1,400 bytes.
 pub(super) const MOST_MESSAGES: u64 = ((1_400 - HEADER_BYTES) / LONGEST_BLOCK) as u64;
 
-/// A feed without an end: some orders at first, and then each message replaces the oldest of them.
+/// An endless feed: it opens with new orders, and then each message replaces the oldest order.
 ///
-/// A replacement is the dearest message of a book (a delete and an add), and all are of one length, so that the kernel can
-/// cut one piece into datagrams (`UDP_SEGMENT`). The orders that rest at the end are as many as at the beginning, if nothing
-/// was lost or doubled.
+/// A replacement is the most expensive message for a book (a delete and an add). All replacements have one
+/// length, so that the kernel can split one send into datagrams (`UDP_SEGMENT`). At the end as many orders rest
+/// as at the beginning, unless messages were lost or duplicated.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stream {
-    /// Messages of each datagram.
+    /// Number of messages in each datagram.
     messages: u64,
-    /// Orders that rest: a multiple of `messages`, so that no datagram has messages of two lengths.
+    /// Number of resting orders: a multiple of `messages`, so that no datagram mixes messages of two lengths.
     resting: u64,
 }
 
 impl Stream {
-    /// With so many messages in each datagram, 1 to [`MOST_MESSAGES`].
+    /// A feed with `messages` (1 to [`MOST_MESSAGES`]) in each datagram.
     pub(super) fn new(messages: u64) -> Self {
-        // Of twice the stocks too, so that an order and its replacement are on the same side of the same stock.
+        // Also a multiple of twice the number of stocks, so that an order and its replacement are on the same
+        // side of the same stock.
         Self { messages, resting: RESTING.next_multiple_of(messages * 2 * STOCKS) }
     }
 
-    /// Messages of each datagram.
+    /// Number of messages in each datagram.
     pub(super) fn messages(&self) -> u64 {
         self.messages
     }
 
-    /// Orders that rest on the books from the first replacement on.
+    /// Number of orders on the books from the first replacement on.
     pub(super) fn resting(&self) -> u64 {
         self.resting
     }
 
-    /// Datagrams before the first replacement.
+    /// Number of datagrams before the first replacement.
     pub(super) fn opening(&self) -> u64 {
         self.resting / self.messages
     }
 
-    /// Bytes of each datagram behind the opening.
+    /// Bytes of each datagram after the opening.
     pub(super) fn datagram_bytes(&self) -> usize {
         HEADER_BYTES + self.messages as usize * BLOCK
     }
 
-    /// The datagram to which a message belongs, by its sequence.
+    /// The number of the datagram that contains a sequence.
     pub(super) fn datagram_of(&self, sequence: u64) -> u64 {
         sequence.saturating_sub(1) / self.messages
     }
 
-    /// Appends datagram `number`, counted from 0, and gives its length.
+    /// Appends datagram `number`, counted from 0, and returns its length.
     pub(super) fn append(&self, number: u64, event_ns: u64, out: &mut Vec<u8>) -> usize {
         let most = HEADER_BYTES + self.messages as usize * LONGEST_BLOCK;
         let start = out.len();
         out.resize(start + most, 0);
         let first = number * self.messages;
         let mut length = 0;
-        // There is room for a header and all messages, so nothing is refused.
+        // The buffer is large enough for the header and all messages, so nothing is refused.
         if let Ok(mut packet) = PacketBuilder::with_limit(&mut out[start..], session(), first + 1, most) {
             let mut message = [0; LONGEST];
             for k in first..first + self.messages {
@@ -88,12 +89,12 @@ impl Stream {
         length
     }
 
-    /// Message `k`, counted from 0: an order of reference `k + 1`, new or in the place of the oldest.
+    /// Message `k`, counted from 0: an order with reference `k + 1`, either new or replacing the oldest.
     fn message(&self, k: u64, event_ns: u64, out: &mut [u8]) -> Option<usize> {
         let stock = k % STOCKS;
         let buys = (k / STOCKS).is_multiple_of(2);
         let prefix = Prefix { locate: stock as u16 + 1, tracking: 0, ts_ns: event_ns };
-        // Spreads neighbours over all steps (Knuth's multiplicative hash).
+        // Spreads consecutive orders over all steps (Knuth's multiplicative hash).
         let steps = (k.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) % DEPTH;
         let away = steps as u32 * CENT;
         let price = if buys { TOUCH - away } else { TOUCH + CENT + away };
@@ -114,7 +115,7 @@ fn session() -> Session {
     Session::new("BURST")
 }
 
-/// When each datagram is due: all its messages at once, at a steady rate of messages.
+/// The due times of datagrams at a steady rate of messages. All messages of a datagram are due at once.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timetable {
     pacer: Pacer,
@@ -137,7 +138,7 @@ impl Timetable {
         self.pacer.due(number * self.messages)
     }
 
-    /// How many datagrams are due at `now`.
+    /// The number of datagrams due at `now`.
     #[inline]
     pub(super) fn due_by(&self, now: Nanos) -> u64 {
         self.pacer.due_by(now).div_ceil(self.messages)

@@ -1,4 +1,5 @@
-//! A tool's loop in the test's own thread, and the other tool in another: what the loop does for each message allocates nothing.
+//! A tool's loop in the test's own thread, and the other tool in another thread: the loop allocates nothing per
+//! message.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -12,22 +13,22 @@ use super::link::{Handle, Link, Links, Word};
 use super::tally::Terms;
 use super::{consumer, provider};
 
-/// A provider and a consumer on one connection, one of which the test steps itself.
+/// A provider and a consumer on one connection; the test steps one of them itself.
 pub(super) struct Pair {
-    /// The provider's, which listens.
+    /// The provider's reactor, which listens.
     pub(super) reactor: Option<Reactor>,
     pub(super) port: u16,
     links: Vec<Link>,
     is_over: Arc<AtomicBool>,
     other: Option<JoinHandle<()>>,
-    /// Who is never asked for a tally keeps the one it has.
+    /// Unused by the test: without tally requests, a thread keeps its tally.
     _main: (Vec<Handle>, Receiver<(usize, Word)>),
 }
 
 impl Pair {
     pub(super) fn new() -> Self {
         let mut reactor = Reactor::new(1).unwrap();
-        // Room for what comes while the other thread stands still: posts that wait to go back are kept.
+        // Capacity for a stall of the other thread: posts to send back are queued.
         let settings = Settings { guaranteed_output_buffers: 5_000, ..Settings::default() };
         let address = reactor.listen((Ipv4Addr::LOCALHOST, 0).into(), &Arc::new(settings)).unwrap();
         let Links { threads, handles, is_over, said } = Links::new(2, Terms::default());
@@ -41,25 +42,25 @@ impl Pair {
         }
     }
 
-    /// One tool's.
+    /// The link of one tool.
     pub(super) fn link(&mut self) -> Link {
         self.links.pop().unwrap()
     }
 
-    /// The other tool is a consumer with these options.
+    /// Starts the other tool as a consumer with these options.
     pub(super) fn consume(&mut self, options: &str) {
         let (options, link) = (format!("{options} --server localhost:{}", self.port), self.link());
         self.other = Some(thread::spawn(move || consumer::consume(&options, link)));
     }
 
-    /// The other tool is a provider with these options.
+    /// Starts the other tool as a provider with these options.
     pub(super) fn serve(&mut self, options: &str) {
         let (options, link) = (options.to_owned(), self.link());
         let reactor = self.reactor.take().unwrap();
         self.other = Some(thread::spawn(move || provider::serve(&options, reactor, link)));
     }
 
-    /// Ends the other tool, while this one goes on.
+    /// Ends the other tool while this one continues.
     pub(super) fn end(mut self, mut step: impl FnMut()) {
         self.is_over.store(true, Ordering::Relaxed);
         let other = self.other.take().unwrap();

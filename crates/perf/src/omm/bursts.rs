@@ -1,27 +1,27 @@
-//! Which messages of a rate are due on a connection, slice by slice.
+//! The messages of a rate that are due on a connection, slice by slice.
 
 use tapeline_measure::Nanos;
 
 use super::options::StampRate;
 use super::slices::{Lots, Share, Slices};
 
-/// The bursts of one kind of message on one connection. A connection that takes nothing for a while goes on where it stopped:
-/// no slice is left out, and each message keeps the time at which it was due.
+/// The bursts of one kind of message on one connection. After back pressure, the connection continues where it
+/// stopped: no slice is skipped, and each message keeps its due time.
 #[derive(Clone, Debug)]
 pub(super) struct Bursts {
     share: Share,
     lots: Lots,
-    /// All of them carry a time.
+    /// All messages carry a time.
     stamps_all: bool,
     is_any: bool,
-    /// Messages that are out, ever.
+    /// Messages sent in total.
     out: u64,
     /// The slice whose burst is next.
     next: u64,
-    /// When the burst was due that is being sent, and what is left of it.
+    /// Due time of the current burst, and the number of its messages left to send.
     due: Nanos,
     left: u64,
-    /// How many are left behind the one of them that carries a time.
+    /// Number of messages left after the one that carries a time.
     behind_stamp: Option<u64>,
 }
 
@@ -35,8 +35,8 @@ pub(super) struct Due {
 }
 
 impl Bursts {
-    /// `rate` messages a second, `stamps` of them with a time, in `tick_rate` slices a second, the first of them number
-    /// `begun`.
+    /// `rate` messages per second, `stamps` of them with a time, in `tick_rate` slices per second; the first slice is
+    /// number `begun`.
     pub(super) fn new(rate: u64, stamps: StampRate, tick_rate: u64, begun: u64, seed: u64) -> Self {
         let stamped = match stamps {
             StampRate::PerSecond(stamped) => stamped,
@@ -55,12 +55,12 @@ impl Bursts {
         }
     }
 
-    /// Whether there is anything to send, ever.
+    /// Whether the rate is above 0.
     pub(super) fn is_any(&self) -> bool {
         self.is_any
     }
 
-    /// The next message of the slices before number `begun`; none if they are out.
+    /// The next message of the slices before number `begun`; `None` if all are sent.
     #[inline]
     pub(super) fn next(&mut self, slices: &Slices, begun: u64) -> Option<Due> {
         while self.left == 0 {
@@ -76,35 +76,35 @@ impl Bursts {
         Some(Due { at: self.due, is_stamped })
     }
 
-    /// The message that came last is out.
+    /// The last message returned by `next` has been sent.
     #[inline]
     pub(super) fn sent(&mut self) {
         self.left = self.left.saturating_sub(1);
         self.out += 1;
     }
 
-    /// There is nobody to send the slices before number `begun` to.
+    /// Skips the slices before number `begun`, because there is no recipient.
     pub(super) fn skip(&mut self, begun: u64) {
         (self.next, self.left) = (begun, 0);
     }
 
-    /// Whether something of the slices before number `begun` is not out.
+    /// Whether a message of the slices before number `begun` is unsent.
     pub(super) fn is_behind(&self, begun: u64) -> bool {
         self.is_any && (self.left > 0 || self.next < begun)
     }
 
-    /// What was due up to the slices before number `begun`, and how much of it is out.
+    /// Messages due in the slices before number `begun`, and how many of them are sent.
     pub(super) fn served(&self, begun: u64) -> Served {
         let behind = match begun.checked_sub(self.next) {
             Some(_) => self.left + self.share.in_first(begun) - self.share.in_first(self.next),
-            // The burst that is being sent is a later one's.
+            // The current burst belongs to a later slice.
             None => 0,
         };
         Served { due: self.out + behind, sent: self.out }
     }
 }
 
-/// How much of what was due on one connection went out.
+/// Messages that were due on one connection, and messages sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Served {
     pub(super) due: u64,
@@ -112,24 +112,25 @@ pub(super) struct Served {
 }
 
 impl Served {
-    /// Both kinds of message of a connection.
+    /// Total of both kinds of message of a connection.
     pub(super) fn and(self, other: Self) -> Self {
         Self { due: self.due + other.due, sent: self.sent + other.sent }
     }
 
-    /// The share of what was due that is out; all of nothing.
+    /// The share of the due messages that was sent; 1 if none was due.
     pub(super) fn share(self) -> f64 {
         if self.due == 0 { 1.0 } else { self.sent as f64 / self.due as f64 }
     }
 
-    /// Whichever had less of what was due to it. One to which nothing was due says nothing.
+    /// The one with the smaller share. One with no due messages is ignored.
     pub(super) fn worse(self, other: Self) -> Self {
         if self.due == 0 || (other.due > 0 && other.share() < self.share()) { other } else { self }
     }
 }
 
-/// How a connection was served up to its last turn but one. What came due while a turn was held up, the last before the
-/// connection's end is known, is not counted against it: its peer may have gone meanwhile, and wanted nothing more.
+/// How a connection was served up to its second-last turn. Messages that came due during a delayed turn, the last
+/// before the connection's end is known, do not count against the connection: the peer may have disconnected
+/// meanwhile.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Standing {
     begun: u64,
@@ -137,30 +138,31 @@ pub(super) struct Standing {
 }
 
 impl Standing {
-    /// A turn begins, in which so many slices have begun. `served`: how what was due in so many of them was served so far.
+    /// Begins a turn in which `begun` slices have begun. `served`: the messages due in a number of slices, and those
+    /// sent so far.
     pub(super) fn turn(&mut self, begun: u64, served: impl FnOnce(u64) -> Served) {
         self.served = served(std::mem::replace(&mut self.begun, begun));
     }
 
-    /// How it was served.
+    /// The messages due and sent.
     pub(super) fn served(self) -> Served {
         self.served
     }
 }
 
-/// How far sending is on a connection.
+/// Progress of sending on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// All that was due is out.
+    /// All due messages are sent.
     Done,
-    /// There is more: it is the turn of others first, and of what has come.
+    /// More messages are due: other connections and received messages come first.
     More,
-    /// The connection takes nothing more for now.
+    /// Back pressure: the connection accepts no more for now.
     Held,
 }
 
 impl Progress {
-    /// That of two connections together: there is more if either has more.
+    /// Combined progress of two connections: more if either has more.
     pub(super) fn and(self, other: Self) -> Self {
         match (self, other) {
             (Self::More, _) | (_, Self::More) => Self::More,
@@ -174,7 +176,7 @@ impl Progress {
 mod tests {
     use super::*;
 
-    /// How many there are in each slice from `next` on, and how many of them carry a time.
+    /// Number of messages in each slice from `next` on, and how many of them carry a time.
     fn counts(bursts: &mut Bursts, slices: &Slices, numbers: std::ops::Range<u64>) -> Vec<(u64, u64)> {
         let mut count = |number: u64| {
             let (mut all, mut stamped) = (0, 0);
@@ -239,10 +241,10 @@ mod tests {
             assert!(bursts.next(&slices, 20).is_some());
             bursts.sent();
         }
-        // Slices 4 and 5 have begun, three messages in each; then as far as 20.
+        // Slices 4 and 5 have begun, three messages in each; then all slices up to 20.
         assert_eq!(bursts.served(6), Served { due: 6, sent: 4 });
         assert_eq!(bursts.served(20), Served { due: 48, sent: 4 });
-        // What nobody wants is not due.
+        // Messages without a recipient are not due.
         bursts.skip(20);
         assert_eq!(bursts.served(20), Served { due: 4, sent: 4 });
         assert_eq!(bursts.served(3), Served { due: 4, sent: 4 });
@@ -265,9 +267,10 @@ mod tests {
         for begun in 1..=40 {
             assert_eq!(turn(begun, 3).share(), 1.0, "{begun}");
         }
-        // A stall of two seconds, in which the peer went: nothing of it is taken, and the next turn finds it gone.
+        // A stall of two seconds, in which the peer disconnects: nothing is accepted, and the next turn finds it
+        // gone.
         assert_eq!(turn(60, 0), Served { due: 120, sent: 120 });
-        // It did not go: this counts.
+        // It did not disconnect: this counts.
         assert_eq!(turn(60, 0), Served { due: 180, sent: 120 });
     }
 

@@ -1,5 +1,5 @@
-//! The main thread: starts the working threads, collects what they counted at each interval, writes and prints it, and ends the
-//! run.
+//! The main thread: starts the working threads, collects their tallies at each interval, writes and prints the
+//! results, and ends the run.
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -28,7 +28,7 @@ use super::tally::{Counts, Milestone, Phase, Tally, Terms};
 use super::verdict::{self, Failure};
 use crate::jitter;
 
-/// Which tool it is.
+/// The tool that runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tool {
     Consumer,
@@ -38,13 +38,13 @@ pub(super) enum Tool {
 }
 
 impl Tool {
-    /// Whether what it times is what it receives as updates; a provider times generic messages alone.
+    /// Whether the tool times received updates; a provider times generic messages only.
     pub(super) fn times_updates(self) -> bool {
         matches!(self, Self::Consumer | Self::Transport)
     }
 
-    /// The messages that throughput and timeline are of: updates; of a provider generic messages beside them, as its rate is of
-    /// both; of the transport what went either way.
+    /// Messages of the throughput and the timeline: updates; for a provider also generic messages, as its rate covers
+    /// both; for the transport tool both directions.
     pub(super) fn carried(self, counts: &Counts) -> u64 {
         match self {
             Self::Consumer => counts.updates,
@@ -57,70 +57,71 @@ impl Tool {
 /// When a run is over.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Limit {
-    /// So long after the last image; images may take as long. What the first `delay` of it times does not count.
+    /// This time after the last image; the same time limits the wait for images. Times of the first `delay` do not
+    /// count.
     SteadyState { time: Duration, delay: Duration },
-    /// So long after it began.
+    /// This time after the run began.
     RunTime(Duration),
 }
 
-/// A run, as the main thread has to know it.
+/// A run's settings for the main thread.
 #[derive(Debug)]
 pub(super) struct Run<'a> {
     pub(super) tool: Tool,
-    /// What the summary calls TEST INPUTS: names as the guide has them and values, in its order.
+    /// The summary's TEST INPUTS: names and values in the guide's order.
     pub(super) inputs: Vec<(&'static str, String)>,
     pub(super) threads: &'a ThreadArgs,
     pub(super) results: &'a ResultArgs,
     pub(super) summary_file: &'a Path,
     pub(super) stats_file: &'a str,
     pub(super) limit: Limit,
-    /// Whether who ends it before that cuts it short; not of a provider that nobody gave a time, which ends with a signal.
+    /// Whether ending the run early cuts it short; false for a provider without a run time, which a signal ends.
     pub(super) is_timed: bool,
-    /// Images that each thread is to have, of a consumer; empty for a provider.
+    /// Expected images of each of a consumer's threads; empty for a provider.
     pub(super) images: Vec<u64>,
-    /// What this tool is asked to send on each connection.
+    /// The rates at which this tool sends on each connection.
     pub(super) rates: Rates,
-    /// Slices a second.
+    /// Slices per second.
     pub(super) tick_rate: u64,
     /// The unit of times in messages, and in the latency file.
     pub(super) unit: Unit,
 }
 
-/// Messages a second that a tool is asked to send; zero for what it does not send.
+/// Requested send rates in messages per second; 0 if the tool sends none.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rates {
     pub(super) updates: u64,
     pub(super) posts: u64,
-    /// Of the posts, those with a time.
+    /// Posts that carry a time.
     pub(super) stamped_posts: u64,
     pub(super) generics: u64,
-    /// Of the generic messages, those with a time.
+    /// Generic messages that carry a time.
     pub(super) stamped_generics: u64,
 }
 
-/// What came of a run that did not fail.
+/// The outcome of a run that did not fail.
 #[derive(Clone, Copy, Debug)]
 struct Outcome {
     verdict: Verdict,
-    /// The user ended it before its time was over.
+    /// The user ended it early.
     is_cut: bool,
 }
 
-/// What who interrupts a run that has a time is given: 128 and SIGINT, as by a shell.
+/// Exit status of an interrupted run with a run time: 128 plus SIGINT, as in a shell.
 const INTERRUPTED: u8 = 130;
-/// Asked to end, a thread has so long to do it.
+/// Time that a thread has to end once told to.
 const GRACE: Duration = Duration::from_secs(10);
-/// The longest time without a look at signals.
+/// Maximum time between two checks for signals.
 const NAP: Duration = Duration::from_millis(20);
-/// Seconds that the record follows one by one: more than a day.
+/// Maximum seconds in the record's timeline: more than a day.
 const SECONDS: usize = 100_000;
 
-/// Runs `work` on each thread until the limit, writes everything that comes out, and gives the exit status: failure unless
-/// the verdict is PASS or NOISY, and [`INTERRUPTED`] where nothing is wrong but that the user ended it before its time.
+/// Runs `work` on each thread until the limit, writes all results, and returns the exit status: failure unless the
+/// verdict is PASS or NOISY; [`INTERRUPTED`] if the only defect is that the user ended the run early.
 ///
 /// # Errors
-/// A file that cannot be written, a thread's own error or panic, a connection that was lost, or a steady state that was not
-/// reached. All but the first come after the summary was written.
+/// A file cannot be written, a thread failed or panicked, a connection was lost, or the steady state was not reached.
+/// All but the first are returned after the summary is written.
 pub(super) fn run(
     run: &Run<'_>,
     work: impl Fn(usize, Link) + Clone + Send + 'static,
@@ -145,7 +146,7 @@ pub(super) fn run(
     })
 }
 
-/// As [`run`], on any console, until `stops` says so.
+/// As [`run`], on any console, until `stops` returns true.
 fn collect<'a>(
     run: &'a Run<'a>,
     clock: &Clock,
@@ -172,7 +173,7 @@ fn collect<'a>(
             .spawn(move || work_on(number, core, link, work))
             .with_context(|| format!("cannot start the thread of connection {}", number + 1))?;
     }
-    // After the others: a thread begins on the cores of the one that starts it.
+    // After the others: a new thread inherits the cores of its creator.
     let bound = run.threads.main_thread.0.map_or(Ok(()), pin);
     let result = match bound {
         Ok(()) => collector.until_over(&said, stops),
@@ -184,7 +185,7 @@ fn collect<'a>(
     collector.end(started, environment, noise, result)
 }
 
-/// A working thread: on its core, and never without a last word.
+/// A working thread: pins itself to its core, and always reports its end.
 fn work_on(number: usize, core: Option<usize>, link: Link, work: impl Fn(usize, Link)) {
     if let Some(core) = core
         && let Err(error) = pin(core)
@@ -192,7 +193,7 @@ fn work_on(number: usize, core: Option<usize>, link: Link, work: impl Fn(usize, 
         return link.end(Err(anyhow::Error::new(error).context("cannot bind its thread (--threads)")));
     }
     let bury = link.undertaker();
-    // What the thread leaves half done is nobody's any more.
+    // No other code uses the state that the thread leaves behind.
     match catch_unwind(AssertUnwindSafe(|| work(number, link))) {
         Ok(()) => bury(anyhow!("its thread ended without a word")),
         Err(panic) => {
@@ -203,44 +204,44 @@ fn work_on(number: usize, core: Option<usize>, link: Link, work: impl Fn(usize, 
     }
 }
 
-/// What the main thread knows of a working one.
+/// The main thread's state of one working thread.
 struct Thread {
     sums: Sums,
-    /// What was done since the last interval ended, and intervals that wait for other threads.
+    /// The current interval.
     interval: Interval,
-    /// By the second that each ended with.
+    /// Ended intervals that wait for other threads, each with the second that it ended with.
     ended: VecDeque<(u64, Interval)>,
     /// The second up to which its intervals are written.
     written: u64,
-    /// What was asked for and not answered yet.
+    /// Requested tallies that are not answered yet.
     asked: VecDeque<Ask>,
-    /// When its last tally came, in seconds of the run.
+    /// When its last tally arrived, in seconds of the run.
     at: f64,
-    /// The second up to which its latency by second goes, and messages since then.
+    /// The second up to which its latency by second extends, and the messages since then.
     second: u64,
     messages: u64,
     is_ready: bool,
-    /// Whether times of its steady state count yet, and when they begin to.
+    /// Whether its steady-state times count yet, and when they begin to count.
     counts_times: bool,
     counts_times_from: Option<Instant>,
     is_done: bool,
     lost: Option<String>,
-    /// Set when it has ended.
+    /// Set when the thread has ended.
     over: Option<anyhow::Result<()>>,
 }
 
-/// A tally that a thread was asked for.
+/// A request for a thread's tally.
 #[derive(Clone, Copy, Debug, Default)]
 struct Ask {
-    /// The second of the run that it ends, if it ends one.
+    /// The second of the run that the tally ends, if any.
     second: Option<u64>,
-    /// The second with which an interval ends, if one does: not later than the other.
+    /// The second with which an interval ends, if any: not later than `second`.
     interval: Option<u64>,
     /// Whether times count from there on.
     ends_delay: bool,
 }
 
-/// The run as it goes on.
+/// The state of a run.
 struct Collector<'a> {
     run: &'a Run<'a>,
     terms: Terms,
@@ -248,22 +249,22 @@ struct Collector<'a> {
     handles: Vec<Handle>,
     is_over: Arc<AtomicBool>,
     threads: Vec<Thread>,
-    /// Tallies that wait to be used again: boxed, as they travel.
+    /// Tallies for reuse: boxed, as they are sent.
     #[allow(clippy::vec_box)]
     spares: Vec<Box<Tally>>,
     began: Instant,
-    /// The second of the run that goes on, from 1.
+    /// The current second of the run, from 1.
     second: u64,
-    /// Intervals that have ended, and are not written yet.
+    /// Ended intervals that are not written yet.
     moments: VecDeque<Moment>,
     resources: Resources,
-    /// At the beginning, in the last second and in the last interval; when the last image came.
+    /// Usage at the beginning, at the last second and at the last interval; time and usage at the last image.
     first: Usage,
     by_second: Usage,
     by_interval: Usage,
     at_images: Option<(Instant, Usage)>,
     timeline: Vec<Second>,
-    /// Set when the threads are told to end: since when, and whether that was before the time.
+    /// Set when the threads are told to end: the time, and whether that was early.
     ending: Option<(Instant, bool)>,
 }
 
@@ -335,7 +336,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Has the threads end, whatever they still say.
+    /// Tells the threads to end, and ignores their remaining messages.
     fn give_up(&mut self, said: &Receiver<(usize, Word)>) {
         self.tell_to_end(false);
         let until = instant() + GRACE;
@@ -346,14 +347,15 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// When something is due next.
+    /// When the next action is due.
     fn next_look(&self) -> Instant {
         let delays = self.threads.iter().filter_map(|thread| thread.counts_times_from);
         let second = self.began + Duration::from_secs(self.second);
         delays.chain([second, self.deadline()]).min().unwrap_or(second)
     }
 
-    /// When the run is over: of a consumer so long after its last image, and images may take as long.
+    /// When the run is over: for a consumer, its steady-state time after the last image; the same time limits the
+    /// wait for images.
     fn deadline(&self) -> Instant {
         match self.run.limit {
             Limit::RunTime(time) => self.began + time,
@@ -364,7 +366,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Does what is due: asks for tallies at each second and after the delay, and ends the run.
+    /// Performs due actions: requests tallies at each second and after the delay, and ends the run.
     fn keep_time(&mut self, now: Instant, stops: bool) -> anyhow::Result<()> {
         while now >= self.began + Duration::from_secs(self.second) {
             self.end_second()?;
@@ -396,7 +398,7 @@ impl<'a> Collector<'a> {
 
     fn tell_to_end(&mut self, early: bool) {
         self.ending.get_or_insert((instant(), early));
-        // Relaxed: the flag publishes nothing but itself.
+        // Relaxed: the flag publishes no other data.
         self.is_over.store(true, Ordering::Relaxed);
     }
 
@@ -404,7 +406,7 @@ impl<'a> Collector<'a> {
         self.threads.iter().all(what)
     }
 
-    /// A second of the run is over, and perhaps an interval.
+    /// Ends a second of the run, and possibly an interval.
     fn end_second(&mut self) -> anyhow::Result<()> {
         let (second, interval) = (self.second, self.run.results.write_stats_interval.max(1));
         self.second += 1;
@@ -435,8 +437,8 @@ impl<'a> Collector<'a> {
         verdict::so_far(self.run, self.terms, &sums, self.began.elapsed().as_secs_f64())
     }
 
-    /// Asks a thread for its tally, unless two are to come already: the second of these is longer then, and so is the interval
-    /// that it ends.
+    /// Requests a thread's tally, unless two requests are outstanding: then the second one is extended, and so is the
+    /// interval that it ends.
     fn ask(&mut self, number: usize, ask: Ask) {
         let thread = &mut self.threads[number];
         if thread.over.is_some() {
@@ -463,18 +465,18 @@ impl<'a> Collector<'a> {
                 Ok(())
             }
             Word::Over(how) => {
-                // Of several ends the first counts: what buries a thread comes behind its own word.
+                // The first end counts: `undertaker` reports after the thread's own end.
                 if self.threads[number].over.is_some() {
                     return Ok(());
                 }
                 let failed = how.is_err();
-                // A run can end with an interval: then the thread's last tally is that one's, too.
+                // A run can end with an interval: then the thread's last tally also ends that interval.
                 while let Some(ask) = self.threads[number].asked.pop_front() {
                     self.end_of(number, ask)?;
                 }
                 self.threads[number].over = Some(how);
                 if failed {
-                    // What the others measure without it is not the run that was asked for.
+                    // The remaining threads no longer measure the requested run.
                     self.tell_to_end(false);
                 }
                 self.write_intervals()
@@ -498,8 +500,8 @@ impl<'a> Collector<'a> {
         self.end_of(number, ask)
     }
 
-    /// A thread has given its tally up to the end of a second, and perhaps of an interval. Those that it did not answer in
-    /// time are part of it.
+    /// Ends a second, and possibly an interval, of a thread with its tally. Seconds that it did not answer in time
+    /// are included.
     fn end_of(&mut self, number: usize, ask: Ask) -> anyhow::Result<()> {
         let Some(second) = ask.second else { return Ok(()) };
         let thread = &mut self.threads[number];
@@ -536,13 +538,13 @@ impl<'a> Collector<'a> {
         }
         let waits = matches!(self.run.limit, Limit::SteadyState { .. });
         if waits && self.at_images.is_none() && self.all(|thread| thread.sums.is_complete()) {
-            // Without a reading the record tells of the whole run.
+            // Without a reading, the record covers the whole run.
             self.at_images = Some((now, Usage::now().unwrap_or(self.first)));
         }
     }
 
-    /// Writes intervals that all threads have ended, those that are over apart. An interval that a thread answered together with
-    /// the next one is a part of that, which is so much longer.
+    /// Writes intervals that all threads have ended; ended threads are excepted. If a thread answered an interval
+    /// together with the next one, the next one includes it and is longer.
     fn write_intervals(&mut self) -> anyhow::Result<()> {
         while let Some(moment) = self.moments.front().copied() {
             let is_there = |thread: &Thread| {
@@ -568,7 +570,7 @@ impl<'a> Collector<'a> {
         Ok(())
     }
 
-    /// Why the run is no result, if it is none: the first that applies.
+    /// The reason that the run has no result, if any: the first that applies.
     fn failure(&mut self, result: anyhow::Result<()>) -> Option<Failure> {
         let broken =
             |error: anyhow::Error| Some(Failure { verdict: Verdict::NoResult, error, is_of_user: false });
@@ -604,7 +606,7 @@ impl<'a> Collector<'a> {
             } else {
                 "no service was ready on each connection: see whether host, port and --service-name are the provider's"
             };
-            // Who was not given the time did not fall behind.
+            // A run that was stopped early did not fall behind.
             let verdict = if early { Verdict::NoResult } else { Verdict::Overload };
             let is_of_user = early && self.run.is_timed;
             return Some(Failure { verdict, error: Hinted::new(what, hint).into(), is_of_user });
@@ -612,12 +614,12 @@ impl<'a> Collector<'a> {
         None
     }
 
-    /// Whether the user ended it before it was over.
+    /// Whether the user ended the run early.
     fn is_early(&self) -> bool {
         self.ending.is_some_and(|(_, early)| early)
     }
 
-    /// How much of its time a run had that the user cut short.
+    /// Reports how much of its time a run had that the user cut short.
     fn cut(&self) -> Option<String> {
         let (told, _) = self.ending.filter(|(_, early)| *early && self.run.is_timed)?;
         let (from, time) = match self.run.limit {
@@ -628,7 +630,7 @@ impl<'a> Collector<'a> {
         Some(format!("; ended by the user after {had:.1} s of {} s", time.as_secs_f64()))
     }
 
-    /// Writes what came of it.
+    /// Writes the results.
     fn end(
         mut self,
         started: Nanos,
@@ -636,10 +638,10 @@ impl<'a> Collector<'a> {
         jitter: Vec<Jitter>,
         result: anyhow::Result<()>,
     ) -> anyhow::Result<Outcome> {
-        // When its connections ended, if they did: threads that hang are not part of what was measured.
+        // The run ends when its connections ended, if they did: threads that hang are excluded.
         let seconds = self.threads.iter().map(|thread| thread.at).fold(0.0, f64::max);
         let seconds = if seconds > 0.0 { seconds } else { self.began.elapsed().as_secs_f64() };
-        // Nor is what threads take to say goodbye.
+        // The threads' shutdown is excluded too.
         let told = self.ending.map_or(f64::INFINITY, |(since, _)| (since - self.began).as_secs_f64());
         let seconds = seconds.min(told);
         let usage = Usage::now()?;
@@ -658,9 +660,9 @@ impl<'a> Collector<'a> {
         let ended = output.end(terms, &sums, cost, failure.as_ref());
         let ended = ended.map(|verdict| Outcome { verdict, is_cut });
         match failure {
-            // What the user did not want to wait for is no failure; the verdict says what was missing.
+            // A run that the user cut short is not an error; the verdict names what was missing.
             Some(Failure { is_of_user: true, .. }) => ended,
-            // The first failure is the one to tell of.
+            // The first failure is the one to report.
             Some(failure) => Err(failure.error),
             None => ended,
         }

@@ -1,5 +1,6 @@
-//! API dispatch, as EMA has it: a second thread takes what comes on a thread's connections, while that thread asks or sends. What
-//! both need is under a lock, which each holds for a turn. With user dispatch there is neither.
+//! API dispatch, as in EMA: a second thread receives on a thread's connections, while the thread itself requests or
+//! sends. Their shared state is under a lock, which each holds for a turn. User dispatch has neither the thread nor
+//! the lock.
 
 use std::panic::resume_unwind;
 use std::sync::Mutex;
@@ -11,40 +12,41 @@ use anyhow::Context;
 use tapeline_measure::{pin, unpin};
 use tapeline_wire::rssl::{Reactor, Readiness};
 
-/// The longest wait between two looks at whether to end.
+/// Maximum time between two checks for the end.
 const TURN: Duration = Duration::from_millis(100);
 
-/// A tool's thread, in the two halves that dispatching divides.
+/// A tool's thread, as the two halves that API dispatch separates.
 pub(super) trait Dispatched: Send {
-    /// What both halves send on and receive from.
+    /// The reactor on which both halves send and receive.
     fn reactor(&mut self) -> &mut Reactor;
 
-    /// Takes what has come: whether there is more to do for the other half now.
+    /// Processes received messages; returns whether the other half has more to do now.
     ///
     /// # Errors
-    /// What ends the thread.
+    /// The error ends the thread.
     fn take(&mut self) -> anyhow::Result<bool>;
 
-    /// Does what is due: how long until there is more, or `None` when it is over.
+    /// Performs due work; returns the time until the next, or `None` when the run is over.
     ///
     /// # Errors
-    /// What ends the thread.
+    /// The error ends the thread.
     fn perform(&mut self) -> anyhow::Result<Option<Duration>>;
 }
 
-/// What both threads need.
+/// State that both threads share.
 struct Shared<'a, D> {
     both: Mutex<&'a mut D>,
-    /// The performing thread waits for the lock: it is let in before more is taken. Under a flood it would never be, since who
-    /// gives a lock back is the first to have it again.
+    /// The performing thread waits for the lock: the dispatching thread yields to it before receiving more. Without
+    /// this flag it would starve under heavy load, because the thread that releases a lock is the first to acquire it
+    /// again.
     is_wanted: AtomicBool,
     is_over: AtomicBool,
 }
 
-/// A thread's whole work, with a further one, of this number, on this core or on any.
+/// Runs a thread's work with an additional dispatching thread of this number, on this core or on any.
 ///
 /// # Errors
-/// What either half came to, or a machine that refuses a thread.
+/// The error of either half, or the system refuses a thread.
 pub(super) fn run<D: Dispatched>(both: &mut D, number: usize, core: Option<usize>) -> anyhow::Result<()> {
     let (mut lookout, end) = both.reactor().lookout()?;
     let shared =
@@ -63,31 +65,31 @@ pub(super) fn run<D: Dispatched>(both: &mut D, number: usize, core: Option<usize
         let dispatcher = thread::Builder::new().name(name).spawn_scoped(scope, dispatch)?;
         let performed = shared.perform();
         shared.is_over.store(true, Ordering::Relaxed);
-        // A machine that refuses has it end a turn later.
+        // If waking fails, the dispatching thread ends one turn later.
         let _ = end.wake();
         performed.and(joined(dispatcher))
     })
 }
 
-/// What became of the thread: its panic is this one's.
+/// The result of the thread; its panic is propagated.
 fn joined(dispatcher: ScopedJoinHandle<'_, anyhow::Result<()>>) -> anyhow::Result<()> {
     dispatcher.join().unwrap_or_else(|panic| resume_unwind(panic))
 }
 
 impl<D: Dispatched> Shared<'_, D> {
-    /// The further thread's work.
+    /// The dispatching thread's loop.
     fn dispatch(&self, lookout: &mut Readiness, performer: &Thread) -> anyhow::Result<()> {
         let mut wait = Duration::ZERO;
-        // Relaxed: both flags publish nothing but themselves, and what is shared is under the lock.
+        // Relaxed: the flags publish no other data, and the shared state is under the lock.
         while lookout.wait(Some(wait))? && !self.is_over.load(Ordering::Relaxed) {
             while self.is_wanted.load(Ordering::Relaxed) {
                 thread::yield_now();
             }
-            // The other thread panicked, and says so.
+            // The other thread panicked, and reports it.
             let Ok(mut both) = self.both.lock() else { break };
             both.reactor().wait(Duration::ZERO)?;
             let moves_on = both.take()?;
-            // What the role owes for what has come goes out now.
+            // The role's answers to received messages are sent now.
             let reactor = both.reactor();
             reactor.flush();
             wait = if reactor.is_idle() { TURN } else { Duration::ZERO };
@@ -99,11 +101,11 @@ impl<D: Dispatched> Shared<'_, D> {
         Ok(())
     }
 
-    /// The thread's own work.
+    /// The performing thread's loop.
     fn perform(&self) -> anyhow::Result<()> {
         while !self.is_over.load(Ordering::Relaxed) {
             self.is_wanted.store(true, Ordering::Relaxed);
-            // The other thread panicked, and is joined.
+            // The other thread panicked, and will be joined.
             let Ok(mut both) = self.both.lock() else { break };
             self.is_wanted.store(false, Ordering::Relaxed);
             let Some(wait) = both.perform()? else { break };

@@ -1,33 +1,33 @@
-//! How the items of a list are divided among threads.
+//! The division of an item list among threads.
 
-/// Items over all threads, some of which every thread has.
+/// Items of all threads; every thread has the common ones.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Division {
-    /// Over all threads: those that every thread has count once for each.
+    /// Total over all threads: common items count once for each thread.
     pub(super) all: usize,
-    /// That every thread has.
+    /// Items that every thread has.
     pub(super) common: usize,
     pub(super) threads: usize,
 }
 
 impl Division {
-    /// How many items a thread has: equally many, and the first have what is left over.
+    /// Number of items of a thread: equal shares, with the remainder among the first threads.
     pub(super) fn of(self, thread: usize) -> usize {
         self.all / self.threads + usize::from(thread < self.all % self.threads)
     }
 
-    /// Items of a thread that no other has.
+    /// Number of items that only this thread has.
     fn own(self, thread: usize) -> usize {
         self.of(thread).saturating_sub(self.common)
     }
 
-    /// Items that are in the list: the common ones, then those of the threads one after the other.
+    /// Number of list items in use: the common ones, then each thread's own in thread order.
     pub(super) fn listed(self) -> usize {
         self.common.min(self.all) + (0..self.threads).map(|thread| self.own(thread)).sum::<usize>()
     }
 
-    /// The items of a thread in their order: those that are common to all, then its own. The list has as many as are
-    /// [listed](Self::listed).
+    /// The items of a thread in order: the common ones, then its own. The list has at least [`listed`](Self::listed)
+    /// items.
     pub(super) fn items<T>(self, list: &[T], thread: usize) -> impl Iterator<Item = &T> + Clone {
         let before: usize = (0..thread).map(|before| self.own(before)).sum();
         let first = self.common + before;
@@ -41,7 +41,7 @@ impl Division {
 mod tests {
     use super::*;
 
-    /// How many items are in the list, and which each thread has.
+    /// The number of listed items, and the items of each thread.
     fn divided(all: usize, common: usize, threads: usize) -> (usize, Vec<Vec<usize>>) {
         let division = Division { all, common, threads };
         let list: Vec<usize> = (0..division.listed()).collect();

@@ -1,7 +1,7 @@
-//! The guide's own spelling: `-itemCount 100000` for `--item-count 100000`, and links named as LSEG's tools are.
+//! The guide's own spelling: `-itemCount 100000` for `--item-count 100000`, and links with the names of LSEG's tools.
 //!
-//! Arguments are translated before the command line is read. Of an option that cannot mean anything here, one line says why and
-//! what to do instead.
+//! Arguments are translated before the command line is parsed. If an option cannot apply here, one line gives the
+//! reason and an alternative.
 
 mod line;
 mod spelling;
@@ -24,7 +24,7 @@ enum Tool {
     Transport,
 }
 
-/// Sets of tools that have an option.
+/// Bits of the tools that have an option.
 const C: u8 = 1 << Tool::Consumer as u8;
 const P: u8 = 1 << Tool::Provider as u8;
 const N: u8 = 1 << Tool::NiProvider as u8;
@@ -42,7 +42,7 @@ impl Tool {
         }
     }
 
-    /// Names under which LSEG has the tool, that of EMA first.
+    /// LSEG's names for the tool, EMA's first.
     const fn links(self) -> &'static [&'static str] {
         match self {
             Self::Consumer => &["EmaCppConsPerf", "ConsPerf"],
@@ -52,7 +52,7 @@ impl Tool {
         }
     }
 
-    /// Where the hub or provider listens if nothing is said.
+    /// Default port of the hub or provider.
     const fn usual_port(self) -> &'static str {
         match self {
             Self::NiProvider => "14003",
@@ -72,20 +72,20 @@ struct Word {
     means: Means,
 }
 
-/// What an option is here.
+/// What an option maps to.
 #[derive(Clone, Copy)]
 enum Means {
-    /// The option of this name, with the value.
+    /// The option of this name, with its value.
     Value(&'static str),
     /// The option of this name, without a value.
     Flag(&'static str),
     /// The flag of this name for 1, nothing for 0.
     OneOrZero(&'static str),
-    /// What Tapeline does always.
+    /// Tapeline always does this.
     Always,
-    /// Which thread dispatches: 1 is what Tapeline does unless it is told otherwise, 0 what EMA's tools do.
+    /// The dispatch mode: 1 is Tapeline's default (user dispatch), 0 the default of EMA's tools (API dispatch).
     Dispatch,
-    /// Cores of the threads that dispatch.
+    /// Cores of the API dispatch threads.
     ApiThreads,
     Host,
     Port,
@@ -94,12 +94,12 @@ enum Means {
     Protocols,
     /// The name of the consumer or provider in `EmaConfig.xml`.
     ConfigName,
-    /// What only Java's tools can do, which changes nothing here: why. `true` if it has a value.
+    /// An option of Java's tools that has no effect here, with the reason. `true` if it has a value.
     Idle(bool, &'static str),
-    /// Java's key store, here a file of PEM: of a server its key and certificate, of a client those that it trusts.
+    /// Java's key store, here a PEM file: a server's certificate and key, or the certificates that a client trusts.
     KeyFile,
     KeyPassword,
-    /// Cannot be: why, and what to do. `true` if it has a value.
+    /// Unsupported: the reason and an alternative. `true` if it has a value.
     Refused(bool, &'static str, &'static str),
 }
 
@@ -114,7 +114,7 @@ const fn word(name: &'static str, tools: u8, means: Means) -> Word {
     Word { name, tools, means }
 }
 
-/// The options of the guide's tables 2, 3 and 4, those that the public tools have besides, and TransportPerf's.
+/// The options of the guide's tables 2, 3 and 4, the additional options of the public tools, and TransportPerf's.
 #[rustfmt::skip]
 const WORDS: &[Word] = &[
     word("tickRate", C | P | N | T, Means::Value("tick-rate")),
@@ -133,7 +133,7 @@ const WORDS: &[Word] = &[
     word("serviceName", C | P | N, Means::Value("service-name")),
     word("serviceId", P | N, Means::Value("service-id")),
     word("useServiceId", C, Means::OneOrZero("use-service-id")),
-    // What is published has a service's number and no name.
+    // Published messages carry the service's number and no name.
     word("useServiceId", N, Means::Always),
     word("primeJVM", C, Means::Idle(false, "there is no virtual machine to warm up")),
     word("downcastDecoding", C, Means::Idle(false, "fields are decoded by their types, in one way")),
@@ -182,7 +182,7 @@ const WORDS: &[Word] = &[
     word("maxFragmentSize", P | N | T, Means::Value("max-fragment-size")),
     word("tcpDelay", C | P | N, Means::Flag("tcp-nodelay=false")),
     word("directWrite", P | N, Means::Flag("high-water-mark=0")),
-    // TransportPerf's: the guide has no chapter on it.
+    // TransportPerf's options: the guide has no chapter on it.
     word("appType", T, Means::Value("app-type")),
     word("msgRate", T, Means::Value("msg-rate")),
     word("latencyMsgRate", T, Means::Value("latency-msg-rate")),
@@ -201,7 +201,7 @@ const WORDS: &[Word] = &[
     word("pl", T, Means::Value("pl")),
     word("h", T, Means::Value("host")),
     word("p", T, Means::Value("port")),
-    // Each connection is on a reactor, and a consumer's has a watchlist.
+    // Every connection uses a reactor, and every consumer connection has a watchlist.
     word("reactor", C | P | N, Means::Always),
     word("watchlist", C, Means::Always),
     word("spTLSv1.2", C | P | N | T, Means::Flag("tls-version=1.2")),
@@ -233,47 +233,47 @@ const WORDS: &[Word] = &[
     word("takeMCastStats", N, Means::Refused(false, "there is no multicast to hubs", "leave it out")),
 ];
 
-/// The settings' file of EMA in the working directory.
+/// EMA's configuration file in the working directory.
 const EMA_CONFIG: &str = "EmaConfig.xml";
 
-/// What options say together.
+/// Options that must be interpreted together.
 #[derive(Default)]
 struct Said {
     host: Option<String>,
     port: Option<String>,
-    /// These with the option's spelling.
+    /// Value and the option's spelling.
     connection: Option<(String, String)>,
     encrypted: Option<(String, String)>,
     protocols: Option<(String, String)>,
     config_name: Option<(String, String)>,
     has_user_dispatch: bool,
-    /// It was said which thread dispatches, this way or that.
+    /// The dispatch mode was given, whichever it is.
     has_dispatch: bool,
     api_threads: Option<String>,
-    /// Each message goes out at once, whatever the high-water mark.
+    /// Each message is sent at once, whatever the high-water mark.
     is_direct: bool,
     key_file: Option<String>,
     has_key_password: bool,
-    /// What was asked for and changes nothing.
+    /// Options that have no effect.
     notes: Vec<String>,
 }
 
 /// A command line in Tapeline's spelling.
 #[derive(Debug, Default)]
 pub struct Translated {
-    /// The command line as clap takes it.
+    /// The command line for clap.
     pub arguments: Vec<OsString>,
-    /// How errors are to spell the options.
+    /// How errors spell the options.
     pub spelling: Spelling,
-    /// What the user is told of options that change nothing.
+    /// Notes for the user on options that have no effect.
     pub notes: Vec<String>,
 }
 
-/// Arguments as Tapeline spells them, the first being the program's name. What is in its spelling already, and what is of no
-/// performance tool, stays as it is. `folder` is the working directory.
+/// Translates arguments to Tapeline's spelling; the first is the program's name. Arguments in Tapeline's spelling,
+/// and those of other commands, stay unchanged. `folder` is the working directory.
 ///
 /// # Errors
-/// An option that is unknown, has no value, or cannot be here; with what to do.
+/// An option is unknown, has no value or is unsupported; the error includes a hint.
 pub fn translate(arguments: &[OsString], folder: &Path) -> Result<Translated, Hinted> {
     let Some((tool, link, rest)) = called(arguments) else {
         return Ok(Translated { arguments: arguments.to_vec(), ..Translated::default() });
@@ -303,7 +303,7 @@ pub fn translate(arguments: &[OsString], folder: &Path) -> Result<Translated, Hi
             continue;
         };
         is_guides |= !spelled.starts_with("--");
-        // A lone -h asks for help, as -? does; with a value it is the guide's host.
+        // A lone -h asks for help, as -? does; with a value it is the guide's host option.
         let is_host = word.name == "h";
         if is_host && rest.as_slice().first().is_none_or(|next| next.to_string_lossy().starts_with('-')) {
             line.word("--help".into());
@@ -311,7 +311,7 @@ pub fn translate(arguments: &[OsString], folder: &Path) -> Result<Translated, Hi
         }
         let value = match value {
             Some(value) => value.to_owned(),
-            // Java's tools take true and false for 1 and 0, and an option alone for true.
+            // Java's tools accept true and false for 1 and 0, and an option without a value as true.
             None if word.is_switch() => match rest.as_slice().first().and_then(|next| next.to_str()) {
                 Some(said @ ("true" | "false")) => {
                     rest.next();
@@ -350,7 +350,7 @@ pub fn translate(arguments: &[OsString], folder: &Path) -> Result<Translated, Hi
     Ok(Translated { arguments, spelling, notes })
 }
 
-/// The option that an argument is in Tapeline's spelling, and whether its value comes behind it.
+/// The option in Tapeline's spelling that an argument names, and whether its value is the next argument.
 fn plain(line: &Line, text: &str) -> Option<(String, bool)> {
     let long = text.strip_prefix("--")?;
     let (name, has_own) = long.split_once('=').map_or((long, false), |(name, _)| (name, true));
@@ -358,7 +358,7 @@ fn plain(line: &Line, text: &str) -> Option<(String, bool)> {
     Some((option.to_owned(), has_value && !has_own))
 }
 
-/// Which tool is called, by which link if by one, and its arguments.
+/// The tool that is called, the link's name if called through one, and its arguments.
 fn called(arguments: &[OsString]) -> Option<(Tool, Option<&str>, &[OsString])> {
     let (program, rest) = arguments.split_first()?;
     let name = Path::new(program).file_name()?.to_str()?;
@@ -375,14 +375,15 @@ fn called(arguments: &[OsString]) -> Option<(Tool, Option<&str>, &[OsString])> {
     }
 }
 
-/// How an argument is spelled, which word it is, and its value if that is in the same argument.
+/// An argument's spelling, its word, and its value if the same argument contains it.
 type Found<'a> = (&'a str, &'static Word, Option<&'a str>);
 
-/// Finds the word that an argument is; `None` for what stays as it is: values, and options in Tapeline's spelling.
+/// Finds the word of an argument; `None` for arguments that stay unchanged: values, and options in Tapeline's
+/// spelling.
 fn find(tool: Tool, text: &str) -> Result<Option<Found<'_>>, Hinted> {
     let words = || WORDS.iter().filter(|word| tool.has(word));
     if let Some(long) = text.strip_prefix("--") {
-        // What Tapeline has no option for is refused in its spelling too.
+        // Options that Tapeline does not have are refused in its spelling too.
         let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
         let found = words().find(|word| {
             matches!(word.means, Means::Refused(..) | Means::Always | Means::Dispatch)
@@ -420,7 +421,7 @@ fn has_host(tool: Tool) -> bool {
     WORDS.iter().any(|word| tool.has(word) && matches!(word.means, Means::Host))
 }
 
-/// Whether a tool is called as EMA's, whose defaults and files it takes then.
+/// Whether a tool is called under EMA's name, which selects EMA's defaults and files.
 fn is_ema(tool: Tool, link: Option<&str>) -> bool {
     tool != Tool::Transport && link.is_some_and(|link| tool.links().first() == Some(&link))
 }
@@ -431,17 +432,17 @@ impl Word {
         !is_alone && !matches!(self.means, Means::Refused(false, ..) | Means::Idle(false, _))
     }
 
-    /// Whether it says yes or no.
+    /// Whether the option is a yes/no switch.
     const fn is_switch(&self) -> bool {
         matches!(self.means, Means::OneOrZero(_) | Means::Dispatch) || !self.has_value()
     }
 }
 
-/// Names of what is said inside WebSockets: the guide's, and Tapeline's.
+/// Names of WebSocket sub-protocols: the guide's, and Tapeline's.
 const SUB_PROTOCOLS: [&str; 3] = ["rssl.rwf", "tr_json2", "rssl.json.v2"];
 const OUR_SUB_PROTOCOLS: [&str; 3] = ["rwf", "json", "json-v2"];
 
-/// A list with commas or blanks, as one with commas.
+/// Converts a list with commas or blanks to one with commas.
 fn sub_protocols(option: &str, list: &str) -> Result<String, Hinted> {
     let names: Vec<&str> = list.split([',', ' ', '\t']).filter(|name| !name.is_empty()).collect();
     let is_known = |name: &str| SUB_PROTOCOLS.contains(&name) || OUR_SUB_PROTOCOLS.contains(&name);
@@ -469,7 +470,7 @@ fn kebab(name: &str) -> String {
 }
 
 impl Said {
-    /// An option in Tapeline's spelling: where the guide's has said the same before, it counts no longer.
+    /// Adds an option in Tapeline's spelling; it overrides an earlier one in the guide's spelling.
     fn plain(&mut self, option: &str, words: Vec<OsString>, line: &mut Line) {
         match option {
             "server" => (self.host, self.port) = (None, None),
@@ -489,7 +490,7 @@ impl Said {
         }
     }
 
-    /// One of the guide's.
+    /// Adds an option in the guide's spelling.
     fn guides(
         &mut self,
         tool: Tool,
@@ -554,7 +555,7 @@ impl Said {
         Ok(())
     }
 
-    /// Adds the options that follow from several.
+    /// Adds the options that follow from several others.
     fn together(
         mut self,
         tool: Tool,
@@ -570,7 +571,7 @@ impl Said {
                 let what = format!("-apiThreads {list} is of API dispatch, and -useUserDispatch is 1");
                 return Err(Hinted::new(what, "say -useUserDispatch 0, or leave -apiThreads out"));
             }
-            // As many connections, whose own threads are bound to none.
+            // The same number of threads, none of them pinned.
             if !line.has("threads") {
                 line.guides(&format!("threads={}", vec!["-1"; list.split(',').count()].join(",")));
             }
@@ -578,7 +579,7 @@ impl Said {
         if is_ema(tool, link) && !self.has_dispatch {
             line.guides("api-dispatch");
         }
-        // What goes out at once waits for no mark, whichever was said last.
+        // Direct writes ignore the high-water mark, whichever option came last.
         if self.is_direct {
             line.withdraw("high-water-mark");
             if tool != Tool::Transport {
@@ -594,7 +595,7 @@ impl Said {
             None => None,
         };
         match protocols {
-            // EMA's option says that it is a WebSocket; ETA's says which kinds if it is one.
+            // EMA's option selects a WebSocket; ETA's only selects the sub-protocols of one.
             Some(("-pl", list)) if is_client && !is_websocket => {
                 let (spelled, kind) =
                     self.connection.unwrap_or_else(|| ("-connType".to_owned(), "socket".to_owned()));
@@ -610,7 +611,7 @@ impl Said {
         Ok(self.notes)
     }
 
-    /// What Java's tools keep in one file under a password.
+    /// Handles the file that holds keys and certificates under a password in Java's tools.
     fn key_file(&mut self, tool: Tool, folder: &Path, line: &mut Line) -> Result<(), Hinted> {
         let Some(file) = self.key_file.take() else {
             if self.has_key_password {
@@ -618,9 +619,9 @@ impl Said {
             }
             return Ok(());
         };
-        // What cannot be read is said by who opens it.
+        // An unreadable file is reported later, by the code that opens it.
         let bytes = std::fs::read(folder.join(&file)).unwrap_or_default();
-        // Those of JKS and JCEKS begin with magic numbers, those of PKCS #12 as all DER does.
+        // JKS and JCEKS files begin with magic numbers, PKCS #12 files as all DER does.
         if [&b"\xFE\xED\xFE\xED"[..], b"\xCE\xCE\xCE\xCE", b"\x30\x82"]
             .iter()
             .any(|magic| bytes.starts_with(magic))
@@ -661,7 +662,8 @@ impl Said {
         line.value("app-type") == Some("client") || line.has_word("client")
     }
 
-    /// Where a client's server is: what of it the guide's options have not said is that of `--server`, or as usual.
+    /// Sets a client's server: host or port missing from the guide's options is taken from `--server`, or else is the
+    /// default.
     fn server(&mut self, tool: Tool, line: &mut Line) -> Result<(), Hinted> {
         if self.host.is_none() && self.port.is_none() {
             return Ok(());
@@ -681,7 +683,7 @@ impl Said {
         Ok(())
     }
 
-    /// What the type of connection comes to; whether it is a WebSocket.
+    /// Interprets the connection type; returns whether it is a WebSocket.
     fn connection(&self, is_client: bool, line: &mut Line) -> Result<bool, Hinted> {
         let usual = ("-connType".to_owned(), "socket".to_owned());
         let (outer, kind) = self.connection.as_ref().unwrap_or(&usual);
@@ -712,7 +714,7 @@ impl Said {
         Ok(inner == "websocket")
     }
 
-    /// Which settings of `EmaConfig.xml` count: those that are named, or through a link of EMA's those that its tools take.
+    /// The settings of `EmaConfig.xml` to use: the named ones, or through an EMA link the defaults of EMA's tools.
     fn config(
         &self,
         tool: Tool,
@@ -744,12 +746,12 @@ impl Said {
                 }
             };
         };
-        // The first thread's; what the file has for further ones is found by their numbers when it is read.
+        // The first thread's settings; the reader finds those of further threads by their numbers.
         let is_there = |name: &str| text.contains(&format!("\"{name}\""));
         let numbered = format!("{name}_1");
         let name = if !is_there(name) && is_there(&numbered) { &numbered } else { name };
         let config = format!("config={EMA_CONFIG}");
-        // What a tool takes unasked can be missing: then the file's own default counts.
+        // Default names may be missing: then the file's own default applies.
         if self.config_name.is_none() && !is_there(name) {
             return Ok(vec![config]);
         }

@@ -1,4 +1,4 @@
-//! Which items: the list of the guide's chapter 8.2 (`350k.xml`).
+//! The item list: the guide's chapter 8.2 (`350k.xml`).
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -12,14 +12,14 @@ use tapeline_omm::rwf::Domain;
 
 use super::source::Source;
 
-/// Bytes of a file at most: of a million items as the public lists have them.
+/// Maximum bytes of a file: a million items in the format of the public lists.
 const MOST_BYTES: u64 = 64 << 20;
-/// Items that are built in, and how many of them take posts and generic messages: as the public list.
+/// Built-in items, and how many of them accept posts and generic messages: as in the public list.
 const BUILT_IN: usize = 350_000;
 const BUILT_IN_OPEN_TO_POSTS: usize = 10_000;
-/// Bytes of a name at most: what the key of a message has room for.
+/// Maximum bytes of a name: the limit of a message key.
 const LONGEST_NAME: usize = 255;
-/// Items of a list that is read whole, at most.
+/// Maximum items of a list that is read whole.
 pub const MOST_ITEMS: usize = 1_000_000;
 /// The guide's name of the file.
 pub(super) const FILE: &str = "350k.xml";
@@ -31,9 +31,9 @@ pub struct Item {
     pub domain: Domain,
     /// The item's name.
     pub name: String,
-    /// Posts are sent to it, if there are any.
+    /// Posts, if any, are sent to it.
     pub takes_posts: bool,
-    /// Generic messages are sent to it, if there are any.
+    /// Generic messages, if any, are sent to it.
     pub takes_generics: bool,
     /// It is opened as a snapshot.
     pub is_snapshot: bool,
@@ -51,11 +51,11 @@ impl Item {
     }
 }
 
-/// The first `count` items of a list; without one, those of `350k.xml` in the working directory if it is there, else RDT1 to
-/// RDT350000, of which the first 10,000 take posts and generic messages.
+/// The first `count` items of a list; without one, those of `350k.xml` if the working directory has it, else RDT1 to
+/// RDT350000, of which the first 10,000 accept posts and generic messages.
 ///
 /// # Errors
-/// It cannot be read, has too few, or one of them twice; or file, line and what was expected.
+/// The list cannot be read, is too short or has a duplicate item; or file, line and the expected value.
 pub(super) fn load(path: Option<&Path>, count: usize) -> anyhow::Result<Vec<Item>> {
     let (list, items) = match Source::of(path, FILE) {
         Source::File(path) => {
@@ -83,11 +83,11 @@ fn built_in(count: usize) -> Vec<Item> {
     (1..=count.min(BUILT_IN)).map(item).collect()
 }
 
-/// The first `most` items of a file: an item list, or names of MarketPrice items, one a line; empty lines and those that
-/// begin with `#` are none. What comes behind them is not read.
+/// The first `most` items of a file: an item list, or names of MarketPrice items, one a line; empty lines and lines
+/// that begin with `#` are skipped. The rest of the file is not read.
 ///
 /// # Errors
-/// It cannot be read; or file, line and what was expected.
+/// The file cannot be read; or file, line and the expected value.
 pub fn read(path: &Path, most: usize) -> anyhow::Result<Vec<Item>> {
     Ok(listed(path, most)?.items)
 }
@@ -101,7 +101,7 @@ fn listed(path: &Path, most: usize) -> anyhow::Result<Listed> {
 #[derive(Debug, Default)]
 struct Listed {
     items: Vec<Item>,
-    /// The line of each.
+    /// The line of each item.
     lines: Vec<usize>,
 }
 
@@ -111,7 +111,7 @@ impl Listed {
         self.lines.push(line);
     }
 
-    /// Who opens an item twice on one connection has one stream of it, and counts that do not fit.
+    /// Refuses duplicates: an item opened twice on one connection has only one stream, and the counts do not match.
     fn check_once(&self) -> Result<(), Fault> {
         let mut first = HashMap::with_capacity(self.items.len());
         for (item, line) in self.items.iter().zip(&self.lines) {
@@ -206,7 +206,7 @@ fn item(start: &BytesStart<'_>, line: usize) -> Result<Item, Fault> {
                 name = Some(value.into_owned());
             }
             "post" => flag(&mut posts)?,
-            // The guide has it as genMsg; its tools and files have generic.
+            // The guide's name is genMsg; its tools and files use generic.
             "generic" | "genMsg" => flag(&mut generics)?,
             "snapshot" => flag(&mut snapshot)?,
             _ => {
@@ -270,7 +270,7 @@ mod tests {
     fn an_item_is_in_a_list_once() {
         let twice = |text: &str| parse(text, 10).unwrap().check_once();
         assert_eq!(twice(SMALL), Ok(()));
-        // Of another domain it is another item.
+        // The same name in another domain is another item.
         assert_eq!(twice(&SMALL.replace("B&amp;C", "A")), Ok(()));
         let fault = twice(&SMALL.replace("\"D\"", "\"A\"")).unwrap_err();
         assert_eq!((fault.line, &*fault.what), (6, "the item A is on line 4 already; expected it once"));

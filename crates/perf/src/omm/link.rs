@@ -1,4 +1,5 @@
-//! Between a working thread and the main one: the main thread asks for tallies and for the end, and is told what happens.
+//! The link between a working thread and the main thread: the main thread requests tallies and the end of the run,
+//! and receives tallies and events.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,14 +7,14 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use super::tally::{Milestone, Phase, Tally, Terms};
 
-/// What a working thread tells.
+/// A message of a working thread to the main thread.
 #[derive(Debug)]
 pub(super) enum Word {
-    /// What it did since its last tally.
+    /// Counts and times since its last tally.
     Tally(Box<Tally>),
-    /// What happened.
+    /// An event.
     Milestone(Milestone),
-    /// It is over: nothing more comes. An error is what made it end.
+    /// The thread ended: no message follows. An error is the reason.
     Over(anyhow::Result<()>),
 }
 
@@ -24,9 +25,9 @@ pub(super) struct Handle {
 }
 
 impl Handle {
-    /// Asks for the tally by sending an empty one: the thread goes on with that, and so never allocates.
+    /// Requests the tally by sending an empty one: the thread continues with that one and so never allocates.
     pub(super) fn ask(&self, empty: Box<Tally>) {
-        // A thread that is over gives no more.
+        // An ended thread sends no more tallies.
         let _ = self.fresh.send(empty);
     }
 }
@@ -38,28 +39,28 @@ pub(super) struct Link {
     is_over: Arc<AtomicBool>,
     fresh: Receiver<Box<Tally>>,
     words: Sender<(usize, Word)>,
-    /// What the thread counts in now.
+    /// The current tally of the thread.
     pub(super) tally: Box<Tally>,
     /// For the change of phase.
     spare: Option<Box<Tally>>,
     terms: Terms,
 }
 
-/// Everything between the main thread and the working ones.
+/// All links between the main thread and the working threads.
 #[derive(Debug)]
 pub(super) struct Links {
-    /// One for each working thread, which it takes.
+    /// One for each working thread, which takes it.
     pub(super) threads: Vec<Link>,
     /// The main thread's, in the same order.
     pub(super) handles: Vec<Handle>,
-    /// Set by the main thread: all are to shut down.
+    /// Set by the main thread: all threads are to shut down.
     pub(super) is_over: Arc<AtomicBool>,
-    /// What they say, with the thread's number.
+    /// Messages of the threads, with the thread's number.
     pub(super) said: Receiver<(usize, Word)>,
 }
 
 impl Links {
-    /// For so many threads.
+    /// Creates the links of `threads` threads.
     pub(super) fn new(threads: usize, terms: Terms) -> Self {
         let (words, said) = channel();
         let is_over = Arc::new(AtomicBool::new(false));
@@ -82,13 +83,13 @@ impl Links {
 }
 
 impl Link {
-    /// Whether the thread is to shut down. To be looked at in each turn of its loop.
+    /// Whether the thread is to shut down. Check in each turn of the thread's loop.
     pub(super) fn is_over(&self) -> bool {
-        // Relaxed: the flag publishes nothing but itself.
+        // Relaxed: the flag publishes no other data.
         self.is_over.load(Ordering::Relaxed)
     }
 
-    /// Hands the tally over if it was asked for. To be called in each turn of the thread's loop.
+    /// Hands the tally over if requested. Call in each turn of the thread's loop.
     pub(super) fn settle(&mut self) {
         if let Ok(empty) = self.fresh.try_recv() {
             self.tally.asked = true;
@@ -96,7 +97,7 @@ impl Link {
         }
     }
 
-    /// Hands over what was done in the phase that ends, and goes on in the next.
+    /// Hands over the tally of the phase that ends, and begins the next phase.
     pub(super) fn begin(&mut self, phase: Phase) {
         let empty = self.spare.take().unwrap_or_else(|| Box::new(Tally::new(self.terms)));
         self.hand_over(empty);
@@ -109,15 +110,16 @@ impl Link {
         self.say(Word::Tally(full));
     }
 
-    /// Hands over the last tally, and how the thread ended.
+    /// Hands over the last tally and the thread's result.
     pub(super) fn end(self, how: anyhow::Result<()>) {
         let Self { thread, words, tally, .. } = self;
-        // Nobody listens any more when the whole program ends.
+        // There is no receiver when the whole program ends.
         let _ = words.send((thread, Word::Tally(tally)));
         let _ = words.send((thread, Word::Over(how)));
     }
 
-    /// What ends a thread that cannot do it itself, because it panicked or just returned. Of several ends the first counts.
+    /// Reports the end of a thread that cannot do so itself, because it panicked or returned. The first report
+    /// counts.
     pub(super) fn undertaker(&self) -> impl FnOnce(anyhow::Error) + use<> {
         let (thread, words) = (self.thread, self.words.clone());
         move |error| {
@@ -125,9 +127,9 @@ impl Link {
         }
     }
 
-    /// Tells the main thread.
+    /// Sends a message to the main thread.
     pub(super) fn say(&self, word: Word) {
-        // Nobody listens any more when the whole program ends.
+        // There is no receiver when the whole program ends.
         let _ = self.words.send((self.thread, word));
     }
 }

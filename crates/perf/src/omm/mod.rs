@@ -1,28 +1,30 @@
-//! The performance tools: `tapeline omm consumer`, `provider` and `ni-provider`, as LSEG's *Open Source Performance Tools
-//! Guide* describes them: their options, rules, input and output files; and distributions, a verdict and a run folder beside.
+//! The performance tools: `tapeline omm consumer`, `provider` and `ni-provider`, as LSEG's *Open Source Performance
+//! Tools Guide* describes them: their options, rules, input and output files. Tapeline adds distributions, a verdict
+//! and a run folder.
 //!
-//! A tool is a main thread, which collects and writes, and one thread for each connection (of a provider: for each share of
-//! its clients), which does all the work: a reactor, a role of [`tapeline_omm::role`], and the slices of time.
+//! A tool has a main thread, which collects and writes results, and one working thread for each connection (for a
+//! provider: for each share of its clients). A working thread runs a reactor, a role of [`tapeline_omm::role`], and
+//! the time slices.
 //!
 //! | file | owns |
 //! |---|---|
 //! | `guide.rs` | the guide's own spelling of commands and options |
 //! | `options/` | the options of each tool, and the rules between them |
-//! | `source.rs` | where an input comes from: a file, or what is built in |
-//! | `messages/` | what is in the messages: `MsgData.xml` |
-//! | `item_list.rs` | which items: `350k.xml` |
+//! | `source.rs` | the source of an input: a file or a built-in |
+//! | `messages/` | contents of the messages: `MsgData.xml` |
+//! | `item_list.rs` | item list: `350k.xml` |
 //! | `division.rs` | how items are divided among threads |
-//! | `slices.rs` | the fixed grid of slices, and how many messages each of them has |
-//! | `bursts.rs` | what of a rate is due on one connection |
-//! | `publishing.rs` | what both providers send |
+//! | `slices.rs` | the fixed grid of slices, and the number of messages in each |
+//! | `bursts.rs` | messages due on one connection at a rate |
+//! | `publishing.rs` | traffic that both providers send |
 //! | `stamp.rs` | the fields that carry times: TIM_TRK_1 to 4 |
-//! | `tally.rs` | what a thread counts and times |
-//! | `link.rs` | between a working thread and the main one |
-//! | `dispatching.rs` | API dispatch: a working thread in two |
-//! | `collect.rs` | the main thread: statistics at each interval, the summary in the end |
-//! | `sums.rs` | what the tallies of a run come to |
-//! | `values.rs` | values of fields as people write them |
-//! | `verdict.rs` | the verdict on it, and why |
+//! | `tally.rs` | counts and times of one thread |
+//! | `link.rs` | the link between a working thread and the main thread |
+//! | `dispatching.rs` | API dispatch: a working thread split in two |
+//! | `collect.rs` | the main thread: statistics at each interval, the summary at the end |
+//! | `sums.rs` | totals of a run's tallies |
+//! | `values.rs` | field values in text form |
+//! | `verdict.rs` | the verdict on a run, and its reasons |
 //! | `output/` | the guide's files and lines, and the run folder |
 //! | `consumer/` | `tapeline omm consumer` |
 //! | `provider/` | `tapeline omm provider` |

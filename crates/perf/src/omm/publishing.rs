@@ -1,4 +1,4 @@
-//! What both providers send: the contents of updates and images, and the times in them.
+//! The traffic of both providers: contents of updates and images, and the times in them.
 
 use tapeline_console::failure::Hinted;
 use tapeline_measure::monotonic_ns;
@@ -12,14 +12,14 @@ use super::options::{PublishingArgs, StampRate};
 use super::stamp::{Stamp, Unit};
 use super::tally::Tally;
 
-/// What a provider of either kind sends, and how.
+/// A provider's traffic settings and message contents, for both kinds of provider.
 pub(super) struct Publishing {
     pub(super) update_rate: u64,
     pub(super) stamped_updates: StampRate,
     pub(super) tick_rate: u64,
     pub(super) image_burst: u64,
     pub(super) pack: u32,
-    /// Bytes that packed messages are to share, if it is said.
+    /// Maximum bytes of packed messages, if configured.
     pack_bytes: Option<u16>,
     pub(super) measures_encode: bool,
     pub(super) says_due: bool,
@@ -31,13 +31,13 @@ pub(super) struct Publishing {
 /// The messages of one domain.
 pub(super) struct Contents {
     pub(super) messages: DomainMessages,
-    /// Whole updates that are encoded already, in the order of the others; empty if they are encoded each time.
+    /// Complete updates, encoded in advance, in the order of the payloads; empty if they are encoded each time.
     pub(super) updates: Vec<Box<[u8]>>,
 }
 
 impl Publishing {
     /// # Errors
-    /// The messages cannot be read, or are not as they should be.
+    /// The messages cannot be read or are invalid.
     pub(super) fn new(
         args: &PublishingArgs,
         tick_rate: u64,
@@ -63,7 +63,7 @@ impl Publishing {
     }
 
     /// # Errors
-    /// Packed messages are to share more than the largest frame has.
+    /// The configured size of packed messages exceeds the largest frame.
     pub(super) fn check_pack(&self, max_fragment_size: u16) -> Result<(), Hinted> {
         let Some(bytes) = self.pack_bytes.filter(|bytes| *bytes > max_fragment_size) else { return Ok(()) };
         let what = format!(
@@ -72,7 +72,7 @@ impl Publishing {
         Err(Hinted::of_options(what, "make it smaller, or raise --max-fragment-size of whoever listens"))
     }
 
-    /// The messages of a book, or of prices.
+    /// The messages of books or of prices.
     #[inline]
     pub(super) fn contents(&self, is_book: bool) -> &Contents {
         match &self.books {
@@ -81,7 +81,7 @@ impl Publishing {
         }
     }
 
-    /// Whether a domain is one of books, of those that there are messages of.
+    /// Whether a domain is that of books; `None` if there are no messages for the domain.
     pub(super) fn is_book(&self, domain: Domain) -> Option<bool> {
         match domain {
             Domain::MARKET_PRICE => Some(false),
@@ -90,7 +90,7 @@ impl Publishing {
         }
     }
 
-    /// The service that is provided, of these domains.
+    /// The provided service, with its domains.
     pub(super) fn info(&self, name: String, vendor: Option<String>) -> Info {
         let books = self.books.as_ref().map(|_| Domain::MARKET_BY_ORDER);
         let names = || vec!["RWFFld".to_owned(), "RWFEnum".to_owned()];
@@ -106,7 +106,7 @@ impl Publishing {
         }
     }
 
-    /// The stamp of a message that is due, taken now; none if it carries no time.
+    /// The stamp of a due message, taken now; `None` if it carries no time.
     #[inline]
     pub(super) fn stamp(&self, field: Fid, due: Due) -> Option<Stamp> {
         due.is_stamped.then(|| Stamp {
@@ -116,7 +116,7 @@ impl Publishing {
         })
     }
 
-    /// Encodes a payload, and times that if it is to be measured.
+    /// Encodes a payload, and measures the time if enabled.
     #[inline]
     pub(super) fn encode(
         &self,
@@ -146,7 +146,7 @@ impl Publishing {
 }
 
 impl Contents {
-    /// Update number `turn` and what follows it in turn.
+    /// Update number `turn`: its payload, and its complete encoding if made in advance.
     #[inline]
     pub(super) fn update(&self, turn: u32) -> Option<(&Payload, Option<&[u8]>)> {
         let turn = turn as usize;
@@ -154,7 +154,7 @@ impl Contents {
     }
 }
 
-/// What comes behind number `turn` of so many that are taken in turn.
+/// The index after `turn` in a cycle of `of`.
 #[inline]
 pub(super) fn after(turn: u32, of: usize) -> u32 {
     if (turn as usize) + 1 < of { turn + 1 } else { 0 }
@@ -178,7 +178,7 @@ impl Contents {
     }
 }
 
-/// What an update of prices, or of a book, reports.
+/// The update type for prices or a book.
 #[inline]
 pub(super) fn update_type(payload: &Payload) -> UpdateType {
     if payload.container() == DataType::FIELD_LIST { UpdateType::QUOTE } else { UpdateType::UNSPECIFIED }

@@ -1,8 +1,9 @@
-//! Time in slices: a fixed grid of so many a second (the guide's ticks, its chapter 3.1), and a burst of messages in each.
+//! Time in slices: a fixed grid of `tick_rate` slices per second (the guide's ticks, its chapter 3.1), and a burst of
+//! messages in each.
 
 use tapeline_measure::{Nanos, Pacer};
 
-/// How many messages of a rate are due in each slice: whole numbers whose sum never drifts from the rate.
+/// Number of messages due in each slice at a rate: whole numbers whose sum never drifts from the rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Share {
     rate: u64,
@@ -10,7 +11,7 @@ pub(super) struct Share {
 }
 
 impl Share {
-    /// `rate` messages a second in `tick_rate` slices a second, at least 1 of these.
+    /// `rate` messages per second in `tick_rate` slices per second, of which there is at least 1.
     pub(super) fn new(rate: u64, tick_rate: u64) -> Self {
         Self { rate, tick_rate: tick_rate.max(1) }
     }
@@ -20,14 +21,14 @@ impl Share {
         self.in_first(number + 1) - self.in_first(number)
     }
 
-    /// Messages due in so many slices from the first on.
+    /// Messages due in the first `slices` slices.
     pub(super) fn in_first(self, slices: u64) -> u64 {
         let (seconds, rest) = (slices / self.tick_rate, slices % self.tick_rate);
         seconds.saturating_mul(self.rate).saturating_add(rest * self.rate / self.tick_rate)
     }
 }
 
-/// The slices of one thread, in their order: none is left out, however late it gets.
+/// The slices of one thread in order: none is skipped, however late the thread is.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slices {
     pacer: Pacer,
@@ -35,12 +36,12 @@ pub(super) struct Slices {
 }
 
 impl Slices {
-    /// `tick_rate` slices a second; the first begins at `start`.
+    /// `tick_rate` slices per second; the first begins at `start`.
     pub(super) fn new(tick_rate: u64, start: Nanos) -> Self {
         Self { pacer: Pacer::per_second(tick_rate, start), next: 0 }
     }
 
-    /// When the next slice begins: what is sent in it is due then.
+    /// When the next slice begins: its messages are due then.
     pub(super) fn due(&self) -> Nanos {
         self.pacer.due(self.next)
     }
@@ -50,12 +51,12 @@ impl Slices {
         self.pacer.due(number)
     }
 
-    /// How many slices have begun by now, whichever were taken.
+    /// Number of slices that have begun by now, including those not taken yet.
     pub(super) fn begun(&self, now: Nanos) -> u64 {
         self.pacer.due_by(now)
     }
 
-    /// The number of the next slice if it has begun, and when that was due. The one after it is the next then.
+    /// Takes the next slice if it has begun: its number and due time.
     pub(super) fn begin(&mut self, now: Nanos) -> Option<(u64, Nanos)> {
         let (number, due) = (self.next, self.due());
         (now >= due).then(|| {
@@ -65,34 +66,34 @@ impl Slices {
     }
 }
 
-/// Which messages carry a time: in each second of slices as many as there are to be, each in a slice of its own drawn at
-/// random, and there a random one of the burst (the guide's chapter 3.2). More than there are slices are as many as these.
+/// Selects the messages that carry a time: `rate` of them in each second, each in a different random slice, and there
+/// a random message of the burst (the guide's chapter 3.2). The number of slices per second limits the rate.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lots {
     rate: u64,
     tick_rate: u64,
-    /// Of the second that has begun.
+    /// In the current second.
     stamps_left: u64,
     slices_left: u64,
-    /// Of Marsaglia's xorshift64; never 0.
+    /// State of Marsaglia's xorshift64; never 0.
     random: u64,
 }
 
 impl Lots {
-    /// `rate` times a second in `tick_rate` slices a second. Two with the same seed draw alike.
+    /// `rate` times per second in `tick_rate` slices per second. Equal seeds draw equally.
     pub(super) fn new(rate: u64, tick_rate: u64, seed: u64) -> Self {
         Self { rate, tick_rate: tick_rate.max(1), stamps_left: 0, slices_left: 0, random: seed | 1 }
     }
 
-    /// For the next slice, which has a burst of so many: the number of the message with a time in it, from 0, if there is
-    /// one. A slice without a burst leaves its time to a later one of
-    /// its second.
+    /// Draws for the next slice, which has `burst` messages: the index, from 0, of the message that carries a time,
+    /// if one does. A slice without a burst leaves its time to a later slice of the same second.
     pub(super) fn draw(&mut self, burst: u64) -> Option<u64> {
         if self.slices_left == 0 {
             self.slices_left = self.tick_rate;
             self.stamps_left = self.rate.min(self.tick_rate);
         }
-        // Knuth's algorithm S: of those that are left each is as likely as any other, and all are drawn in the end.
+        // Knuth's algorithm S: all remaining slices are equally likely, and every time is drawn by the end of the
+        // second.
         let is_drawn = self.below(self.slices_left) < self.stamps_left;
         self.slices_left -= 1;
         if !is_drawn || burst == 0 {
@@ -130,7 +131,7 @@ mod tests {
                     slices.insert(slice);
                 }
             }
-            // Neither the place in a burst nor the slice is always the same.
+            // Neither the place in a burst nor the slice is constant.
             if rate == 10 {
                 assert!(places.iter().all(|count| *count > 0) && slices.len() > 40, "{places:?} {slices:?}");
             }
@@ -141,7 +142,7 @@ mod tests {
     fn a_slice_without_a_burst_has_no_time() {
         let mut lots = Lots::new(50, 100, 7);
         assert!((0..100).all(|_| lots.draw(0).is_none()));
-        // Those that found no slice are not made up for in the second after.
+        // Times that found no slice are not made up for in the next second.
         assert_eq!((0..100).filter(|_| lots.draw(3).is_some()).count(), 50);
     }
 
@@ -166,7 +167,7 @@ mod tests {
         assert_eq!(slices.begin(Nanos(4_999_999)), None);
         assert_eq!(slices.begin(Nanos(5_000_100)), Some((0, Nanos(5_000_000))));
         assert_eq!(slices.due(), Nanos(6_000_000));
-        // Three slices late: each comes, with the time at which it was due.
+        // Three slices late: each is returned with its own due time.
         assert_eq!(slices.begun(Nanos(8_500_000)), 4);
         assert_eq!(slices.begin(Nanos(8_500_000)), Some((1, Nanos(6_000_000))));
         assert_eq!(slices.begin(Nanos(8_500_000)), Some((2, Nanos(7_000_000))));

@@ -1,11 +1,11 @@
-//! Where a tool's input comes from: a file that the user names, one of the guide's name, or what is built in.
+//! The source of a tool's input: a file that the user names, a file with the guide's name, or a built-in.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use tapeline_console::paths;
 
-/// A file, or what is built in.
+/// A file or the built-in input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Source {
     File(PathBuf),
@@ -13,8 +13,8 @@ pub(super) enum Source {
 }
 
 impl Source {
-    /// The file that is `said`; without one, that of the guide's `name` in the working directory if it is there, as the
-    /// public tools take it; else what is built in.
+    /// The file `said`; without it, the file with the guide's `name` if the working directory has one, as in the
+    /// public tools; else the built-in input.
     pub(super) fn of(said: Option<&Path>, name: &str) -> Self {
         match said {
             Some(path) => Self::File(path.to_owned()),

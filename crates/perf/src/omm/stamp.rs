@@ -1,5 +1,5 @@
-//! The fields that carry times (the guide's chapter 3.2): when a message began to be encoded, on CLOCK_MONOTONIC, and when
-//! it was due.
+//! The fields that carry times (the guide's chapter 3.2): the start of encoding, on CLOCK_MONOTONIC, and the due
+//! time.
 
 use tapeline_omm::Fid;
 
@@ -9,21 +9,22 @@ pub(super) const UPDATE: Fid = Fid(3902);
 pub(super) const POST: Fid = Fid(3903);
 /// TIM_TRK_3 of generic messages.
 pub(super) const GENERIC: Fid = Fid(3904);
-/// TIM_TRK_4: when any of them was due, in the unit of the time beside it. Tapeline's own; other tools pass it over.
+/// TIM_TRK_4: the due time of any of these messages, in the unit of the accompanying time. Tapeline's own; other
+/// tools ignore it.
 pub(super) const DUE: Fid = Fid(3905);
 
-/// The unit in which times travel.
+/// The unit of times on the wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Unit {
-    /// What the guide has.
+    /// The guide's unit.
     #[default]
     Micros,
-    /// With `--nano-time`, at both ends.
+    /// With `--nano-time` at both ends.
     Nanos,
 }
 
 impl Unit {
-    /// What a time in nanoseconds is on the wire.
+    /// Converts nanoseconds to a time on the wire.
     pub(super) fn wire_of(self, ns: u64) -> u64 {
         match self {
             Self::Micros => ns / 1_000,
@@ -31,7 +32,7 @@ impl Unit {
         }
     }
 
-    /// Nanoseconds of what came.
+    /// Converts a received time to nanoseconds.
     pub(super) fn ns_of(self, time: u64) -> u64 {
         match self {
             Self::Micros => time.saturating_mul(1_000),
@@ -40,13 +41,13 @@ impl Unit {
     }
 }
 
-/// The times in a message, as they travel.
+/// The times in a message, in wire units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
     /// [`UPDATE`], [`POST`] or [`GENERIC`].
     pub(super) field: Fid,
-    /// When its encoding began.
+    /// Start of encoding.
     pub(super) sent: u64,
-    /// When it was due; none with `--no-due`, and from other makers' tools.
+    /// Due time; none with `--no-due`, and from other vendors' tools.
     pub(super) due: Option<u64>,
 }

@@ -1,4 +1,4 @@
-//! What the tallies of a thread come to over a run, and the figures that are made of it.
+//! Totals of a thread's tallies over a run, and the figures derived from them.
 
 use tapeline_measure::{Nanos, Recorder, Series, Window};
 
@@ -6,7 +6,7 @@ use super::bursts::Served;
 use super::collect::Tool;
 use super::tally::{Counts, Milestone, Phase, Tally, Terms, Times, Trends};
 
-/// Count, mean, standard deviation and extremes in microseconds, as the guide's files have them.
+/// Count, mean, standard deviation and extremes in microseconds, as in the guide's files.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Moments {
     pub(super) count: u64,
@@ -17,12 +17,12 @@ pub(super) struct Moments {
 }
 
 impl Moments {
-    /// Of times: negative ones, which are the clocks' error, are among them as in other tools.
+    /// Moments of times. Negative times (clock error) are included, as in other tools.
     pub(super) fn of(times: &Times) -> Self {
         Self::new(&times.service, times.sum, times.sum_of_squares)
     }
 
-    /// Of durations whose sums nobody kept: mean and deviation are good to three digits.
+    /// Moments of durations that were recorded without sums: mean and deviation are accurate to three digits.
     pub(super) fn of_recorder(recorder: &Recorder) -> Self {
         let extreme = |ns: Option<u64>| ns.unwrap_or(0) as f64 / 1e3;
         Self {
@@ -44,7 +44,7 @@ impl Moments {
         let min = most_negative.or(least.map(|ns| ns as f64)).unwrap_or(0.0);
         let max = most.map(|ns| ns as f64).or(most_negative).unwrap_or(0.0);
         let number = count as f64;
-        // Of a sample (n - 1), as the guide's tools have it. Rounding can make it less than nothing.
+        // Sample variance (n - 1), as in the guide's tools. Rounding can make the result negative.
         let variance =
             if count > 1 { ((sum_of_squares - sum * sum / number) / (number - 1.0)).max(0.0) } else { 0.0 };
         Self {
@@ -57,21 +57,21 @@ impl Moments {
     }
 }
 
-/// How fast something went on: from the first tally that has any of it, so that waiting before does not count.
+/// A rate, measured from the first tally with a nonzero count, so that waiting before it does not count.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pace {
     count: u64,
-    /// When the first tally with any ended, and how many those were.
+    /// End of the first nonzero tally (seconds of the run), and its count.
     first: Option<(f64, u64)>,
-    /// Seconds within which it never ceased, and how many those were.
+    /// Seconds of uninterrupted activity, and the count within them.
     active: (f64, u64),
-    /// The last tally, if the one before it had any, too.
+    /// The last tally, if the one before it was nonzero too.
     open: Option<(f64, u64)>,
     went_on: bool,
 }
 
 impl Pace {
-    /// So many in a tally of so many seconds that ended `at` seconds after the run began.
+    /// Adds a tally of `count` over `seconds` that ended `at` seconds after the run began.
     fn add(&mut self, at: f64, seconds: f64, count: u64) {
         self.count += count;
         if count == 0 {
@@ -79,7 +79,7 @@ impl Pace {
             return;
         }
         self.first.get_or_insert((at, count));
-        // The first and the last tally of a stretch are parts of it only.
+        // The first and the last tally of a stretch cover only part of their interval.
         if let Some((seconds, count)) = self.open.take() {
             self.active.0 += seconds;
             self.active.1 += count;
@@ -88,7 +88,7 @@ impl Pace {
         self.went_on = true;
     }
 
-    /// A second, from the first one on.
+    /// Rate per second, from the first nonzero tally on.
     fn per_second(&self, end: f64) -> f64 {
         match self.first {
             None => 0.0,
@@ -98,24 +98,24 @@ impl Pace {
         }
     }
 
-    /// A second, of the time in which it never ceased; `None` if that is too short to tell.
+    /// Rate per second during uninterrupted activity; `None` if that lasted less than one second.
     pub(super) fn while_active(&self) -> Option<f64> {
         (self.active.0 >= 1.0).then(|| self.active.1 as f64 / self.active.0)
     }
 }
 
-/// How often another server took over, and how long the stream stood still then.
+/// Number of failovers to another server, and the longest standstill of the stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Switches {
     pub(super) count: u64,
-    /// Those after which all images have come.
+    /// Failovers after which all images have arrived.
     pub(super) resumed: u64,
-    /// Nanoseconds from the last message of the server before to the last of the images.
+    /// Nanoseconds from the last message of the previous server to the last of the images.
     pub(super) longest_ns: u64,
 }
 
 impl Switches {
-    /// The longest time that the stream stood still, seconds; `None` while it does.
+    /// The longest standstill of the stream in seconds; `None` while a failover is incomplete.
     pub(super) fn standstill_s(&self) -> Option<f64> {
         (self.resumed >= self.count).then_some(self.longest_ns as f64 / 1e9)
     }
@@ -127,17 +127,17 @@ impl Switches {
     }
 }
 
-/// What one thread, or all of them, did over a run.
+/// Totals of one thread, or of all threads, over a run.
 #[derive(Debug)]
 pub(super) struct Sums {
     tool: Tool,
     pub(super) counts: Counts,
-    /// Images that are to come.
+    /// Expected images.
     pub(super) images: u64,
     pub(super) switches: Switches,
     startup_updates: u64,
     steady_updates: u64,
-    /// Of updates: until every image is there, then until times count, then from there on.
+    /// Update times: until all images have arrived, then until times count, then for the rest of the run.
     pub(super) startup: Times,
     delayed: Times,
     pub(super) steady: Times,
@@ -146,23 +146,24 @@ pub(super) struct Sums {
     pub(super) encoding: Recorder,
     pub(super) decoding: Recorder,
     pub(super) round_trips: Recorder,
-    /// Of what was timed once times count.
+    /// Trends since times count.
     pub(super) trends: Trends,
-    /// The connection of a provider that had the least of what was due to it.
+    /// The provider's connection that received the smallest share of its due messages.
     pub(super) worst: Served,
-    /// Single times that the latency file could not take.
+    /// Single times that exceeded the capacity for the latency file.
     pub(super) unkept: u64,
-    /// Latency by second: response times where senders say when messages were due, else service times.
+    /// Latency by second: response times if the sender states due times, else service times.
     pub(super) windows: Vec<Window>,
-    /// The second that goes on.
+    /// The current second.
     window: Recorder,
-    /// When the first request went out and the last image came: on the thread's clock, and in seconds of the run.
+    /// When the first request was sent and the last image arrived: on the thread's clock, and in seconds of the run.
     first_request: Option<(Nanos, f64)>,
     all_images: Option<(Nanos, f64)>,
-    /// When a connection was over last, where several may follow each other.
+    /// When the last connection ended, if several can follow each other.
     parted: Option<f64>,
     updates: Pace,
-    /// What this tool sends at a rate: a consumer posts and generic messages, a provider updates and generic messages.
+    /// Traffic that this tool sends at a rate: a consumer's posts and generic messages, a provider's updates and
+    /// generic messages.
     pub(super) sent: Pace,
     generics_sent: Pace,
     generics_received: Pace,
@@ -170,7 +171,7 @@ pub(super) struct Sums {
 }
 
 impl Sums {
-    /// Nothing yet; so many images are to come.
+    /// Empty sums that expect `images` images.
     pub(super) fn new(tool: Tool, terms: Terms, images: u64) -> Self {
         let empty = Tally::new(terms);
         Self {
@@ -204,8 +205,8 @@ impl Sums {
         }
     }
 
-    /// Adds a tally of so many seconds, which ended `at` seconds after the run began. `counts_times`: what it timed in the
-    /// steady state counts.
+    /// Adds a tally of `seconds` that ended `at` seconds after the run began. `counts_times`: its steady-state times
+    /// count.
     pub(super) fn add(&mut self, tally: &Tally, at: f64, seconds: f64, counts_times: bool) {
         let counts = &tally.counts;
         self.counts.add(counts);
@@ -249,17 +250,17 @@ impl Sums {
         self.timed_generics.add(at, seconds, Moments::of(&tally.generics).count);
     }
 
-    /// What the verdict is about: a consumer times updates, a provider only generic messages.
+    /// The times that the verdict judges: updates for tools that time them, else generic messages.
     fn of_hop<'a>(&self, updates: &'a Times, generics: &'a Times) -> &'a Times {
         if self.tool.times_updates() { updates } else { generics }
     }
 
-    /// The times that stand for the run.
+    /// The times that represent the run.
     pub(super) fn main_times(&self) -> &Times {
         self.of_hop(&self.steady, &self.generics)
     }
 
-    /// The second that began `index` seconds after the run is over.
+    /// Ends the second that began `index` seconds after the run began.
     pub(super) fn end_window(&mut self, index: u64) {
         let count = self.window.samples() + self.window.negatives();
         if count == 0 {
@@ -278,7 +279,7 @@ impl Sums {
         self.window.clear();
     }
 
-    /// Takes note of what happened, heard `at` seconds after the run began.
+    /// Records a milestone that was received `at` seconds after the run began.
     pub(super) fn note(&mut self, milestone: &Milestone, at: f64) {
         match milestone {
             Milestone::FirstRequest(when) => {
@@ -297,12 +298,12 @@ impl Sums {
         }
     }
 
-    /// Whether every image is there, or none was to come.
+    /// Whether all images have arrived, or none was expected.
     pub(super) fn is_complete(&self) -> bool {
         self.all_images.is_some() || self.images == 0
     }
 
-    /// From the first request to the last image.
+    /// Seconds from the first request to the last image.
     pub(super) fn images_seconds(&self) -> Option<f64> {
         match (self.first_request, self.all_images) {
             (Some((first, _)), Some((last, _))) => Some(last.since(first) as f64 / 1e9),
@@ -310,7 +311,7 @@ impl Sums {
         }
     }
 
-    /// The figures at the end of the run, so many seconds after it began.
+    /// The figures at the end of the run, `end` seconds after it began.
     pub(super) fn figures(&self, end: f64) -> Figures {
         let requests = self.first_request.map(|(_, at)| at);
         let images = self.all_images.map(|(_, at)| at);
@@ -355,7 +356,7 @@ impl Sums {
         }
     }
 
-    /// All threads together: from the first request to the last image of any.
+    /// Totals of all threads: from the earliest first request to the latest last image.
     pub(super) fn together(tool: Tool, terms: Terms, threads: &[&Self]) -> Self {
         let mut all = Self::new(tool, terms, 0);
         let earlier = |one: Option<(Nanos, f64)>, other: Option<(Nanos, f64)>| match (one, other) {
@@ -389,7 +390,7 @@ impl Sums {
         all
     }
 
-    /// The figures of all threads together, from those of each: rates add up.
+    /// The figures of all threads together, from those of each thread: rates are added.
     pub(super) fn figures_of_all(&self, threads: &[Figures], end: f64) -> Figures {
         let mut all = self.figures(end);
         let sum = |rate: fn(&Figures) -> f64| threads.iter().map(rate).sum::<f64>();
@@ -407,7 +408,7 @@ impl Sums {
     }
 }
 
-/// Merges what has samples: most runs time no encodings and no decodings.
+/// Merges a recorder that has samples: most runs time no encodings and no decodings.
 fn merge(into: &mut Recorder, from: &Recorder) {
     if from.samples() + from.negatives() > 0 {
         into.merge(from);
@@ -433,18 +434,18 @@ impl PhaseFigures {
     }
 }
 
-/// What a summary says of one thread, or of all.
+/// Figures of a summary, for one thread or for all.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Figures {
     pub(super) counts: Counts,
-    /// Images that were to come.
+    /// Expected images.
     pub(super) images: u64,
     pub(super) switches: Switches,
     pub(super) startup: PhaseFigures,
-    /// `None` if it was not reached.
+    /// `None` if the run did not reach the steady state.
     pub(super) steady: Option<PhaseFigures>,
     pub(super) overall: PhaseFigures,
-    /// From the first request to the last image.
+    /// Seconds from the first request to the last image.
     pub(super) images_s: Option<f64>,
     pub(super) posts: Moments,
     pub(super) generics: Moments,

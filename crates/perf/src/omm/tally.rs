@@ -1,4 +1,4 @@
-//! What a thread counts and times, and hands to the main thread at each interval.
+//! Counts and times of a thread, handed to the main thread at each interval.
 
 use tapeline_measure::{Lateness, Nanos, Recorder, monotonic_ns};
 use tapeline_omm::rwf::{Domain, MessageClass, MessageView, flags};
@@ -6,61 +6,61 @@ use tapeline_omm::rwf::{Domain, MessageClass, MessageView, flags};
 use super::bursts::Served;
 use super::stamp::Stamp;
 
-/// What a thread did since it last handed a tally over. Each tool counts what it does, and leaves the others at zero.
+/// Counts of a thread since its last tally. Each tool counts its own actions and leaves the others at zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     /// Requests that a consumer sent, or a provider received.
     pub(super) requests: u64,
-    /// Images in open/ok state that a consumer received, or that were sent.
+    /// Images in open/ok state that a consumer received or a provider sent.
     pub(super) images: u64,
     /// Images whose data was suspect: they do not count towards the steady state.
     pub(super) suspect_images: u64,
-    /// Statuses of items: closed, or in doubt.
+    /// Item statuses: closed or suspect.
     pub(super) statuses: u64,
-    /// Updates that were received or sent.
+    /// Updates received or sent.
     pub(super) updates: u64,
-    /// Of those that were sent, those with a time.
+    /// Sent updates that carry a time.
     pub(super) stamped_updates: u64,
-    /// Updates of servers that stand by: they are not among the others.
+    /// Updates from standby servers: not included in `updates`.
     pub(super) standby_updates: u64,
     /// Posts that a consumer sent, or a provider received.
     pub(super) posts: u64,
-    /// Of those that were sent, those with a time.
+    /// Sent posts that carry a time.
     pub(super) stamped_posts: u64,
-    /// Posts that a provider sent back as updates, or that came back to the consumer.
+    /// Posts that a provider reflected as updates, or that the consumer received back.
     pub(super) reflected_posts: u64,
-    /// Posts that found no place among those that wait to go back.
+    /// Posts that were dropped because the queue of posts to send back was full.
     pub(super) dropped_posts: u64,
-    /// Generic messages that were sent.
+    /// Sent generic messages.
     pub(super) generics_sent: u64,
-    /// Of these, those with a time.
+    /// Sent generic messages that carry a time.
     pub(super) stamped_generics: u64,
-    /// Generic messages that were received.
+    /// Received generic messages.
     pub(super) generics_received: u64,
-    /// Messages that could not be read.
+    /// Messages that could not be parsed.
     pub(super) malformed: u64,
-    /// Slices in which the connection took nothing more: what was due then went in a later one.
+    /// Slices with back pressure on the connection: their messages were sent in a later slice.
     pub(super) held_back: u64,
-    /// Messages without a meaning that were due, sent or not.
+    /// Transport messages that were due, sent or not.
     pub(super) messages_due: u64,
-    /// Those that were sent. What is received of them are updates.
+    /// Transport messages sent. Received ones count as updates.
     pub(super) messages_sent: u64,
-    /// Of those that were sent, those with a time.
+    /// Sent transport messages that carry a time.
     pub(super) stamped_messages: u64,
-    /// Bytes of them, without what the transport adds or compression saves.
+    /// Bytes of sent transport messages, without transport overhead and before compression.
     pub(super) bytes_sent: u64,
-    /// Bytes of those that were received, counted alike.
+    /// Bytes of received transport messages, counted in the same way.
     pub(super) bytes_received: u64,
-    /// Messages that are missing, by the numbers of those that came after them.
+    /// Missing messages, by gaps in the sequence numbers of later messages.
     pub(super) lost: u64,
-    /// Messages whose number had passed already.
+    /// Messages whose sequence number had already passed.
     pub(super) out_of_order: u64,
-    /// Messages that were given to a connection and did not go out in the end: none of them is among those that were sent.
+    /// Messages that were queued on a connection and never sent: not included in the sent counts.
     pub(super) unsent: u64,
 }
 
 impl Counts {
-    /// Adds another's.
+    /// Adds another tally's counts.
     pub(super) fn add(&mut self, other: &Self) {
         let Self {
             requests,
@@ -109,13 +109,13 @@ impl Counts {
         self.stamped_messages += stamped_messages;
         self.bytes_sent += bytes_sent;
         self.bytes_received += bytes_received;
-        // By numbers that a peer made up, if it likes.
+        // The peer controls the numbers.
         self.lost = self.lost.saturating_add(*lost);
         self.out_of_order += out_of_order;
         self.unsent += unsent;
     }
 
-    /// Takes off what was counted as sent and did not go out.
+    /// Subtracts messages that were counted as sent and never went out.
     pub(super) fn take_off(&mut self, unsent: &Self) {
         for (sent, unsent) in [
             (&mut self.images, unsent.images),
@@ -130,7 +130,7 @@ impl Counts {
             self.unsent += unsent;
         }
         self.bytes_sent = self.bytes_sent.saturating_sub(unsent.bytes_sent);
-        // Which of them carried a time is not looked at: no more than there are.
+        // Which of them carried a time is not known: the counts are capped at the totals.
         self.stamped_updates = self.stamped_updates.min(self.updates);
         self.stamped_posts = self.stamped_posts.min(self.posts);
         self.stamped_generics = self.stamped_generics.min(self.generics_sent);
@@ -138,12 +138,12 @@ impl Counts {
     }
 }
 
-/// What a time is of.
+/// The kind of message that a time belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// An update of an item: `Upd` in the latency file.
     Update,
-    /// A post that came back as an update: `Pst`.
+    /// A reflected post: `Pst`.
     Post,
     /// A generic message: `Gen`.
     Generic,
@@ -153,9 +153,9 @@ pub(super) enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Timed {
     pub(super) kind: Kind,
-    /// When its encoding began.
+    /// Start of encoding.
     pub(super) sent: u64,
-    /// When it was due, if it says so.
+    /// Due time, if the message has one.
     pub(super) due: Option<u64>,
     /// When it was decoded.
     pub(super) received: u64,
@@ -164,9 +164,9 @@ pub(super) struct Timed {
 /// The times of one kind of message.
 #[derive(Debug, Default)]
 pub(super) struct Times {
-    /// From the start of encoding to decoded: what the guide calls latency.
+    /// From the start of encoding to decoding: the guide's latency.
     pub(super) service: Recorder,
-    /// From when it was due: of messages that say so.
+    /// From the due time, for messages that have one.
     pub(super) response: Recorder,
     /// Sums of the service times in nanoseconds and of their squares, for mean and standard deviation.
     pub(super) sum: f64,
@@ -174,7 +174,7 @@ pub(super) struct Times {
 }
 
 impl Times {
-    /// Adds one.
+    /// Adds one message.
     pub(super) fn record(&mut self, timed: &Timed) {
         let since = |time: u64| timed.received.wrapping_sub(time).cast_signed();
         let service = since(timed.sent);
@@ -186,9 +186,9 @@ impl Times {
         }
     }
 
-    /// Adds another's.
+    /// Adds another's times.
     pub(super) fn merge(&mut self, other: &Self) {
-        // Most kinds of message are not timed in most runs: a whole distribution is not added for nothing.
+        // Most runs time few kinds of message: skip merging empty distributions.
         if other.is_empty() {
             return;
         }
@@ -198,7 +198,7 @@ impl Times {
         self.sum_of_squares += other.sum_of_squares;
     }
 
-    /// Forgets everything, and keeps its memory.
+    /// Clears all times and retains the memory.
     pub(super) fn clear(&mut self) {
         if !self.is_empty() {
             self.service.clear();
@@ -213,20 +213,21 @@ impl Times {
     }
 }
 
-/// How late senders were, and whether that, or the way of their messages, grew longer and longer.
+/// Lateness of senders, and whether it or the transit time kept growing.
 #[derive(Clone, Debug)]
 pub(super) struct Trends {
     terms: Terms,
-    /// Start of encoding less due, of messages that say so; begun less due, of this thread's own slices.
+    /// Start of encoding minus due time, for messages with a due time; start minus due time of this thread's own
+    /// slices.
     pub(super) sender: Lateness,
-    /// Decoded less start of encoding.
+    /// Decoding minus start of encoding.
     pub(super) system: Lateness,
-    /// Messages and slices that were begun later than by a whole slice.
+    /// Messages and slices that began more than one slice late.
     pub(super) late: u64,
 }
 
 impl Trends {
-    /// Nothing yet.
+    /// Empty trends.
     pub(super) fn new(terms: Terms) -> Self {
         let lateness = || Lateness::new(terms.start);
         Self { terms, sender: lateness(), system: lateness(), late: 0 }
@@ -245,7 +246,7 @@ impl Trends {
         self.late += u64::from(late_ns > self.terms.slice_ns);
     }
 
-    /// Adds another's, of the same run.
+    /// Adds another's trends of the same run.
     pub(super) fn merge(&mut self, other: &Self) {
         self.sender.merge(&other.sender);
         self.system.merge(&other.system);
@@ -253,14 +254,14 @@ impl Trends {
     }
 }
 
-/// What is the same in all tallies of a run.
+/// Properties that all tallies of a run share.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Terms {
-    /// Whether every single time is kept, for the latency file.
+    /// Whether every single time is recorded, for the latency file.
     pub(super) keeps: bool,
     /// When the run began, on CLOCK_MONOTONIC.
     pub(super) start: Nanos,
-    /// A slice of time, in nanoseconds.
+    /// Length of a time slice, in nanoseconds.
     pub(super) slice_ns: i64,
 }
 
@@ -271,48 +272,49 @@ impl Default for Terms {
     }
 }
 
-/// Where a run is.
+/// The phase of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Phase {
     /// Until every item has its image.
     #[default]
     Startup,
-    /// From then on. A provider is always in this one.
+    /// From then on. A provider is always in this phase.
     Steady,
 }
 
-/// Times kept one by one for an interval, at most; more are counted.
+/// Maximum single times stored per interval; further ones are only counted.
 pub(super) const MOST_KEPT: usize = 1 << 20;
 
-/// What one thread did in one interval of one phase.
+/// A thread's counts and times in one interval of one phase.
 #[derive(Debug)]
 pub(super) struct Tally {
     pub(super) phase: Phase,
-    /// Whether the main thread asked for it: it also comes at a change of phase, and in the end.
+    /// Whether the main thread asked for it: a tally is also sent at a change of phase and at the end.
     pub(super) asked: bool,
     pub(super) counts: Counts,
-    /// What was counted as sent, in this tally or in one before it, and did not go out in the end.
+    /// Messages that were counted as sent, in this tally or an earlier one, and never went out.
     pub(super) unsent: Counts,
     pub(super) updates: Times,
     pub(super) posts: Times,
     pub(super) generics: Times,
     /// Every timed message in order, for the latency file; `None` without one.
     pub(super) kept: Option<Vec<Timed>>,
-    /// Those that found no place in `kept`.
+    /// Timed messages that exceeded the capacity of `kept`.
     pub(super) unkept: u64,
-    /// Nanoseconds that encodings took, with `--measure-encode`.
+    /// Encoding times in nanoseconds, with `--measure-encode`.
     pub(super) encoding: Recorder,
-    /// Nanoseconds that decodings took, with `--measure-decode`.
+    /// Decoding times in nanoseconds, with `--measure-decode`.
     pub(super) decoding: Recorder,
-    /// Nanoseconds that round trips took, with `--rtt`.
+    /// Round-trip times in nanoseconds, with `--rtt`.
     pub(super) round_trips: Recorder,
     pub(super) trends: Trends,
-    /// Of the connections that are over, which were sent something for a second at least, the one that had the least.
+    /// Among ended connections with at least one second of sending, the one with the smallest share of its due
+    /// messages.
     pub(super) worst: Served,
 }
 
 impl Tally {
-    /// Empty.
+    /// An empty tally.
     pub(super) fn new(terms: Terms) -> Self {
         Self {
             phase: Phase::default(),
@@ -332,7 +334,7 @@ impl Tally {
         }
     }
 
-    /// Forgets everything, and keeps its memory.
+    /// Clears the tally and retains the memory.
     pub(super) fn clear(&mut self) {
         self.phase = Phase::default();
         self.asked = false;
@@ -353,15 +355,15 @@ impl Tally {
         self.worst = Served::default();
     }
 
-    /// A slice of this thread began so many nanoseconds after it was due: to be called in each slice in which it sends.
+    /// A slice of this thread began `late_ns` nanoseconds after its due time. Call in each slice that sends.
     pub(super) fn slice(&mut self, late_ns: i64) {
         self.trends.begun(Nanos(monotonic_ns()), late_ns);
     }
 
-    /// A message of the model did not go out; one that cannot be looked at any more is taken for what is sent most.
+    /// A message of the model was not sent; one that can no longer be parsed counts as the class `most`.
     pub(super) fn take_back(&mut self, message: Option<&[u8]>, most: MessageClass) {
         let view = message.and_then(|message| MessageView::parse(message).ok());
-        // Login, directory and dictionaries are not counted, nor are round trips.
+        // Login, directory, dictionaries and round trips are not counted.
         if view.as_ref().is_some_and(|view| view.domain() < Domain::MARKET_PRICE) {
             return;
         }
@@ -372,12 +374,12 @@ impl Tally {
             MessageClass::REFRESH => self.unsent.images += 1,
             MessageClass::POST => self.unsent.posts += 1,
             MessageClass::GENERIC => self.unsent.generics_sent += 1,
-            // Nobody counts as sent what roles say by themselves.
+            // Messages that roles send on their own are not counted as sent.
             _ => {}
         }
     }
 
-    /// A message with times was decoded.
+    /// Records a decoded message that carries times.
     pub(super) fn time(&mut self, timed: Timed) {
         match timed.kind {
             Kind::Update => self.updates.record(&timed),
@@ -394,28 +396,28 @@ impl Tally {
 }
 
 impl Timed {
-    /// A stamp whose times are in nanoseconds already, and when it was decoded.
+    /// A stamp with its times in nanoseconds, and the time of decoding.
     pub(super) fn new(kind: Kind, stamp: Stamp, received: u64) -> Self {
         Self { kind, sent: stamp.sent, due: stamp.due, received }
     }
 }
 
-/// What happens once in a thread's life.
+/// Events in a thread's life.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Milestone {
-    /// The connection is there, the login accepted and the service up.
+    /// The connection is up, the login accepted and the service up.
     Ready,
-    /// The first request went out.
+    /// The first request was sent.
     FirstRequest(Nanos),
-    /// Every item that was to have an image has it: a consumer's steady state begins.
+    /// Every expected image has arrived: a consumer's steady state begins.
     AllImages(Nanos),
-    /// A snapshot consumer has all its images: it has nothing more to do.
+    /// A snapshot consumer has all its images and is done.
     Done(Nanos),
-    /// Another server than before is the active one: its images follow.
+    /// Another server became the active one: its images follow.
     Switched,
-    /// They are all there, so many nanoseconds after the last message of the server before.
+    /// All its images have arrived; nanoseconds since the last message of the previous server.
     Resumed(u64),
-    /// A connection is over, and others may go on or follow.
+    /// A connection ended; others may continue or follow.
     Parted,
     /// The connection or the service was lost: this thread's test is over.
     Lost(String),

@@ -1,4 +1,4 @@
-//! Values of fields as people write them.
+//! Field values in text form.
 
 use tapeline_omm::{Date, Real, Time};
 

@@ -8,17 +8,17 @@ use super::stamp::Unit;
 use super::sums::{Figures, Sums};
 use super::tally::{Counts, Terms, Times, Trends};
 
-/// Why a run is no result.
+/// Why a run has no result.
 #[derive(Debug)]
 pub(super) struct Failure {
-    /// The word for it, where something came or went.
+    /// The verdict if any messages were sent or received.
     pub(super) verdict: Verdict,
     pub(super) error: anyhow::Error,
-    /// The user would not wait for what is missing, which is no error.
+    /// The user ended the run before it was complete, which is not an error.
     pub(super) is_of_user: bool,
 }
 
-/// What there is to weigh after so many seconds.
+/// The evidence after this many `seconds`.
 pub(super) fn evidence(run: &Run<'_>, terms: Terms, threads: &[&Sums], seconds: f64) -> Evidence {
     let mut trends = Trends::new(terms);
     let (mut messages, mut sent_rate_hz, mut active, mut held_back) = (0_u64, 0.0, 0_u64, 0);
@@ -30,16 +30,16 @@ pub(super) fn evidence(run: &Run<'_>, terms: Terms, threads: &[&Sums], seconds: 
         messages += match run.tool {
             Tool::Consumer => counts.images + counts.updates + counts.generics_received,
             Tool::Provider | Tool::NiProvider => counts.images + counts.updates + counts.generics_sent,
-            // Who received nothing cannot tell what was lost.
+            // An end that received nothing cannot detect losses.
             Tool::Transport if counts.updates == 0 => counts.messages_sent,
             Tool::Transport => counts.updates,
         };
         if run.tool == Tool::Transport {
-            // What cannot be read did not arrive.
+            // An unreadable message counts as lost.
             lost = lost.saturating_add(counts.lost).saturating_add(counts.malformed);
         }
         due += counts.messages_due;
-        // What the connection took is not the sender's fault, whether or not it went out.
+        // Messages that the connection accepted do not count against the sender, whether or not they were sent.
         sent += counts.messages_sent + counts.unsent;
         held_back += counts.held_back;
         worst = worst.worse(sums.worst);
@@ -50,26 +50,26 @@ pub(super) fn evidence(run: &Run<'_>, terms: Terms, threads: &[&Sums], seconds: 
     }
     let asked = run.rates.posts + run.rates.updates + run.rates.generics;
     let asked_rate_hz = match run.tool {
-        // How many connections a provider has is for its consumers to say, and the rate is each one's: that which had the
-        // least of it speaks for all.
+        // The consumers determine the number of a provider's connections, and the rate applies to each: the
+        // connection with the smallest share represents all.
         Tool::Provider if worst.due > 0 => {
             sent_rate_hz = asked as f64 * worst.share();
             Some(asked as f64)
         }
-        // Until one of them is over: at least one, once anything was sent.
+        // Before a connection has ended: at least one connection, once anything was sent.
         Tool::Provider => (active > 0 && asked > 0).then_some(asked as f64),
-        // However many connections there are: as much more than was sent as was due.
+        // For any number of connections: the sent rate scaled by due over sent.
         Tool::Transport => {
             (active > 0 && sent > 0 && due > 0).then(|| sent_rate_hz * due as f64 / sent as f64)
         }
-        // Of a consumer, threads of whose items none takes posts have nothing to send.
+        // A consumer's threads whose items accept no posts have nothing to send.
         _ => (active > 0 && asked > 0).then_some((asked * active) as f64),
     };
     let slices = seconds * run.tick_rate as f64 * threads.len() as f64;
     Evidence {
         asked_rate_hz,
         sent_rate_hz,
-        // One end alone can tell what was lost between them only where messages are numbered.
+        // One end alone can detect losses between the two only if messages are numbered.
         sent: messages.saturating_add(lost),
         received: messages,
         lost,
@@ -81,18 +81,19 @@ pub(super) fn evidence(run: &Run<'_>, terms: Terms, threads: &[&Sums], seconds: 
     }
 }
 
-/// How the way of messages went on. A sender whose lateness grows while that way, too, became longer is not late by its own
-/// fault: what lies between is full, and takes no more than the receiver does.
+/// The trend of transit times. If the sender's lateness grows while the transit time also became longer, the sender
+/// is not the cause: the path between is full and accepts only as much as the receiver takes.
 fn system(system: Trend, sender: Trend) -> Trend {
     let longer = system.at_end_ns.saturating_sub(system.at_start_ns) > Lateness::MARGIN_NS;
     Trend { grows: system.grows || (sender.grows && longer), ..system }
 }
 
-/// What is lost of a time in microseconds, by which two readings of one clock differ at most.
+/// Error of a time in microseconds: the maximum difference between two readings of one clock.
 const CLOCK_ERROR_NS: i64 = 1_000;
 
-/// How many times of how many cannot be, where that is most of one kind: below nothing, or longer than the run has gone on for
-/// so many seconds (a second at least), as all that is timed is sent after it began. They are of another clock, or in another unit.
+/// Number of impossible times and of all times, if most times of one kind are impossible: negative, or longer than
+/// the run (at least one second), as all timed messages are sent after it began. They are from another clock or in
+/// another unit.
 fn impossible(threads: &[&Sums], seconds: f64) -> Option<(u64, u64)> {
     let longest_ns = (seconds.max(1.0) * 1e9) as u64;
     let kinds: [fn(&Sums) -> &Times; 3] = [|sums| &sums.steady, |sums| &sums.posts, |sums| &sums.generics];
@@ -110,7 +111,7 @@ fn impossible(threads: &[&Sums], seconds: f64) -> Option<(u64, u64)> {
     })
 }
 
-/// What is said of times that cannot be.
+/// The reason for a verdict on impossible times.
 fn misfit(run: &Run<'_>, wrong: u64, all: u64) -> String {
     let other = match (run.tool, run.unit) {
         (Tool::Transport, _) => "has the other end another machine's clock?",
@@ -124,7 +125,7 @@ fn misfit(run: &Run<'_>, wrong: u64, all: u64) -> String {
     )
 }
 
-/// The verdict on a run that goes on, after so many seconds.
+/// The verdict on a run in progress, after this many `seconds`.
 pub(super) fn so_far(run: &Run<'_>, terms: Terms, threads: &[&Sums], seconds: f64) -> Verdict {
     match impossible(threads, seconds) {
         Some(_) => Verdict::NoResult,
@@ -132,7 +133,7 @@ pub(super) fn so_far(run: &Run<'_>, terms: Terms, threads: &[&Sums], seconds: f6
     }
 }
 
-/// The verdict after so many seconds, and why: [`judge`]'s, then what a run that passes has to admit.
+/// The verdict after this many `seconds`, and its reasons: [`judge`]'s, then the caveats of a run that passes.
 pub(super) fn of(
     run: &Run<'_>,
     terms: Terms,
@@ -194,8 +195,8 @@ pub(super) fn of(
     (verdict, why)
 }
 
-/// What this end was asked to do and did not do at all, or did to a part of what asked for it: no rate shows that, as there is none
-/// of what never began.
+/// Requested work of this end that was not done at all, or only in part. No rate shows it, because work that never
+/// began has none.
 fn omission(tool: Tool, rates: &Rates, counts: &Counts) -> Option<String> {
     let mut omitted = Vec::new();
     if tool == Tool::Provider {
@@ -225,12 +226,12 @@ fn omission(tool: Tool, rates: &Rates, counts: &Counts) -> Option<String> {
     (!omitted.is_empty()).then(|| omitted.join("; "))
 }
 
-/// Nothing was sent of what was asked for at a rate.
+/// Nothing was sent at a requested rate.
 fn none_of(what: &str, rate: u64, why: &str) -> String {
     format!("none of the {} {what}/s that were asked for was sent: {why}", figures::thousands(rate))
 }
 
-/// How many messages a run had: of the transport, whose ends both send and receive, each way by itself.
+/// The number of messages of a run; for the transport tool, whose ends both send and receive, per direction.
 fn messages(tool: Tool, counts: &Counts, evidence: &Evidence) -> String {
     let [sent, received] = [counts.messages_sent, counts.updates].map(figures::thousands);
     match tool {
@@ -241,7 +242,7 @@ fn messages(tool: Tool, counts: &Counts, evidence: &Evidence) -> String {
     }
 }
 
-/// Why a run passes: without a word on loss, of which one end alone cannot tell.
+/// The reasons for a pass. They do not mention loss, which one end alone cannot detect.
 fn passes(messages: &str, times: &Times, evidence: &Evidence, p99: Option<u64>) -> String {
     let mut why = messages.to_owned();
     if times.service.samples() > 0 {
@@ -258,17 +259,17 @@ fn passes(messages: &str, times: &Times, evidence: &Evidence, p99: Option<u64>) 
     why
 }
 
-/// Why there was nothing to measure, if no error says it.
+/// Why there was nothing to measure, if no error gives the reason.
 const NOBODY: &str = "nothing was due, sent or received: nobody was connected, or nobody had an item open";
 
-/// Said of times from other makers' tools, and with `--no-due`.
+/// For times from other vendors' tools, and with `--no-due`.
 const ONLY_SERVICE: &str = "; service time only: the sender does not say when messages were due (TIM_TRK_4), so its own stalls do not show";
 
-/// The same of messages without a meaning.
+/// The same for transport messages.
 const NOTHING_DUE: &str =
     "; service time only: messages do not say when they were due, so the sender's own stalls do not show";
 
-/// The verdict on a run that failed: where nothing came or went, there was none, whatever the failure.
+/// The verdict on a run that failed: NO RESULT if no message was sent or received, whatever the failure.
 pub(super) fn of_failure(figures: &Figures, failure: &Failure) -> (Verdict, String) {
     let counts = &figures.counts;
     let nothing = counts.images + counts.updates + counts.messages_sent == 0;
@@ -299,7 +300,7 @@ mod tests {
         assert_eq!(of(&[], 10.0), None);
         assert_eq!(of(&[-HOUR_NS, -HOUR_NS, 50_000], 10.0), Some((2, 3)));
         assert_eq!(of(&[2 * HOUR_NS, 50_000, 11_000_000_000], 10.0), Some((2, 3)));
-        // Half of them, what one clock can show, and what a run that is long enough can.
+        // Exactly half of them; errors within one clock's precision; times within the length of the run.
         assert_eq!(of(&[-HOUR_NS, 50_000], 10.0), None);
         assert_eq!(of(&[-900, -1_000], 10.0), None);
         assert_eq!(of(&[900_000_000], 0.1), None);
@@ -341,7 +342,7 @@ mod tests {
     fn a_sender_that_is_held_back_by_what_lies_between_is_not_to_blame() {
         let grown = |from, to| Trend { grows: true, at_start_ns: from, at_end_ns: to, most_ns: to };
         let steady = Trend { at_start_ns: 50_000, at_end_ns: 60_000, ..Trend::default() };
-        // A full socket: the way took longer until it was full, and the sender got later from then on.
+        // A full socket: the transit time grew until it was full, and the sender's lateness grew from then on.
         let full = Trend { at_start_ns: 50_000, at_end_ns: 80_000_000, ..Trend::default() };
         assert!(system(full, grown(0, 2_000_000_000)).grows);
         assert!(!system(steady, grown(0, 2_000_000_000)).grows, "its own fault");

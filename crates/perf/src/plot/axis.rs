@@ -1,8 +1,8 @@
-//! A plot's vertical axis: where values lie, and where its ticks are.
+//! A plot's axis: the positions of values and of ticks.
 
 use super::Scale;
 
-/// An axis with its ends.
+/// An axis with its range.
 #[derive(Debug)]
 pub(super) struct Axis {
     scale: Scale,
@@ -10,20 +10,20 @@ pub(super) struct Axis {
     most: f64,
 }
 
-/// A place on an axis; only some have room for a number.
+/// A tick on an axis; only some have a label.
 #[derive(Debug, PartialEq)]
 pub(super) struct Tick {
     pub(super) value: f64,
     pub(super) label: Option<String>,
 }
 
-/// About so many steps between ticks of a linear axis.
+/// Approximate number of intervals between ticks of a linear axis.
 const STEPS: f64 = 6.0;
-/// From so many powers of ten on, a logarithmic axis has numbers at the powers only.
+/// From this number of powers of ten on, a logarithmic axis has labels at the powers only.
 const WIDE: f64 = 3.0;
 
 impl Axis {
-    /// An axis that has room for all values.
+    /// An axis that covers all values.
     pub(super) fn over(scale: Scale, values: &[f64]) -> Self {
         let drawn = values.iter().copied().filter(|value| value.is_finite());
         match scale {
@@ -50,7 +50,7 @@ impl Axis {
         }
     }
 
-    /// How far up a value lies, 0 to 1; `None` for one that has no place.
+    /// The position of a value, 0 to 1 from the lower end; `None` if it cannot be drawn.
     pub(super) fn share(&self, value: f64) -> Option<f64> {
         let share = match self.scale {
             Scale::Linear => (value - self.least) / (self.most - self.least),
@@ -97,21 +97,21 @@ impl Axis {
     }
 }
 
-/// More than any run has samples for.
+/// Limit of nines on an axis: more than the samples of any run support.
 const MOST_NINES: f64 = 9.0;
 
-/// How many nines a share has: 0 is none, 0.9 one, 0.99 two.
+/// The number of nines in a share: 0 has none, 0.9 one, 0.99 two.
 fn nines(share: f64) -> f64 {
     -(1.0 - share).log10()
 }
 
-/// `50 %`, `99.9 %`.
+/// Formats a share: `50 %`, `99.9 %`.
 fn percent(share: f64) -> String {
     let text = format!("{:.7}", share * 100.0);
     format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// The distance of a linear axis's ticks: 1, 2 or 5 times a power of ten.
+/// The distance between ticks of a linear axis: 1, 2 or 5 times a power of ten.
 fn step(most: f64) -> f64 {
     let rough = most / STEPS;
     let power = 10f64.powf(rough.log10().floor());
@@ -119,13 +119,13 @@ fn step(most: f64) -> f64 {
     digit.unwrap_or(10.0) * power
 }
 
-/// The next number of the form 1, 2 or 5 times a power of ten that is not above.
+/// The largest number of the form 1, 2 or 5 times a power of ten that is not above `value`.
 fn below(value: f64) -> f64 {
     let power = 10f64.powf(value.log10().floor());
     [5.0, 2.0, 1.0].into_iter().map(|digit| digit * power).find(|start| *start <= value).unwrap_or(power)
 }
 
-/// The next such number that is not below.
+/// The smallest such number that is not below `value`.
 fn beyond(value: f64) -> f64 {
     let power = 10f64.powf(value.log10().floor());
     [1.0, 2.0, 5.0, 10.0]
@@ -135,7 +135,7 @@ fn beyond(value: f64) -> f64 {
         .unwrap_or(10.0 * power)
 }
 
-/// A number with as many digits as one reads from a plot: `0.05`, `1.5`, `20`, `1,500`, `2 M`.
+/// A number with the digits that a plot needs: `0.05`, `1.5`, `20`, `1,500`, `2 M`.
 pub(super) fn short(value: f64) -> String {
     let (value, unit) = match value.abs() {
         size if size >= 1e9 => (value / 1e9, " G"),

@@ -1,4 +1,4 @@
-//! Curves over a numeric axis: how something went on.
+//! Curves over a numeric axis.
 
 use super::axis::{self, Axis};
 use super::svg::Svg;
@@ -7,37 +7,37 @@ use super::{COLOURS, LEFT, LEGEND_COLUMNS, LEGEND_LINE, PLOT_HEIGHT, RIGHT, Scal
 /// A curve through its points, in order.
 #[derive(Clone, Debug)]
 pub struct Curve {
-    /// Its name in the legend.
+    /// The name in the legend.
     pub name: String,
-    /// Horizontal and vertical.
+    /// Points: horizontal and vertical value.
     pub points: Vec<(f64, f64)>,
-    /// Number of its colour; curves of one family share one.
+    /// Number of the colour; curves of one family share a colour.
     pub colour: usize,
-    /// A dashed line.
+    /// `true` for a dashed line.
     pub dashed: bool,
 }
 
 /// Curves over a numeric axis.
 #[derive(Clone, Debug)]
 pub struct Curves {
-    /// Its heading.
+    /// The heading.
     pub title: String,
-    /// With its unit.
+    /// Title of the horizontal axis, with its unit.
     pub x_title: String,
-    /// What the vertical axis shows, with its unit.
+    /// Title of the vertical axis, with its unit.
     pub y_title: String,
-    /// How the horizontal axis runs.
+    /// Scale of the horizontal axis.
     pub across: Scale,
-    /// How the vertical axis runs.
+    /// Scale of the vertical axis.
     pub up: Scale,
     /// The curves.
     pub curves: Vec<Curve>,
-    /// A line over the whole width, and what it is: the noise of the machine, for instance.
+    /// A line over the whole width, and its label: for instance the noise of the machine.
     pub reference: Option<(f64, String)>,
 }
 
 impl Curves {
-    /// The plot as a file of its own, which can also stand in a page.
+    /// The plot as a self-contained file, which can also be embedded in a page.
     pub fn svg(&self) -> String {
         let points = || self.curves.iter().flat_map(|curve| &curve.points);
         let across = Axis::over(self.across, &points().map(|(x, _)| *x).collect::<Vec<_>>());

@@ -1,8 +1,8 @@
-//! Plots as SVG, from figures that are already there: nothing is measured or reckoned here.
+//! Plots as SVG from given figures: nothing is measured or calculated here.
 //!
-//! An SVG writer of our own: what the reports need is lines over categories with their spread, on a linear or a
-//! logarithmic axis, and readable without the page around it. That is two small files; a plotting library would be several
-//! crates, without error bars over categories, and would need a font to know how wide a text is.
+//! The SVG writer is small: the reports need only lines over categories with their spread, on a linear or
+//! logarithmic axis, readable without the page around them. That takes two small files. A plotting library would
+//! be several crates, has no error bars over categories, and needs a font to measure the width of a text.
 
 mod axis;
 mod curves;
@@ -12,18 +12,18 @@ use self::axis::Axis;
 pub use self::curves::{Curve, Curves};
 use self::svg::Svg;
 
-/// How an axis runs.
+/// The scale of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
-    /// From zero.
+    /// Linear, from zero.
     Linear,
-    /// Equal distances are equal ratios. Values that are not above zero are left out.
+    /// Logarithmic: equal distances are equal ratios. Values of zero and below are left out.
     Logarithmic,
-    /// Of shares from 0 to below 1: each nine, 90 %, 99 %, 99.9 %, takes as much room as the one before. 1 is left out.
+    /// For shares from 0 to below 1: each nine (90 %, 99 %, 99.9 %) takes the same length. 1 is left out.
     Nines,
 }
 
-/// A value and how far its measurements lie apart.
+/// A value with its spread.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
     /// The median, or the only measurement.
@@ -34,35 +34,35 @@ pub struct Point {
     pub most: f64,
 }
 
-/// A line of points, one for each category; none where nothing was measured.
+/// A line of points, one for each category; `None` where nothing was measured.
 #[derive(Clone, Debug)]
 pub struct Series {
-    /// Its name in the legend.
+    /// The name in the legend.
     pub name: String,
     /// One point for each category.
     pub points: Vec<Option<Point>>,
-    /// Series of one family have one colour; the members differ by their dashes.
+    /// Number of the colour. Series of one family share a colour and differ by their dashes.
     pub colour: usize,
-    /// A dashed line.
+    /// `true` for a dashed line.
     pub dashed: bool,
 }
 
 /// Lines over categories.
 #[derive(Clone, Debug)]
 pub struct Chart {
-    /// Its heading.
+    /// The heading.
     pub title: String,
-    /// With its unit.
+    /// Title of the horizontal axis, with its unit.
     pub x_title: String,
-    /// What the vertical axis shows, with its unit.
+    /// Title of the vertical axis, with its unit.
     pub y_title: String,
-    /// How the vertical axis runs.
+    /// Scale of the vertical axis.
     pub scale: Scale,
     /// Names along the horizontal axis.
     pub categories: Vec<String>,
     /// The lines.
     pub series: Vec<Series>,
-    /// A line over the whole width, and what it is: the noise of the machine, for instance.
+    /// A line over the whole width, and its label: for instance the noise of the machine.
     pub reference: Option<(f64, String)>,
 }
 
@@ -71,7 +71,7 @@ const LEFT: f64 = 76.0;
 const RIGHT: f64 = 20.0;
 const TOP: f64 = 44.0;
 const PLOT_HEIGHT: f64 = 320.0;
-/// Under the plot: labels and title of the axis.
+/// Height below the plot, for labels and title of the axis.
 const X_AXIS: f64 = 56.0;
 const LEGEND_LINE: f64 = 20.0;
 const LEGEND_COLUMNS: usize = 2;
@@ -81,7 +81,7 @@ const LEGEND_COLUMNS: usize = 2;
 const COLOURS: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000"];
 
 impl Chart {
-    /// The plot as a file of its own, which can also stand in a page.
+    /// The plot as a self-contained file, which can also be embedded in a page.
     pub fn svg(&self) -> String {
         let rows = self.series.len().div_ceil(LEGEND_COLUMNS);
         let height = TOP + PLOT_HEIGHT + X_AXIS + rows as f64 * LEGEND_LINE + 10.0;
@@ -135,7 +135,7 @@ impl Chart {
 
     fn draw_series(&self, svg: &mut Svg, axis: &Axis, number: usize, series: &Series) {
         let colour = COLOURS[series.colour % COLOURS.len()];
-        // Beside each other, so that the spread of one does not hide another's.
+        // Offset each series, so that its spread does not hide another's.
         let aside = (number as f64 - (self.series.len() as f64 - 1.0) / 2.0) * 2.5;
         let mut path = Vec::new();
         for (place, point) in series.points.iter().enumerate() {
@@ -225,7 +225,7 @@ mod tests {
             ] {
                 assert!(svg.contains(said), "{said}\n{svg}");
             }
-            // A point of each that there is, and one of each in the legend.
+            // A mark for each point, and one for each series in the legend.
             assert_eq!(svg.matches("class=\"mark\"").count(), 5 + 2, "{svg}");
             assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
         }

@@ -1,8 +1,8 @@
-//! The few elements of SVG that plots are made of.
+//! The SVG elements that plots use.
 
 use std::fmt::Write as _;
 
-/// A drawing, as it grows. Coordinates are in pixels from the upper left.
+/// A drawing under construction. Coordinates are in pixels from the upper left.
 #[derive(Debug)]
 pub(super) struct Svg(String);
 
@@ -29,7 +29,7 @@ impl Svg {
         ));
     }
 
-    /// `anchor` is `start`, `middle` or `end`.
+    /// A text; `anchor` is `start`, `middle` or `end`.
     pub(super) fn text(&mut self, at: (f64, f64), anchor: &str, class: &str, text: &str) {
         let ((x, y), text) = (at, escaped(text));
         self.put(format_args!(
@@ -37,7 +37,7 @@ impl Svg {
         ));
     }
 
-    /// The vertical axis's title, read from below.
+    /// The title of the vertical axis, which reads upwards.
     pub(super) fn vertical_text(&mut self, at: (f64, f64), text: &str) {
         let ((x, y), text) = (at, escaped(text));
         self.put(format_args!(
@@ -58,7 +58,7 @@ impl Svg {
         ));
     }
 
-    /// From the least to the greatest of what was measured.
+    /// A bar from the smallest to the largest measurement.
     pub(super) fn spread(&mut self, x: f64, low: f64, high: f64, colour: &str) {
         self.put(format_args!(
             "<path stroke=\"{colour}\" stroke-opacity=\"0.6\" d=\"M{x:.1} {low:.1}V{high:.1}M{:.1} {low:.1}h5M{:.1} {high:.1}h5\"/>",
@@ -67,7 +67,7 @@ impl Svg {
         ));
     }
 
-    /// A point, whose shape goes with its colour, filled unless its line is dashed; `said` is shown to who points at it.
+    /// A point whose shape depends on its colour, filled unless its line is dashed; `said` is its tooltip.
     pub(super) fn mark(&mut self, at: (f64, f64), shape: usize, colour: &str, hollow: bool, said: &str) {
         let ((x, y), said) = (at, escaped(said));
         let fill = if hollow { "#fff" } else { colour };
@@ -88,12 +88,12 @@ impl Svg {
     }
 
     fn put(&mut self, element: std::fmt::Arguments<'_>) {
-        // Cannot fail: it writes to memory.
+        // Cannot fail: this writes to memory.
         let _ = writeln!(self.0, "{element}");
     }
 }
 
-/// Text as it may stand between tags and in attributes.
+/// Escapes text for elements and attributes.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -10,15 +10,15 @@ use tapeline_measure::read_hlog;
 use super::groups::group_of;
 use super::loaded::{Latency, Loaded, Moment, Phase};
 
-/// The layout of `run.json` that is read here.
+/// The supported layout of `run.json`.
 const LAYOUT: u64 = 1;
-/// Bytes of a file at most.
+/// Size limit of a file, in bytes.
 const LARGEST: u64 = 64 << 20;
 
-/// A run folder; `None` if the folder is none.
+/// Loads a run folder; `None` if `path` is not one.
 ///
 /// # Errors
-/// One of its files cannot be read: which, and where.
+/// One of its files cannot be read; the error names the file and the place.
 pub(super) fn load(path: &Path) -> anyhow::Result<Option<Loaded>> {
     let text = text_of(&path.join("run.json"))?;
     let run: Value = serde_json::from_str(&text).context("run.json is no JSON")?;
@@ -72,7 +72,7 @@ fn latencies(path: &Path) -> anyhow::Result<Vec<Latency>> {
     Ok(all.into_iter().map(|(name, distribution)| Latency { name, distribution }).collect())
 }
 
-/// `stats-1.csv` and so on.
+/// Reads `stats-1.csv`, `stats-2.csv` and so on.
 fn timelines(path: &Path) -> anyhow::Result<Vec<Vec<Moment>>> {
     let mut all = Vec::new();
     for number in 1.. {
@@ -120,7 +120,7 @@ fn moment(second: &Value) -> Moment {
 }
 
 fn phase(phase: &Value) -> Phase {
-    // From when messages were due, where they said so.
+    // Response time (from the due time) where the run has it, service time otherwise.
     let has_due = phase["response"]["samples"].as_u64().is_some_and(|samples| samples > 0);
     let latency = &phase[if has_due { "response" } else { "service" }]["latency_ns"];
     Phase {
@@ -136,7 +136,7 @@ fn phase(phase: &Value) -> Phase {
     }
 }
 
-/// An object's members, those of objects in it under both names.
+/// The members of an object; a member of a nested object is named `outer: inner`.
 fn flat(value: &Value) -> Vec<(String, String)> {
     let mut all = Vec::new();
     for (name, value) in value.as_object().into_iter().flatten() {
@@ -152,7 +152,7 @@ fn flat(value: &Value) -> Vec<(String, String)> {
     all
 }
 
-/// A file's text, if it is of a size that is ours.
+/// The text of a file, if the file does not exceed the size limit.
 pub(super) fn text_of(path: &Path) -> anyhow::Result<String> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let size = std::fs::metadata(path).with_context(|| name.clone())?.len();

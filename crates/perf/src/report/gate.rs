@@ -1,4 +1,4 @@
-//! What may not get worse: `p99=+10%`.
+//! Gates: limits on how much worse a figure may get, such as `p99=+10%`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,16 +6,16 @@ use std::str::FromStr;
 use super::groups::{Alike, Compared, Groups};
 use super::loaded::Figure;
 
-/// A figure, and by how much it may be worse than that of the first group.
+/// A figure, and how much worse than in the first group it may be.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Gate {
     name: String,
     figure: Figure,
-    /// With its sign, in per cent.
+    /// Signed, in per cent.
     percent: f64,
 }
 
-/// What came of a gate for one group.
+/// The result of a gate for one group.
 #[derive(Debug)]
 pub(super) struct Verdict {
     pub(super) is_good: bool,
@@ -58,7 +58,7 @@ impl FromStr for Gate {
     }
 }
 
-/// Each gate for each group but the first of its kind. A figure that is missing is not good.
+/// Checks each gate for each group except the first of its kind. A missing figure fails the gate.
 pub(super) fn judge(gates: &[Gate], groups: &Groups) -> Vec<Verdict> {
     let Some(first) = groups.all.first() else { return Vec::new() };
     let mut all = Vec::new();

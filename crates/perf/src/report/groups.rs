@@ -1,8 +1,8 @@
-//! Runs of one thing: their median and how far they lie apart.
+//! Groups of runs: their median and spread.
 
 use super::loaded::{Figure, Latency, Loaded};
 
-/// Runs of one name.
+/// Runs with the same name.
 #[derive(Debug)]
 pub(super) struct Group {
     pub(super) name: String,
@@ -13,38 +13,38 @@ pub(super) struct Group {
 #[derive(Debug)]
 pub(super) struct Groups {
     pub(super) all: Vec<Group>,
-    /// What of the latency of receivers is compared, and what of that of senders.
+    /// The compared latency of receivers, and of senders.
     compared: [Compared; 2],
 }
 
-/// Groups that are compared: consumers with consumers, providers with providers. A consumer and its provider are two ends of one
-/// run, and neither is a better or worse try of the other.
+/// Groups that can be compared: consumers with consumers, providers with providers. A consumer and its provider
+/// are the two ends of one run, so their figures must not be compared.
 #[derive(Debug)]
 pub(super) struct Alike<'g> {
-    /// What the others are compared to.
+    /// The reference of the comparison.
     pub(super) first: &'g Group,
     pub(super) others: Vec<&'g Group>,
-    /// What of their latency is compared: of all runs the same.
+    /// The compared latency, the same for all runs.
     pub(super) compared: &'g Compared,
 }
 
-/// What of runs' latency is beside each other.
+/// The latency that runs are compared by.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Compared {
-    /// The hop of this name, which stands for each of them.
+    /// The hop with this name, which represents each run.
     Whole(String),
-    /// Service time: some have no response time to set against others'.
+    /// Service time: some runs have no response time.
     ServiceTime,
-    /// Nothing: they have no hop in common.
+    /// Nothing: the runs have no hop in common.
     Nothing,
 }
 
-/// What a hop measures, by whichever name.
+/// The canonical name of a hop: `updates` in other vendors' files is service time.
 fn measures(name: &str) -> &str {
     if name == UPDATES { SERVICE } else { name }
 }
 
-/// From the start of encoding; what other makers' files have of updates.
+/// Service time, from the start of encoding; other vendors' files report it for updates.
 const SERVICE: &str = "service";
 pub(super) const UPDATES: &str = "updates";
 
@@ -56,7 +56,7 @@ pub(super) struct Spread {
     pub(super) most: f64,
 }
 
-/// What a run is one of, by its own name: `fast-1` and `fast-2` are runs of `fast`.
+/// The group of a run, derived from its name: `fast-1` and `fast-2` are runs of `fast`.
 pub(super) fn group_of(name: &str) -> String {
     let counted = name.rsplit_once('-').filter(|(_, number)| {
         (1..=3).contains(&number.len()) && number.bytes().all(|byte| byte.is_ascii_digit())
@@ -83,7 +83,7 @@ impl Groups {
         Self { all: groups, compared }
     }
 
-    /// What is beside each other, where there is more than one of a kind.
+    /// The sets of comparable groups, each with at least two groups.
     pub(super) fn alike(&self) -> impl Iterator<Item = Alike<'_>> {
         [false, true].into_iter().zip(&self.compared).filter_map(|(sends, compared)| {
             let mut of_one_end = self.all.iter().filter(|group| group.is_of_senders() == sends);
@@ -97,7 +97,8 @@ impl Groups {
     }
 }
 
-/// What all of them have; it stands for each of them then.
+/// The latency that all runs have in common. That hop is moved to the end of each run, so that it represents the
+/// run.
 fn compared(runs: &mut [&mut Loaded]) -> Compared {
     let timed = || runs.iter().filter_map(|run| run.whole()).map(|whole| measures(&whole.name));
     let Some(first) = timed().next() else { return Compared::Nothing };
@@ -115,19 +116,19 @@ fn compared(runs: &mut [&mut Loaded]) -> Compared {
 }
 
 impl Alike<'_> {
-    /// Whether a group is one of them.
+    /// Whether the comparison includes a group.
     pub(super) fn has(&self, group: &Group) -> bool {
         std::iter::once(&self.first).chain(&self.others).any(|other| std::ptr::eq(*other, group))
     }
 }
 
 impl Group {
-    /// Whether its runs are those of a sender: see [`Loaded::is_sender`].
+    /// Whether the runs are a sender's: see [`Loaded::is_sender`].
     fn is_of_senders(&self) -> bool {
         self.runs.first().is_some_and(Loaded::is_sender)
     }
 
-    /// Over the runs that have it.
+    /// The spread of a figure over the runs that have it.
     pub(super) fn spread(&self, figure: Figure) -> Option<Spread> {
         let mut all: Vec<f64> = self.runs.iter().filter_map(|run| run.figure(figure)).collect();
         all.sort_by(f64::total_cmp);
@@ -138,7 +139,7 @@ impl Group {
         })
     }
 
-    /// The run whose latency is in the middle: the one that is drawn for all.
+    /// The run with the median latency at the 99th percentile, which is drawn for the group.
     pub(super) fn typical(&self) -> Option<&Loaded> {
         let mut all: Vec<&Loaded> = self.runs.iter().collect();
         let at = Figure::Latency(tapeline_measure::Rank::P99);

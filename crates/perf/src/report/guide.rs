@@ -1,4 +1,5 @@
-//! The files of other makers' performance tools, as LSEG's guide has them: statistics by interval, and single latencies.
+//! Files of other vendors' performance tools, in the formats of LSEG's guide: interval statistics and single
+//! latencies.
 
 use std::path::Path;
 
@@ -9,20 +10,20 @@ use super::folder::text_of;
 use super::groups::{UPDATES, group_of};
 use super::loaded::{Latency, Loaded, Moment};
 
-/// The first words of a latency file and of a statistics file.
+/// The first words of a latency file, and of a statistics file.
 const LATENCIES: &str = "Message type";
 const STATISTICS: &str = "UTC";
 const NS_PER_US: f64 = 1_000.0;
-/// What these tools call MB.
+/// The number of bytes that these tools call 1 MB.
 const MEGABYTE: f64 = 1_048_576.0;
-/// What a reader of a latency file has to know.
+/// The note shown with every latency file.
 const ALL_OF_IT: &str =
     "A latency file has the times of the whole run, start-up included, from the start of encoding.";
 
-/// A folder in which such tools ran: all such files of it together. `None` if there is none.
+/// Loads a folder in which such tools ran, all their files combined. `None` if the folder has no such file.
 ///
 /// # Errors
-/// One of the files cannot be read: which, and its line.
+/// One of the files cannot be read; the error names the file and the line.
 pub(super) fn folder(path: &Path) -> anyhow::Result<Option<Loaded>> {
     let mut files: Vec<_> = std::fs::read_dir(path)?
         .collect::<Result<Vec<_>, _>>()?
@@ -36,7 +37,7 @@ pub(super) fn folder(path: &Path) -> anyhow::Result<Option<Loaded>> {
         let Some(loaded) = self::file(file)? else { continue };
         let tool = tool_of(&loaded.name);
         match &mut whole {
-            // A consumer's figures and its provider's do not add up: who has both names the files.
+            // The figures of a consumer and of its provider must not be added: the user has to name the files.
             Some((of, _)) if *of != tool => others.push(loaded.name),
             Some((_, whole)) => whole.take(loaded),
             None => whole = Some((tool, loaded)),
@@ -54,16 +55,16 @@ pub(super) fn folder(path: &Path) -> anyhow::Result<Option<Loaded>> {
     }))
 }
 
-/// Whose file it is, by its name: `Cons` of ConsStats1.
+/// The tool that wrote a file, from the file name: `Cons` for ConsStats1.
 fn tool_of(name: &str) -> String {
     let end = ["Stats", "Latency", "latency"].iter().filter_map(|word| name.find(word)).min();
     name[..end.unwrap_or(name.len())].to_owned()
 }
 
-/// One file; `None` if it is none of these.
+/// Loads one file; `None` if it has neither format.
 ///
 /// # Errors
-/// A line that is not as it should be.
+/// A line does not have the expected form.
 pub(super) fn file(path: &Path) -> anyhow::Result<Option<Loaded>> {
     let text = text_of(path)?;
     let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
@@ -89,8 +90,8 @@ pub(super) fn file(path: &Path) -> anyhow::Result<Option<Loaded>> {
     Ok(Some(Loaded { group: group_of(&name), name, ..loaded }))
 }
 
-/// What is below the first line, each row with its line's number. A last line that was not written to its end is left out, as
-/// nothing in it can be told from a part of it; whether there is one.
+/// The rows below the first line, each with its line number, and whether the last line was incomplete. An
+/// incomplete last line is left out: its values may be truncated.
 fn rows(text: &str) -> (Vec<(usize, &str)>, bool) {
     let mut rows: Vec<(usize, &str)> = (2..).zip(text.lines().skip(1)).collect();
     let is_cut = !rows.is_empty() && !text.ends_with('\n');
@@ -101,7 +102,7 @@ fn rows(text: &str) -> (Vec<(usize, &str)>, bool) {
     (rows, is_cut)
 }
 
-/// The number in a column of a row, if the file has the column, and anything in it.
+/// The number in a column of a row, if the file has the column and the cell is not empty.
 fn number_in(
     columns: &[&str],
     cells: &[&str],
@@ -122,7 +123,7 @@ fn number_in(
 }
 
 impl Loaded {
-    /// Another file of the same run.
+    /// Adds another file of the same run.
     fn take(&mut self, other: Self) {
         for latency in other.latency {
             match self.latency.iter_mut().find(|known| known.name == latency.name) {
@@ -130,10 +131,10 @@ impl Loaded {
                 None => self.latency.push(latency),
             }
         }
-        // Updates stand for the run, where there are some.
+        // Updates, if there are any, go last: the last entry represents the run.
         self.latency.sort_by_key(|latency| latency.name == UPDATES);
         self.timelines.extend(other.timelines);
-        // Threads of one tool add up.
+        // The rates of one tool's threads are added.
         self.throughput = match (self.throughput, other.throughput) {
             (Some(one), Some(other)) => Some(one + other),
             (one, other) => one.or(other),
@@ -146,7 +147,7 @@ impl Loaded {
     }
 }
 
-/// `Message type, Send time, Receive time, Latency (usec)`.
+/// Reads the columns `Message type, Send time, Receive time, Latency (usec)`.
 fn latencies(columns: &[&str], rows: &[(usize, &str)]) -> anyhow::Result<Loaded> {
     let at = columns.iter().position(|column| column.starts_with("Latency"));
     let at = at.context("line 1: there is no column Latency")?;
@@ -187,10 +188,10 @@ fn latencies(columns: &[&str], rows: &[(usize, &str)]) -> anyhow::Result<Loaded>
     })
 }
 
-/// Statistics by interval, of a consumer, a provider or transport.
+/// Reads interval statistics of a consumer, a provider or a transport tool.
 fn statistics(columns: &[&str], rows: &[(usize, &str)]) -> anyhow::Result<Loaded> {
     let at = |name: &str| columns.iter().position(|column| *column == name);
-    // What is a rate, and what is a count of the interval.
+    // A column with a rate, or else a column with a count for the interval.
     let (rate, count) =
         (at("Update rate (msg/sec)"), at("Updates sent").or(at("Msgs received")).or(at("Msgs sent")));
     let mut moments: Vec<Moment> = Vec::new();
@@ -201,7 +202,7 @@ fn statistics(columns: &[&str], rows: &[(usize, &str)]) -> anyhow::Result<Loaded
         let time = time
             .with_context(|| format!("line {number}: expected a time such as 2021-06-02 13:07:27: {line}"))?;
         let first = *first.get_or_insert(time);
-        // Over midnight.
+        // The run passed midnight.
         let second = if time < first { time + 86_400.0 } else { time } - first;
         let cell = |at: Option<usize>| number_in(columns, &cells, at, *number);
         let us = |name: &str| -> anyhow::Result<Option<f64>> {
@@ -236,7 +237,7 @@ fn statistics(columns: &[&str], rows: &[(usize, &str)]) -> anyhow::Result<Loaded
     })
 }
 
-/// Of `2021-06-02 13:07:27`.
+/// The second of the day of a time such as `2021-06-02 13:07:27`.
 fn seconds_of_day(text: &str) -> Option<f64> {
     let (_, time) = text.split_once(' ')?;
     let mut parts = time.split(':').map(|part| part.parse::<f64>().ok());

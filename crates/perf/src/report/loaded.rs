@@ -1,36 +1,36 @@
-//! What is known of a run, whoever left it.
+//! The data of a run, from any source.
 
 use tapeline_measure::{Rank, Recorder};
 
 /// One run.
 #[derive(Debug, Default)]
 pub(super) struct Loaded {
-    /// What it is a run of.
+    /// The name of the run's group.
     pub(super) group: String,
-    /// The folder's or file's own name.
+    /// The name of the folder or file.
     pub(super) name: String,
-    /// `demo`, `omm-consumer`; a foreign tool's file.
+    /// `demo`, `omm-consumer`, or the kind of another vendor's file.
     pub(super) kind: String,
     pub(super) started: String,
     pub(super) seconds: Option<f64>,
-    /// The word, and the figures behind it.
+    /// The verdict and its figures.
     pub(super) verdict: Option<(String, String)>,
-    /// Messages a second.
+    /// Throughput in messages a second.
     pub(super) throughput: Option<f64>,
     pub(super) lost: Option<u64>,
-    /// Share of a core, all processes together.
+    /// CPU use in cores, summed over all processes.
     pub(super) cpu_cores: Option<f64>,
-    /// All processes together.
+    /// Memory summed over all processes.
     pub(super) memory_bytes: Option<f64>,
-    /// By hop; the last one stands for the run.
+    /// Latency by hop; the last one represents the run.
     pub(super) latency: Vec<Latency>,
-    /// Seconds of the run and what was in them, for each thread or subscriber.
+    /// Statistics by interval, for each thread or subscriber.
     pub(super) timelines: Vec<Vec<Moment>>,
     pub(super) phases: Vec<Phase>,
     pub(super) jitter_floor_ns: Option<u64>,
     pub(super) environment: Vec<(String, String)>,
     pub(super) settings: Vec<(String, String)>,
-    /// What a reader has to know.
+    /// Notes for the reader.
     pub(super) notes: Vec<String>,
 }
 
@@ -41,35 +41,35 @@ pub(super) struct Latency {
     pub(super) distribution: Recorder,
 }
 
-/// What was in one interval.
+/// The statistics of one interval.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Moment {
-    /// When it began or ended, in seconds of the run.
+    /// The start or end of the interval, in seconds since the start of the run.
     pub(super) second: f64,
     pub(super) messages_per_second: Option<f64>,
     pub(super) median_ns: Option<f64>,
     pub(super) p99_ns: Option<f64>,
     pub(super) max_ns: Option<f64>,
-    /// Where nothing else is known.
+    /// Present only where the source has no percentiles.
     pub(super) mean_ns: Option<f64>,
     pub(super) cpu_percent: Option<f64>,
     pub(super) memory_bytes: Option<f64>,
 }
 
-/// A part of a run, with its latency at some ranks.
+/// A part of a run, with its latency at some percentiles.
 #[derive(Clone, Debug)]
 pub(super) struct Phase {
     pub(super) name: String,
     pub(super) seconds: f64,
     pub(super) messages_per_second: f64,
-    /// Rank's name and ns.
+    /// Name of the percentile, and latency in nanoseconds.
     pub(super) latency: Vec<(String, u64)>,
 }
 
 /// A figure that runs are compared by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Figure {
-    /// Latency at a rank, ns.
+    /// Latency at a percentile, in nanoseconds.
     Latency(Rank),
     Mean,
     Throughput,
@@ -79,7 +79,7 @@ pub(super) enum Figure {
 }
 
 impl Figure {
-    /// By its name.
+    /// The figure with this name.
     pub(super) fn named(name: &str) -> Option<Self> {
         let rank = |rank: &Rank| match rank {
             Rank::Min | Rank::Max => name == rank.to_string(),
@@ -95,24 +95,24 @@ impl Figure {
         }
     }
 
-    /// Whether more of it is better.
+    /// Whether a higher value is better.
     pub(super) fn is_better_high(self) -> bool {
         self == Self::Throughput
     }
 }
 
 impl Loaded {
-    /// Whether it is a provider's end of a run, of which a consumer has the other.
+    /// Whether this is the provider's end of a run; the other end is a consumer's.
     pub(super) fn is_sender(&self) -> bool {
         self.kind.contains("provider")
     }
 
-    /// The hop that stands for the run.
+    /// The hop that represents the run.
     pub(super) fn whole(&self) -> Option<&Latency> {
         self.latency.last()
     }
 
-    /// A figure, where the run has it and its samples support it.
+    /// A figure, if the run has it and the number of samples supports it.
     pub(super) fn figure(&self, figure: Figure) -> Option<f64> {
         match figure {
             Figure::Latency(rank) => Some(self.whole()?.distribution.percentiles().at(rank)? as f64),

@@ -1,15 +1,15 @@
-//! `tapeline report`: run folders as one page, beside each other, and as a gate.
+//! `tapeline report`: combines run folders into one page, compares them, and checks gates.
 //!
-//! Nothing is measured here, and nothing but what runs left behind is read.
+//! Nothing is measured here: only the files of finished runs are read.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `loaded.rs` | what is known of a run, whoever left it |
+//! | `loaded.rs` | the data of a run, from any source |
 //! | `folder.rs` | run folders of Tapeline's programs |
-//! | `guide.rs` | the files of other makers' performance tools |
-//! | `groups.rs` | runs of one thing: median, spread, ratio |
-//! | `gate.rs` | what may not get worse |
-//! | `plots.rs` | what is drawn |
+//! | `guide.rs` | the files of other vendors' performance tools |
+//! | `groups.rs` | groups of runs: median, spread, ratio |
+//! | `gate.rs` | limits on regressions |
+//! | `plots.rs` | the plots |
 //! | `page.rs` | the page |
 //! | `picture.rs` | drawings as PNG |
 
@@ -65,7 +65,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// A page of run folders that a program has just left, each called as it is.
+    /// A page of run folders that a program has just written, each under its own name.
     pub fn of<'a>(runs: impl Iterator<Item = &'a Path>, title: &str, to: &Path) -> Self {
         Self {
             runs: runs.map(|path| paths::shown(path).to_string()).collect(),
@@ -77,7 +77,7 @@ impl Report {
         }
     }
 
-    /// Runs the tool to its end; the code is the process's exit status.
+    /// Runs the tool and returns the process's exit status.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         let runs = self.runs.iter().map(|text| load(text)).collect::<anyhow::Result<Vec<Loaded>>>()?;
         let groups = Groups::of(runs);
@@ -113,10 +113,10 @@ impl Report {
     }
 }
 
-/// A run, by its path or by `NAME=PATH`.
+/// Loads a run from its path or from `NAME=PATH`.
 fn load(text: &str) -> anyhow::Result<Loaded> {
     let (group, path) = match text.split_once('=') {
-        // A path may have the sign in it.
+        // A path may contain an equals sign.
         Some((name, path)) if !Path::new(text).exists() => (Some(name.to_owned()), Path::new(path)),
         _ => (None, Path::new(text)),
     };
@@ -145,7 +145,7 @@ fn load(text: &str) -> anyhow::Result<Loaded> {
     Ok(loaded)
 }
 
-/// Whether it is a folder without anything in it.
+/// Whether the path is an empty folder.
 fn is_empty(path: &Path) -> bool {
     std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
 }

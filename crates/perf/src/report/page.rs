@@ -1,4 +1,4 @@
-//! The page: one file, with nothing from elsewhere, that reads on paper too.
+//! The page: one self-contained file that can also be printed.
 
 use std::fmt::Write as _;
 
@@ -25,7 +25,7 @@ svg{max-width:100%;height:auto;border-radius:4px}summary{cursor:pointer}\
 svg{filter:invert(.91) hue-rotate(180deg)}\
 .PASS{color:#5bd6a5}.NOISY{color:#e0b060}.OVERLOAD,.LOSSY,.GENERATOR-LIMITED,.NO-RESULT,.FAIL{color:#ff8a80}}";
 
-/// The ranks that have a column.
+/// The percentiles that have a column.
 const RANKS: [Rank; 6] = [
     Rank::MEDIAN,
     Rank::Hundredths(9_000),
@@ -125,7 +125,7 @@ fn overview(page: &mut String, groups: &Groups) -> std::fmt::Result {
     )
 }
 
-/// Groups of one end beside each other, with ratios to the first.
+/// Groups of the same end side by side, with ratios to the first.
 fn compared(page: &mut String, groups: &Groups) -> std::fmt::Result {
     groups.alike().try_for_each(|alike| side_by_side(page, &alike))
 }
@@ -238,7 +238,7 @@ fn phases(page: &mut String, groups: &Groups) -> std::fmt::Result {
     writeln!(page, "</table></div>")
 }
 
-/// What each run was told, and where it ran.
+/// The settings and the environment of each run.
 fn details(page: &mut String, groups: &Groups) -> std::fmt::Result {
     writeln!(page, "<h2>Where and how</h2>")?;
     for run in groups.runs() {
@@ -269,7 +269,7 @@ fn head(rank: Rank) -> String {
     }
 }
 
-/// A verdict as a class; nothing for words that are none.
+/// The CSS class of a verdict; empty for an unknown word.
 fn class(word: &str) -> &'static str {
     ["PASS", "NOISY", "OVERLOAD", "LOSSY", "GENERATOR-LIMITED", "NO-RESULT"]
         .into_iter()
@@ -277,7 +277,7 @@ fn class(word: &str) -> &'static str {
         .unwrap_or_default()
 }
 
-/// Text as it may stand between tags.
+/// Escapes text for HTML.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -6,17 +6,17 @@ use anyhow::Context;
 use resvg::{tiny_skia, usvg};
 use tapeline_console::failure::Hinted;
 
-/// Draws with the fonts of this machine.
+/// Renders drawings with the fonts of this machine.
 pub(super) struct Painter {
     options: usvg::Options<'static>,
 }
 
-/// Pixels for each of the drawing's own: sharp on today's screens.
+/// Rendered pixels for each pixel of the drawing, for high-resolution screens.
 const ZOOM: f32 = 2.0;
 
 impl Painter {
     /// # Errors
-    /// There are no fonts, without which a plot says nothing.
+    /// The machine has no fonts, so that plots would have no labels.
     pub(super) fn new() -> anyhow::Result<Self> {
         let mut options = usvg::Options::default();
         let fonts = Arc::make_mut(&mut options.fontdb);
@@ -27,12 +27,12 @@ impl Painter {
             let hint = "install some, such as fonts-dejavu-core, or take --svg, which needs none";
             return Err(Hinted::new("a PNG needs fonts, and this machine has none", hint).into());
         };
-        // What is asked for may not be here; then any will do.
+        // The requested font may be missing: use any.
         fonts.set_sans_serif_family(family);
         Ok(Self { options })
     }
 
-    /// A drawing of ours as PNG.
+    /// Renders a drawing as PNG.
     pub(super) fn png(&self, svg: &str) -> anyhow::Result<Vec<u8>> {
         let tree = usvg::Tree::from_str(svg, &self.options).context("a plot is no SVG")?;
         let size = tree.size().to_int_size().scale_by(ZOOM).context("a plot has no size")?;

@@ -1,4 +1,4 @@
-//! What is drawn: one plot for each question, with a curve for each run or group.
+//! The plots: one for each question, with a curve for each run or group.
 
 use tapeline_measure::{Rank, Recorder};
 
@@ -6,25 +6,25 @@ use super::groups::{Group, Groups};
 use super::loaded::{Figure, Latency, Loaded, Moment};
 use crate::plot::{Chart, Curve, Curves, Point, Scale, Series};
 
-/// A drawing and what it is called.
+/// A drawing and its name.
 pub(super) struct Plot {
-    /// As a file's name has it, without an ending.
+    /// The file name without an extension.
     pub(super) name: &'static str,
     pub(super) svg: String,
 }
 
-/// Points of a percentile curve for each halving of what lies beyond.
+/// Points of a percentile curve for each halving of the share beyond.
 const STEPS: u32 = 4;
-/// Bars of a histogram for each tenfold latency.
+/// Bars of a histogram for each power of ten of latency.
 const BARS: u32 = 20;
 const NS_PER_US: f64 = 1_000.0;
-/// Runs whose timelines are drawn: more could not be told apart.
+/// Limit of timelines in one plot: more could not be distinguished.
 const MOST_CURVES: usize = 12;
 
-/// Points of a curve over time, about as many as it is wide in pixels: a run of a day has 86,400.
+/// Point limit of a curve over time, about its width in pixels: a run of one day has 86,400 points.
 const MOST_POINTS: usize = 1_000;
 
-/// A figure of a window: what it is called, and whether its line is dashed.
+/// A figure of a window: its name, its getter, and whether its line is dashed.
 type OfAWindow = (&'static str, fn(&Moment) -> Option<f64>, bool);
 const OF_A_WINDOW: [OfAWindow; 4] = [
     ("median", |moment| moment.median_ns, false),
@@ -33,7 +33,7 @@ const OF_A_WINDOW: [OfAWindow; 4] = [
     ("longest", |moment| moment.max_ns, true),
 ];
 
-/// All plots for which there is something to draw.
+/// All plots that have data.
 pub(super) fn all(groups: &Groups) -> Vec<Plot> {
     let floor = groups.runs().filter_map(|run| run.jitter_floor_ns).max();
     let curves = [
@@ -61,7 +61,7 @@ pub(super) fn all(groups: &Groups) -> Vec<Plot> {
     plots
 }
 
-/// Latency by percentile, of each group's middle run.
+/// Latency by percentile, for the median run of each group.
 fn percentiles(groups: &Groups, floor: Option<u64>) -> Curves {
     let curve = |(number, group): (usize, &Group)| {
         let latency = group.typical()?.whole()?;
@@ -83,7 +83,7 @@ fn percentiles(groups: &Groups, floor: Option<u64>) -> Curves {
     }
 }
 
-/// Share and µs, as far as ten samples lie beyond.
+/// Points of share and latency in µs, up to the share with ten samples beyond it.
 fn quantiles(distribution: &Recorder) -> Vec<(f64, f64)> {
     let samples = distribution.samples() as f64;
     let mut points = Vec::new();
@@ -101,7 +101,7 @@ fn quantiles(distribution: &Recorder) -> Vec<(f64, f64)> {
     }
 }
 
-/// How many samples took how long.
+/// The share of samples by latency, for the median run of each group.
 fn histogram(groups: &Groups) -> Curves {
     let curve = |(number, group): (usize, &Group)| {
         let latency = group.typical()?.whole()?;
@@ -123,7 +123,7 @@ fn histogram(groups: &Groups) -> Curves {
     }
 }
 
-/// The outline of the bars.
+/// The outline of a histogram's bars.
 fn bars(distribution: &Recorder) -> Vec<(f64, f64)> {
     let (Some(least), Some(most)) = (distribution.min_ns(), distribution.value_at(0.9999)) else {
         return Vec::new();
@@ -134,7 +134,7 @@ fn bars(distribution: &Recorder) -> Vec<(f64, f64)> {
     let mut outline = Vec::new();
     for number in bar_of(least)..=bar_of(most) {
         let (from, to) = (edge(number), edge(number + 1));
-        // Whole nanoseconds, each in one bar.
+        // Whole nanoseconds: each value belongs to exactly one bar.
         let (first, last) = (from.ceil() as u64, to.ceil() as u64);
         let count = if last > first { distribution.count_between(first, last - 1) } else { 0 };
         let percent = count as f64 * 100.0 / samples;
@@ -143,12 +143,12 @@ fn bars(distribution: &Recorder) -> Vec<(f64, f64)> {
     outline
 }
 
-/// Where the time goes: each hop of each group's middle run, where there are several.
+/// Latency by hop, for the median run of each group with more than one hop.
 fn hops(groups: &Groups) -> Curves {
     let mut curves = Vec::new();
     for group in &groups.all {
         let latencies = group.typical().map(|run| run.latency.as_slice()).unwrap_or_default();
-        // One alone is in the plot above.
+        // A single hop is already in the percentile plot.
         for latency in latencies.iter().filter(|_| latencies.len() > 1) {
             let name = if groups.all.len() > 1 {
                 format!("{}, {}", group.name, latency.name)
@@ -175,7 +175,7 @@ fn hops(groups: &Groups) -> Curves {
     }
 }
 
-/// Median and worst of each window, of each group's middle run.
+/// Latency figures of each window, for the median run of each group.
 fn timeline(groups: &Groups, floor: Option<u64>) -> Curves {
     let mut curves = Vec::new();
     for (number, group) in groups.all.iter().enumerate() {
@@ -209,7 +209,7 @@ fn timeline(groups: &Groups, floor: Option<u64>) -> Curves {
     }
 }
 
-/// A figure of each interval.
+/// One figure by interval, for the median run of each group.
 fn over_time(groups: &Groups, title: &str, unit: &str, figure: fn(&Moment) -> Option<f64>) -> Curves {
     let mut curves = Vec::new();
     for (number, group) in groups.all.iter().enumerate() {
@@ -235,8 +235,8 @@ fn over_time(groups: &Groups, title: &str, unit: &str, figure: fn(&Moment) -> Op
     }
 }
 
-/// As many points as are drawn: of more than that the lowest and the highest of each few that lie together, so that neither a
-/// peak nor a dip is lost.
+/// Reduces a curve to at most the drawn number of points. Each bucket of neighbouring points keeps its lowest and
+/// its highest, so that peaks and dips survive.
 fn extremes(points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
     if points.len() <= MOST_POINTS {
         return points;
@@ -256,7 +256,7 @@ fn extremes(points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
     drawn
 }
 
-/// Start-up against steady state.
+/// Start-up compared with steady state.
 fn phases(groups: &Groups) -> Option<Chart> {
     let ranks = ["p50", "p90", "p99", "p99.9", "max"];
     let mut series = Vec::new();
@@ -288,7 +288,7 @@ fn phases(groups: &Groups) -> Option<Chart> {
     })
 }
 
-/// Groups beside each other, with the spread of their runs.
+/// Groups side by side, with the spread of their runs.
 fn comparison(groups: &Groups) -> Option<Chart> {
     let ranks = [Rank::MEDIAN, Rank::Hundredths(9_000), Rank::P99, Rank::Hundredths(9_990), Rank::Max];
     let series = |(number, group): (usize, &Group)| {
@@ -323,7 +323,7 @@ fn point_of(value: f64) -> Point {
     Point { value, least: value, most: value }
 }
 
-/// A group, and which of its hops is drawn where that is not clear.
+/// The name of a group, with the name of the drawn hop where the group has several.
 fn named(group: &Group, latency: &Latency) -> String {
     let runs: &[Loaded] = &group.runs;
     if runs.iter().all(|run| run.latency.len() == 1) {

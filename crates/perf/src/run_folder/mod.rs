@@ -1,5 +1,5 @@
-//! Every run leaves a folder: `run.json`, `summary.txt`, `latency.hlog`, `latency.hgrm`, `stats-N.csv`. Numbers only;
-//! drawings are made from them elsewhere.
+//! Every run writes a folder with `run.json`, `summary.txt`, `latency.hlog`, `latency.hgrm`, `stats-N.csv`. The
+//! files contain numbers only; `tapeline report` draws plots from them.
 
 mod record;
 
@@ -15,7 +15,7 @@ use tapeline_measure::{Nanos, Recorder, Window, utc_now, write_hgrm, write_hlog}
 
 pub use record::{Client, Hop, Journal, Phase, Process, Run, Second, Throughput};
 
-/// Names tried before giving up; two runs must begin in the same second for one to be taken.
+/// Names tried before giving up. A name can be taken only if two runs start in the same second.
 const TRIES: u32 = 64;
 
 /// The folder of one run.
@@ -25,8 +25,8 @@ pub struct RunFolder {
 }
 
 impl RunFolder {
-    /// Makes the folder: `given`, which must be absent or empty, or else a new `runs/<UTC>-<kind>-<short>` under the
-    /// current directory.
+    /// Creates the folder: `given`, which must be absent or empty, or else a new `runs/<UTC>-<kind>-<short>`
+    /// under the current directory.
     pub fn create(given: Option<&Path>, kind: &str) -> anyhow::Result<Self> {
         match given {
             Some(path) => Self::take(&paths::absolute(path)),
@@ -62,13 +62,13 @@ impl RunFolder {
         anyhow::bail!("cannot find a free name for a run folder in {}", base.display())
     }
 
-    /// Where it is: absolute, whatever was given.
+    /// The path of the folder, always absolute.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Writes `run.json`, and `summary.txt` from the same record with where the folder is: exactly what the caller then
-    /// prints, without styles.
+    /// Writes `run.json`, and `summary.txt` from the same record with the path of the folder: exactly the text
+    /// that the caller then prints, without styles.
     pub fn write_run(&self, run: &Run) -> anyhow::Result<()> {
         self.write_record(run)?;
         self.write_summary(&run.summary(Some(&self.path)))
@@ -79,7 +79,7 @@ impl RunFolder {
         self.write("run.json", |out| writeln!(out, "{}", output::json(run).map_err(io::Error::other)?))
     }
 
-    /// Writes `summary.txt`: what was printed. Styles are left out.
+    /// Writes `summary.txt`: the printed text without styles.
     pub fn write_summary(&self, text: &str) -> anyhow::Result<()> {
         self.write("summary.txt", |out| writeln!(out, "{}", anstream::adapter::strip_str(text)))
     }
@@ -97,8 +97,8 @@ impl RunFolder {
         })
     }
 
-    /// Writes `latency.hlog` with all hops, each under its name, and `latency.hgrm` of the last one, which stands for the
-    /// whole path.
+    /// Writes `latency.hlog` with all hops, each under its name, and `latency.hgrm` with the last hop, which is
+    /// the whole path.
     pub fn write_latency(
         &self,
         start: Nanos,
@@ -114,7 +114,7 @@ impl RunFolder {
         }
     }
 
-    /// Writes a file of the folder.
+    /// Writes a file into the folder.
     pub fn write(
         &self,
         name: &str,
@@ -130,7 +130,7 @@ impl RunFolder {
     }
 }
 
-/// Four hexadecimal digits that tell runs of the same second apart.
+/// Four hexadecimal digits that distinguish runs of the same second.
 fn short_name(now: Nanos, attempt: u32) -> u16 {
     // The odd factor spreads neighbouring process ids and nanoseconds over the upper bits (Knuth's multiplicative hash).
     let mixed = (now.0 ^ u64::from(std::process::id()) << 32).wrapping_add(attempt.into());

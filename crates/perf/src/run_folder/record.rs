@@ -1,4 +1,4 @@
-//! What a run leaves on record, and how it reads.
+//! The record of a run, and its summary for people.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,22 +10,22 @@ use tapeline_measure::{
     Environment, Evidence, Jitter, Nanos, Percentiles, Rank, Spent, Verdict, figures, floor_ns, judge,
 };
 
-/// The layout of `run.json`; it goes up when a field changes its meaning or disappears.
+/// The layout of `run.json`. It is incremented when a field changes its meaning or is removed.
 const LAYOUT: u32 = 1;
 
 /// Everything about one run: the contents of `run.json`, and of the printed summary.
 #[derive(Debug, Serialize)]
 pub struct Run {
     layout: u32,
-    /// What ran: `demo`, for instance.
+    /// The kind of run, for instance `demo`.
     pub kind: String,
-    /// When the measured time began.
+    /// Start of the measured time.
     pub started: Nanos,
-    /// The same as people read it.
+    /// The same as UTC text.
     started_utc: String,
     /// The measured time in seconds, without warm-up.
     pub seconds: f64,
-    /// The command's settings as it understood them, defaults included.
+    /// The command's settings, defaults included.
     pub settings: serde_json::Value,
     /// The verdict.
     pub verdict: Verdict,
@@ -33,41 +33,41 @@ pub struct Run {
     pub why: String,
     /// Messages and bytes.
     pub throughput: Throughput,
-    /// Messages lost, by sequence.
+    /// Number of lost messages, by sequence.
     pub lost: u64,
-    /// Latency by hop; the last one is the whole path.
+    /// Latency by hop; the last hop is the whole path.
     pub hops: Vec<Hop>,
-    /// Whom the messages went to.
+    /// The receivers of the messages.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub clients: Vec<Client>,
-    /// What came back from the journal of what was published, where it was replayed.
+    /// The result of a replay of the journal, if it was replayed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub journal: Option<Journal>,
-    /// Parts of the run that are measured apart: start-up and steady state.
+    /// Parts of the run that are measured separately: start-up and steady state.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub phases: Vec<Phase>,
-    /// Messages by kind, where there are several.
+    /// Messages by kind, if there are several kinds.
     #[serde(skip_serializing_if = "serde_json::Value::is_null")]
     pub counts: serde_json::Value,
-    /// How it went on, by second.
+    /// The run by second.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub timeline: Vec<Second>,
-    /// The noise of the cores used, measured on its own.
+    /// The jitter of the cores used, measured separately.
     pub jitter: Vec<Jitter>,
-    /// The floor that this puts under the 99th percentile, in nanoseconds.
+    /// The resulting floor under the 99th percentile, in nanoseconds.
     pub jitter_floor_p99_ns: Option<u64>,
-    /// What each process used.
+    /// Resources used by each process.
     pub processes: Vec<Process>,
-    /// Where it ran.
+    /// The machine and the build.
     pub environment: Environment,
 }
 
 /// Messages and bytes over the measured time.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Throughput {
-    /// Messages.
+    /// Number of messages.
     pub messages: u64,
-    /// Their bytes.
+    /// Bytes of these messages.
     pub bytes: u64,
     /// Messages a second.
     pub messages_per_second: f64,
@@ -76,7 +76,7 @@ pub struct Throughput {
 }
 
 impl Throughput {
-    /// So many messages of so many bytes in all within `over`.
+    /// Throughput of `messages` messages with `bytes` bytes in all within `over`.
     pub fn new(messages: u64, bytes: u64, over: Duration) -> Self {
         let seconds = over.as_secs_f64();
         let per_second = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
@@ -92,7 +92,7 @@ impl Throughput {
 /// The latency of one hop.
 #[derive(Clone, Debug, Serialize)]
 pub struct Hop {
-    /// `wire→decoded`, for instance.
+    /// The name, for instance `wire→decoded`.
     pub name: String,
     /// Its distribution.
     #[serde(flatten)]
@@ -104,70 +104,70 @@ pub struct Hop {
 /// A part of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Phase {
-    /// `start-up`, for instance.
+    /// The name, for instance `start-up`.
     pub name: String,
-    /// How long it was, in seconds.
+    /// Duration in seconds.
     pub seconds: f64,
-    /// Messages in it.
+    /// Number of messages.
     pub messages: u64,
     /// Messages a second.
     pub messages_per_second: f64,
-    /// From the start of encoding to decoded.
+    /// Latency from the start of encoding to decoded.
     pub service: Percentiles,
-    /// From when messages were due.
+    /// Latency from the due time.
     pub response: Percentiles,
 }
 
-/// A second of a run.
+/// One second of a run.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Second {
-    /// When it ended, in seconds of the run.
+    /// The end of the second, in seconds since the start of the run.
     pub second: u64,
-    /// Messages in it.
+    /// Number of messages.
     pub messages: u64,
-    /// Cores kept busy, in per cent of one.
+    /// CPU use, in per cent of one core.
     pub cpu_percent: f64,
-    /// Resident memory in its end.
+    /// Resident memory at the end of the second.
     pub memory_bytes: u64,
 }
 
-/// One of those whom the messages went to.
+/// A receiver of the messages.
 #[derive(Clone, Debug, Serialize)]
 pub struct Client {
-    /// `subscriber 1`, for instance.
+    /// The name, for instance `subscriber 1`.
     pub name: String,
-    /// How it is reached: shared memory, TCP.
+    /// The transport: shared memory or TCP.
     pub over: String,
-    /// Messages that it received.
+    /// Number of messages received.
     pub received: u64,
-    /// Messages that it should have received.
+    /// Number of messages lost.
     pub lost: u64,
-    /// What follows of that.
+    /// The verdict on this receiver.
     pub verdict: Verdict,
-    /// From due to here.
+    /// Latency from the due time to this receiver.
     #[serde(flatten)]
     pub percentiles: Percentiles,
 }
 
-/// What was read back from a journal.
+/// The result of a journal replay.
 #[derive(Clone, Debug, Serialize)]
 pub struct Journal {
-    /// Ticks that came back.
+    /// Number of ticks replayed.
     pub replayed: u64,
-    /// Those that did not.
+    /// Number of ticks missing.
     pub missing: u64,
-    /// The last one's sequence.
+    /// Sequence of the last tick.
     pub last_sequence: u64,
-    /// CRC-32C over all of them, in hexadecimal; where none is missing that of what was published.
+    /// CRC-32C over all replayed ticks, in hexadecimal. Equal to that of the published ticks if none is missing.
     pub checksum: String,
-    /// How long that took, a process's start included.
+    /// Duration of the replay in seconds, process start included.
     pub replay_seconds: f64,
 }
 
-/// What one process used over the run.
+/// Resources that one process used during the run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Process {
-    /// `plant`, for instance.
+    /// The name, for instance `plant`.
     pub name: String,
     /// CPU time and memory.
     #[serde(flatten)]
@@ -175,7 +175,8 @@ pub struct Process {
 }
 
 impl Run {
-    /// A run of `kind` over the measured time, judged by `evidence` with the floor of `jitter`. The other fields start empty.
+    /// A run of `kind` over the measured time, judged by `evidence` with the jitter floor of `jitter`. The other
+    /// fields start empty.
     pub fn new(
         kind: &str,
         started: Nanos,
@@ -211,8 +212,8 @@ impl Run {
         }
     }
 
-    /// The run for people: verdict, throughput, loss, the table by hop, the noise floor, what it cost, and where the folder
-    /// is.
+    /// The summary for people: verdict, throughput, loss, latency by hop, jitter floor, resources, and the path
+    /// of the folder.
     pub fn summary(&self, folder: Option<&Path>) -> String {
         let mut text = format!("{}: {}\n\n", painted(self.verdict), self.why);
         let Throughput { messages, bytes, messages_per_second, bytes_per_second } = self.throughput;
@@ -275,7 +276,7 @@ impl Run {
         text.trim_end().to_owned()
     }
 
-    /// Whom the messages went to, a row each.
+    /// The table of receivers, one row each.
     fn of_clients(&self) -> Table {
         let mut table =
             table(["client", "over", "received", "lost", "verdict", "due→here p50", "p99", "p99.9", "max"]);

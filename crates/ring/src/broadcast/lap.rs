@@ -1,11 +1,11 @@
-//! What a broadcast subscriber keeps.
+//! The state of a broadcast subscriber.
 
 use crate::copy::FrameCopy;
 
-/// A broadcast subscriber's own.
+/// A broadcast subscriber's state beyond its position.
 #[derive(Debug, Default)]
 pub struct Lap {
-    /// The frame that it lends.
+    /// The frame that the subscriber lends.
     pub(crate) copy: FrameCopy,
     /// Frames before the subscriber's position.
     pub(crate) frames: u64,

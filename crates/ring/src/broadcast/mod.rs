@@ -67,7 +67,8 @@ pub enum Poll<'a> {
     },
     /// No new frame. More may come, also from another publisher if this one has died.
     Empty,
-    /// No new frame, and the publisher has ended the ring. (A kept ring can be opened again; then more frames follow.)
+    /// No new frame, and the publisher has ended the ring. (If the ring keeps its name, a publisher can continue
+    /// it; then more frames follow.)
     Ended,
     /// Something other than a publisher has written into the ring. The subscriber cannot continue.
     Damaged {
@@ -88,7 +89,7 @@ impl<'a> Poll<'a> {
     }
 }
 
-/// Looks that are in vain because the publisher moves between two loads; each needs it to move by an eighth of the ring.
+/// Retries because the publisher moved between two loads. Each retry needs it to move by an eighth of the ring.
 const ROUNDS: usize = 1000;
 
 impl SubscriberOf<Broadcast> {
@@ -106,8 +107,8 @@ impl SubscriberOf<Broadcast> {
         if start >= self.publish_at {
             self.publish();
         }
-        // Acquire pairs with the release store of the header: the frame's bytes are there. What was written since, over
-        // them or over the header itself, shows in the gate.
+        // Acquire pairs with the release store of the header: the frame's bytes are visible. If they or the header
+        // were overwritten since, the gate shows it.
         let header = self.memory.header(start).load(Ordering::Acquire);
         let Some(len) = committed_len(header, self.max_frame) else {
             return self.nothing(header);
@@ -122,7 +123,7 @@ impl SubscriberOf<Broadcast> {
         Poll::Frame(Frame { bytes: self.reading.copy.bytes(len), position, epoch })
     }
 
-    /// The rarer half of `next`.
+    /// The rare path of `next`: there is no frame at the position.
     #[inline]
     fn nothing(&mut self, header: u64) -> Poll<'_> {
         if self.is_passed() {
@@ -137,13 +138,13 @@ impl SubscriberOf<Broadcast> {
         #[cfg(test)]
         #[cfg(not(loom))]
         crate::subscriber::tests::between_looks();
-        // Acquire pairs with the release store at the end of the publisher: every frame before it is visible, so one
+        // Acquire pairs with the release store in the publisher's `end`: every frame before it is visible, so one
         // more look decides.
         let ended = self.memory.publisher().status.state.load(Ordering::Acquire) == ENDED;
         if ended && !self.has_frame() && !self.is_passed() { Poll::Ended } else { Poll::Empty }
     }
 
-    /// Counts what is lost, and goes on at the gate.
+    /// Counts the lost frames and continues at the gate.
     #[cold]
     fn lost(&mut self) -> Poll<'_> {
         let from = (self.position, self.reading.frames);
@@ -177,8 +178,8 @@ impl SubscriberOf<Broadcast> {
         Err(self.damaged("its gate does not come to rest".to_owned()))
     }
 
-    /// From the cursor over the frames that it does not cover yet. If the publisher overtakes the walk, what it saw
-    /// means nothing.
+    /// Starts at the cursor and walks over the frames committed since it was stored. If the publisher overtakes the
+    /// walk, the result is void.
     fn enter_newest(&mut self) -> Result<(), Error> {
         let most = self.capacity();
         for _ in 0..ROUNDS {
@@ -196,7 +197,7 @@ impl SubscriberOf<Broadcast> {
             self.move_to(end);
             return Ok(());
         }
-        // A publisher that laps the ring in the time of a walk: its oldest is new.
+        // The publisher laps the ring within the time of a walk, so its oldest frame is new.
         self.enter_oldest()
     }
 }

@@ -1,8 +1,8 @@
 //! Loom's atomics, with faults.
 //!
-//! A fault is planted at a place in the real code, which each access knows as its caller's: nothing in that code names
-//! the faults. What was weakened, delayed or answered from before is then one line of the ring, and the model has to
-//! find out.
+//! A fault is planted at a place in the real code, which each access identifies by its caller's location: nothing
+//! in that code names the faults. A fault weakens, delays or replaces the access of one line of the ring, and the
+//! model has to detect it.
 
 #![allow(unsafe_code)]
 
@@ -35,27 +35,28 @@ impl Site {
 /// What can be wrong at a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// The access is relaxed; the fence is not there.
+    /// The access is relaxed; the fence is left out.
     Weak(Site),
     /// The store is made after the thread's next one at `until`, or never.
     Late { store: Site, until: Option<Site> },
-    /// The load gives what the thread's load before it at this line gave; the first gives what is there.
+    /// The load returns the value of the thread's previous load at this line; the first load returns the current
+    /// value.
     Lagging(Site),
-    /// The store stores so much more.
+    /// The store stores a value that is `by` too high.
     Ahead { store: Site, by: u64 },
 }
 
-/// What happens to accesses on this thread of the system, on which loom runs all threads of a model.
+/// Changes to the accesses on this thread of the system, on which loom runs all threads of a model.
 #[derive(Default)]
 struct Plan {
     faults: &'static [Fault],
-    /// Whether an access has met each of them, a bit each.
+    /// Whether an access has met each fault, one bit each.
     met: u64,
     /// Stores that are late, by loom's thread.
     late: Vec<(ThreadId, Pending)>,
     /// The values that lagging loads have seen.
     lagging: BTreeMap<(String, Site), u64>,
-    /// Lines with an ordering that says something, and what stands there.
+    /// Lines with an ordering other than relaxed, and what each line does.
     ordered: BTreeSet<(Site, &'static str)>,
 }
 
@@ -68,12 +69,12 @@ thread_local! {
     static PLAN: RefCell<Plan> = RefCell::default();
 }
 
-/// Plants `faults` and forgets what was seen.
+/// Plants `faults` and clears the state.
 pub(crate) fn plant(faults: &'static [Fault]) {
     PLAN.with_borrow_mut(|plan| *plan = Plan { faults, ..Plan::default() });
 }
 
-/// Forgets what an interleaving has left. Call it where the next one starts.
+/// Clears the state of an interleaving. Call it where the next one starts.
 pub(crate) fn begin() {
     PLAN.with_borrow_mut(|plan| {
         plan.late.clear();
@@ -81,7 +82,7 @@ pub(crate) fn begin() {
     });
 }
 
-/// Whether each planted fault was on the way of some access.
+/// Whether some access met each planted fault.
 pub(crate) fn faults_were_met() -> bool {
     PLAN.with_borrow(|plan| plan.met.count_ones() as usize == plan.faults.len())
 }
@@ -92,14 +93,14 @@ pub(crate) fn ordered_sites() -> BTreeSet<(Site, &'static str)> {
 }
 
 impl Plan {
-    /// The planted fault that `is` the access's.
+    /// The planted fault for which `is` holds.
     fn meets(&mut self, is: impl Fn(Fault) -> bool) -> Option<Fault> {
         let at = self.faults.iter().position(|fault| is(*fault))?;
         self.met |= 1 << at;
         Some(self.faults[at])
     }
 
-    /// The ordering with which an access is made.
+    /// The ordering to use for an access.
     fn ordering(&mut self, site: Site, what: &'static str, ordering: Ordering) -> Ordering {
         if ordering == Ordering::Relaxed {
             return ordering;
@@ -114,7 +115,7 @@ impl Plan {
 #[track_caller]
 pub(crate) fn fence(ordering: Ordering) {
     let site = Site::here();
-    // Destructors of a model that has failed run outside of it.
+    // After a model has failed, destructors run outside of it.
     if panicking() {
         return;
     }
@@ -219,13 +220,13 @@ macro_rules! atomic {
                 self.0.compare_exchange(from, to, done, refused)
             }
 
-            /// Reads it as plain memory: loom complains of any store that is not ordered before or after.
+            /// Reads the number as plain memory: loom reports any store that is not ordered before or after.
             pub(crate) fn plain(&self) -> $number {
                 if panicking() {
                     return 0;
                 }
-                // SAFETY: a model's number is atomic in any case; what this breaks is found by loom, which is what it is
-                // for.
+                // SAFETY: a model's number is atomic in any case; loom finds what this breaks, which is its
+                // purpose.
                 unsafe { self.0.unsync_load() }
             }
 

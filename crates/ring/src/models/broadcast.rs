@@ -1,4 +1,4 @@
-//! Broadcast rings: what an overtaken reader is given is whole, and what it lost is counted.
+//! Broadcast rings: an overtaken reader gets whole frames and the number of lost frames.
 
 use super::atomics::Fault;
 use super::explore::{Model, line, spawn};
@@ -99,7 +99,7 @@ fn the_end_comes_after_the_last_frame() {
     END.holds();
 }
 
-/// Joining while the publisher goes on.
+/// Joining while the publisher publishes.
 fn join(start: Start) {
     let mut publisher = Publisher::open(&name(), &tiny()).unwrap();
     for _ in 0..3 {

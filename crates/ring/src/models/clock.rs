@@ -1,4 +1,4 @@
-//! A clock that takes a step at every look.
+//! A clock that advances by one step at every look.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -7,7 +7,7 @@ thread_local! {
     static NOW: Cell<Duration> = const { Cell::new(Duration::ZERO) };
 }
 
-/// How much time goes by from one look to the next: enough for the publisher to look at its subscribers again.
+/// Time that passes between two looks: enough for the publisher to look at its subscribers again.
 pub(crate) const STEP: Duration = Duration::from_millis(1);
 
 /// A moment of the model's time.
@@ -24,7 +24,7 @@ impl Instant {
     }
 }
 
-/// Starts again from zero.
+/// Resets the clock to zero.
 pub(crate) fn begin() {
     NOW.set(Duration::ZERO);
 }

@@ -1,4 +1,4 @@
-//! Eviction: what a subscriber is lent is what was sent.
+//! Eviction: the subscriber is lent what was sent.
 
 use std::time::Duration;
 
@@ -64,8 +64,8 @@ fn what_is_lent_is_what_was_sent() {
     ASKED.holds();
 }
 
-/// Two fences stand between an order and the bytes that are written over: the gate's, and the one that keeps the counts of
-/// a milestone in order. Either is enough.
+/// Two fences lie between an order and the bytes that are overwritten: the gate's, and the one that keeps the
+/// counts of a milestone in order. Either is enough.
 #[test]
 fn bytes_without_a_fence_between_the_order_and_them_are_found() {
     ORDERED.catches(&[

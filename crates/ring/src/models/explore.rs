@@ -1,4 +1,4 @@
-//! Runs a model in every order that loom finds, counts them, and plants faults.
+//! Runs a model in every order that loom finds, counts the interleavings, and plants faults.
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,16 +17,17 @@ use crate::segment;
 /// A handful of operations in two or three threads.
 pub(super) struct Model {
     pub(super) name: &'static str,
-    /// How often a thread may be interrupted within one interleaving where it could go on. Nearly all faults need one or
-    /// two; every further one costs ten times the time. `LOOM_MAX_PREEMPTIONS` overrules it.
+    /// How often a thread may be interrupted within one interleaving where it could continue. Nearly all faults
+    /// need one or two interruptions; each further one takes ten times the time. `LOOM_MAX_PREEMPTIONS` overrides
+    /// it.
     pub(super) preemptions: usize,
-    /// Interleavings that there are at least: a model in which nothing meets finds nothing.
+    /// The least number of interleavings: a model in which no threads meet finds nothing.
     pub(super) least: usize,
     pub(super) run: fn(),
 }
 
 impl Model {
-    /// Whether the ring keeps its promise in every interleaving.
+    /// Asserts that the ring keeps its promise in every interleaving.
     pub(super) fn holds(&self) {
         let started = Instant::now();
         let (count, outcome) = self.explore(&[]);
@@ -37,7 +38,7 @@ impl Model {
         assert!(count >= self.least, "{}: {count} interleavings, expected {}", self.name, self.least);
     }
 
-    /// Whether `faults` together make the ring break its promise in some interleaving.
+    /// Asserts that `faults` together make the ring break its promise in some interleaving.
     pub(super) fn catches(&self, faults: &[Fault]) {
         let (count, outcome) = self.explore(faults);
         assert!(atomics::faults_were_met(), "{}: {faults:?} was never on the way", self.name);
@@ -47,9 +48,9 @@ impl Model {
         println!("{}: {faults:?} found in interleaving {count}: {why}", self.name);
     }
 
-    /// Gives the number of interleavings, and what went wrong in the last one.
+    /// Returns the number of interleavings, and the error of the last one.
     pub(super) fn explore(&self, faults: &[Fault]) -> (usize, Result<(), String>) {
-        // A few dozen bytes for each test that plants some.
+        // Leaks a few dozen bytes for each test that plants faults.
         atomics::plant(faults.to_vec().leak());
         let count = Arc::new(AtomicUsize::new(0));
         let (counter, run) = (Arc::clone(&count), self.run);
@@ -73,7 +74,8 @@ impl Model {
     }
 }
 
-/// A thread of a model. Loom's own have stacks of 32 KiB, too small for a ring and for the story of a panic.
+/// A thread of a model. Loom's own threads have stacks of 32 KiB, too small for a ring and for the report of a
+/// panic.
 pub(super) fn spawn<T: Send + 'static>(run: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
     /// In words.
     const STACK: usize = 32 << 10;
@@ -86,8 +88,8 @@ fn begin() {
     segment::begin();
 }
 
-/// The only line of `file` (in the crate's `src`) that holds `text`; of `this … that` the first line with `that` from the
-/// only one with `this` on.
+/// The only line of `file` (in the crate's `src`) that contains `text`; for `this … that`, the first line with
+/// `that` at or after the only line with `this`.
 pub(super) fn line(file: &str, text: &str) -> Site {
     let source = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(file)).unwrap();
     let (from, then) = text.split_once(" … ").unwrap_or((text, ""));
@@ -97,7 +99,7 @@ pub(super) fn line(file: &str, text: &str) -> Site {
     else {
         panic!("{file}: `{then}` does not follow line {from}");
     };
-    // As the compiler names this file, so the other.
+    // The compiler names the other file the same way as this one.
     let folder = file!().strip_suffix("models/explore.rs").unwrap();
     Site { file: format!("{folder}{file}").leak(), line }
 }

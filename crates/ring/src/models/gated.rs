@@ -1,4 +1,4 @@
-//! Gated rings: nothing is lost, and nothing is written over while it is read.
+//! Gated rings: nothing is lost, and nothing is overwritten while it is read.
 
 use super::atomics::Fault;
 use super::explore::{Model, line, spawn};
@@ -88,7 +88,7 @@ fn each_of_two_readers_gates_a_full_ring() {
     TWO_READERS.holds();
 }
 
-/// One frame of the batch makes the other visible too. A batch for which there is no room is given up.
+/// One frame of the batch makes the other visible too. A batch that does not fit is aborted.
 fn batch() {
     let (mut publisher, mut reader) = nearly_full(&tiny());
     let reading = spawn(move || {
@@ -129,7 +129,7 @@ fn a_batch_whose_first_header_comes_first_is_found() {
     BATCH.catches(&[Fault::Late { store, until: Some(header) }]);
 }
 
-/// What a claim that was given up has written stands where later lines start.
+/// The bytes of an aborted claim are where later lines start.
 fn aborted() {
     let mut publisher = Publisher::open(&name(), &lines()).unwrap();
     let mut reader = Reader::join(0);
@@ -188,7 +188,8 @@ fn leaving_without_release_is_found() {
     LEAVE.catches(&[Fault::Weak(line("subscriber.rs", "members.slots.fetch_and("))]);
 }
 
-/// A reader dies while it has a frame, and another joins; the publisher reclaims the slot, or the joiner takes it.
+/// A reader dies while it borrows a frame, and another joins; the publisher reclaims the slot, or the joiner takes
+/// it.
 fn death() {
     let (mut publisher, mut reader) = nearly_full(&tiny());
     let dying = spawn(move || {

@@ -1,11 +1,12 @@
-//! Joining while the publisher goes on: who is registered is not overrun. The protocol and its proof are in `gate.rs`.
+//! Joining while the publisher publishes: a registered subscriber is not overrun. The protocol and its proof are in
+//! `gate.rs`.
 
 use super::atomics::Fault;
 use super::explore::{Model, line, spawn};
 use super::scene::{Reader, name, send, take, tiny};
 use crate::{Publisher, Start, Subscriber};
 
-/// Nobody else holds the publisher: it laps the ring while one joins.
+/// No other subscriber blocks the publisher: it laps the ring while one joins.
 fn join(start: Start) {
     let mut publisher = Publisher::open(&name(), &tiny()).unwrap();
     for _ in 0..3 {

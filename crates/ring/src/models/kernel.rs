@@ -1,8 +1,8 @@
-//! What the kernel gives, as far as the models need it. They do not sleep: waking is a counter that nobody waits for.
+//! The kernel calls that the models need. The models do not sleep: a wake-up is a counter for which nobody waits.
 
 pub(crate) use rustix::io::Errno;
 
-/// `membarrier(2)`, as where a sandbox refuses it.
+/// `membarrier(2)`, as in a sandbox that refuses it.
 pub(crate) fn membarrier(_: MembarrierCommand) -> Result<(), Errno> {
     Err(Errno::NOSYS)
 }

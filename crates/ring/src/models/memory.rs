@@ -1,11 +1,11 @@
-//! A party's view of the segment: the same operations as those of the mapped one, on loom's words.
+//! A party's view of the segment: the same operations as on the mapped segment, on loom's words.
 //!
 //! A frame's words are atomics, because any of them can be a header's in another lap. The publisher stores to them
 //! relaxed; a subscriber of a gated ring reads them as plain memory ([`Memory::words`]), so that loom finds every store
 //! that is not ordered before or after the read, whatever value it sees.
 //!
-//! No slice can be made of such words. A claim is lent as bytes of its own, which are stored to the words before anything
-//! else is done to the frame; a committed frame is lent as so many zeros, and who models a reader takes
+//! No slice can be made of such words. A claim is lent as bytes of its own, which are stored to the words before
+//! anything else is done to the frame; a committed frame is lent as `len` zeros, and the model of a reader takes
 //! [`Memory::words`] while it has the frame.
 
 #![allow(unsafe_code)]
@@ -21,7 +21,7 @@ use crate::segment::{Segment, Shared};
 /// Bytes of a frame's header: one word, in band.
 pub(crate) const FRAME_HEADER: usize = 8;
 
-/// As of the real one.
+/// As in the real file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
     Publisher,
@@ -29,7 +29,7 @@ pub(crate) enum Access {
     Observer,
 }
 
-/// As of the real one.
+/// As in the real file.
 #[derive(Debug)]
 pub(crate) struct Memory {
     shared: Arc<Shared>,
@@ -95,7 +95,7 @@ impl Memory {
 
     pub(crate) fn fetch_to_write(&self, _: u64) {}
 
-    /// The words of the frame of `len` bytes at `position`, as whoever borrows the frame reads them.
+    /// The words of the frame of `len` bytes at `position`, as the borrower of the frame reads them.
     pub(crate) fn words(&self, position: u64, len: usize) -> Vec<u64> {
         (0..len.div_ceil(8)).map(|at| self.body_word(position, at).plain()).collect()
     }

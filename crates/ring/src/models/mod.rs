@@ -1,9 +1,9 @@
 //! Models of the ring: the real publisher and subscriber on loom's atomics, in every order that matters.
 //!
-//! Only under `--cfg loom` (`make loom`). The files beside this one put other things in the place of what the crate rests
-//! on: atomics on which faults can be planted, a segment and its locks in this process, a clock that takes a step at every
-//! look. The models themselves start from a state that has been reached by ordinary calls (a ring that is nearly full, in
-//! its second lap), let two or three threads do a handful of operations, and then look at what each has seen.
+//! Only under `--cfg loom` (`make loom`). The other files of this folder replace the crate's foundations: atomics
+//! on which faults can be planted, a segment and its locks in this process, a clock that advances at every look.
+//! The models themselves start from a state that ordinary calls have reached (a ring that is nearly full, in its
+//! second lap), run a handful of operations in two or three threads, and then check what each thread has seen.
 
 pub(crate) mod atomics;
 pub(crate) mod clock;

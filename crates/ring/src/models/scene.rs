@@ -1,4 +1,4 @@
-//! What the models have in common: tiny rings, numbered frames, readers that know which number comes next.
+//! Shared parts of the models: tiny rings, numbered frames, readers that know the next number.
 
 use std::time::Duration;
 
@@ -11,30 +11,30 @@ pub(super) fn name() -> Name {
     Name::new("model").unwrap()
 }
 
-/// Three frames of 8 bytes, or two of 16, and the word that ends them. Each opens a part of its own, so nearly every claim
-/// moves the gate.
+/// Three frames of 8 bytes, or two of 16, and the terminator. Each frame opens a part of its own, so nearly every
+/// claim moves the gate.
 pub(super) fn tiny() -> Options {
     Options { capacity: 64, wake_on_commit: false, stall_limit: Duration::ZERO, ..Options::default() }
 }
 
-/// Three frames on lines, and the word that ends them.
+/// Three frames on lines, and the terminator.
 pub(super) fn lines() -> Options {
     Options { capacity: 256, framing: Framing::Lines, ..tiny() }
 }
 
-/// Bytes of the frame with this number: never as many as of the frame that stood there a lap ago, so that its header is
-/// not taken for this one's unnoticed.
+/// Bytes of the frame with this number: never as many as those of the frame in the same place a lap before, so that
+/// the models notice when the old header is taken for the new one.
 pub(super) fn len_of(number: u64) -> usize {
     8 - (number % 3) as usize
 }
 
-/// Publishes the next number, if there is room.
+/// Publishes the next number, if it fits.
 pub(super) fn send<D: Discipline>(publisher: &mut PublisherOf<D>) -> bool {
     let number = publisher.frames();
     publisher.publish(&number.to_le_bytes()[..len_of(number)]).is_ok()
 }
 
-/// Publishes the next number twice in one frame, if there is room.
+/// Publishes the next number twice in one frame, if it fits.
 pub(super) fn send_pair<D: Discipline>(publisher: &mut PublisherOf<D>) -> bool {
     let number = publisher.frames();
     let words = [number, number];
@@ -75,7 +75,7 @@ impl Reader {
         number.is_some()
     }
 
-    /// Takes all frames that there are, up to number `end`.
+    /// Takes all available frames, up to number `end`.
     pub(super) fn drain(&mut self, end: u64) {
         while self.next < end {
             assert!(self.look(), "frame {} of {end} is lost", self.next);
@@ -84,7 +84,7 @@ impl Reader {
     }
 }
 
-/// A ring in its second lap that has room for one more frame, and its subscriber, which has two to read.
+/// A ring in its second lap with space for one more frame, and its subscriber, which has two to read.
 pub(super) fn nearly_full(options: &Options) -> (Publisher, Reader) {
     let mut publisher = Publisher::open(&name(), options).unwrap();
     let mut reader = Reader::join(0);
@@ -96,9 +96,9 @@ pub(super) fn nearly_full(options: &Options) -> (Publisher, Reader) {
     (publisher, reader)
 }
 
-/// Ends a subscriber as SIGKILL does: no word to anybody, and the kernel drops its lock.
+/// Ends a subscriber as SIGKILL does: without any store, and the kernel drops its lock.
 pub(super) fn kill(mut subscriber: Subscriber) {
-    // What it does as it is dropped goes to a segment that nobody has.
+    // The stores of its `drop` go to a segment that nobody uses.
     let elsewhere = Segment::create(&name(), subscriber.segment.shape, 0, None).unwrap();
     subscriber.memory = Memory::map(&elsewhere, Access::Subscriber).unwrap();
     subscriber.segment = elsewhere;

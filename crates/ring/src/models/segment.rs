@@ -10,13 +10,13 @@ use crate::layout::Shape;
 use crate::lines::{PublisherLines, SLOTS, SubscriberLines};
 use crate::{Error, Name};
 
-/// What stands in the "file".
+/// The contents of the "file".
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
     pub(crate) publisher: PublisherLines,
     pub(crate) subscribers: SubscriberLines,
     pub(crate) data: Vec<AtomicU64>,
-    /// 1 = held: one for each slot, and the publisher's.
+    /// 1 = locked: one for each slot, and the publisher's.
     locks: [AtomicU64; SLOTS + 1],
     named: AtomicBool,
 }
@@ -28,7 +28,7 @@ thread_local! {
     static NAMED: RefCell<Option<(Shape, Arc<Shared>)>> = const { RefCell::new(None) };
 }
 
-/// Forgets the segment that an interleaving has left.
+/// Drops the segment of the previous interleaving.
 pub(crate) fn begin() {
     NAMED.take();
 }
@@ -45,11 +45,11 @@ pub(crate) struct Segment {
 #[derive(Debug)]
 pub(crate) struct OpenFile {
     pub(crate) shared: Arc<Shared>,
-    /// Locks that it holds, a bit each.
+    /// Locks that this file owns, one bit each.
     held: Bits,
 }
 
-/// As of the real one.
+/// As in the real file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     TakePart,
@@ -128,13 +128,13 @@ impl OpenFile {
         Self { shared, held: Bits::new(0) }
     }
 
-    /// Acquire pairs with the release by which a lock is given back. No more: what the kernel orders beyond is not
-    /// counted on.
+    /// Acquire pairs with the release of the lock. No more: the models do not rely on other orderings of the
+    /// kernel.
     fn acquire(&self, lock: usize) -> bool {
         if self.held.load(Relaxed) >> lock & 1 == 1 {
             return true;
         }
-        // Only a success stores: loom does not know where a value that was there before stands in the order of stores.
+        // Only a success stores: loom does not know the place of the old value in the order of stores.
         let free = self.shared.locks[lock].compare_exchange(0, 1, Ordering::Acquire, Relaxed).is_ok();
         self.held.fetch_or(u64::from(free) << lock, Relaxed);
         free
@@ -151,7 +151,7 @@ impl OpenFile {
 }
 
 impl Drop for OpenFile {
-    /// Whatever ended its holder, the kernel gives the locks back.
+    /// The kernel releases the locks, whatever ended their holder.
     fn drop(&mut self) {
         for lock in 0..=SLOTS {
             if self.held.load(Relaxed) >> lock & 1 == 1 {

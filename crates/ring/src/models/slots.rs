@@ -1,7 +1,7 @@
-//! The memory of a queue for the models: loom is told of each slot that a side is lent and gives back.
+//! The memory of a queue for the models: loom sees each slot that a side is lent and gives back.
 //!
-//! Loom complains of a touch that is not ordered behind every earlier touch of the other side. The records themselves are
-//! plain memory: all threads of a model run on one thread of the system.
+//! Loom reports an access that is not ordered after every earlier access of the other side. The records themselves
+//! are plain memory: all threads of a model run on one thread of the system.
 
 #![allow(unsafe_code)]
 
@@ -10,7 +10,7 @@ use std::thread::panicking;
 
 use loom::cell;
 
-/// As of the real one.
+/// As in the real file.
 #[derive(Debug)]
 pub(super) struct Slots<T> {
     records: Box<[UnsafeCell<T>]>,
@@ -36,11 +36,11 @@ impl<T> Slots<T> {
     }
 
     /// # Safety
-    /// As of the real one.
+    /// As in the real file.
     #[expect(clippy::mut_from_ref, reason = "as of the real one")]
     pub(super) unsafe fn lend(&self, from: u64, len: u64) -> &mut [T] {
         self.touch(from, len);
-        // SAFETY: the caller's promise, which the watches keep an eye on.
+        // SAFETY: the caller's promise, which the watches check.
         unsafe {
             let first = UnsafeCell::raw_get(self.records.as_ptr().add(self.at(from) as usize));
             std::slice::from_raw_parts_mut(first, len as usize)

@@ -5,15 +5,15 @@ use super::explore::{Model, line, spawn};
 use crate::atomics::{AtomicU64, Ordering};
 use crate::spsc::{self, Consumer, Poll, Producer, Refused};
 
-/// What the consumer knows.
+/// The model's consumer.
 struct Reader {
     consumer: Consumer<u64>,
-    /// The number that comes next.
+    /// The next expected number.
     next: u64,
 }
 
 impl Reader {
-    /// Takes what has come; whether the producer is still there.
+    /// Takes the available records; returns whether the producer is still there.
     fn look(&mut self) -> bool {
         match self.consumer.take() {
             Poll::Ready(numbers) => {
@@ -28,7 +28,7 @@ impl Reader {
         }
     }
 
-    /// Takes all up to number `end`, with which the producer has gone.
+    /// Takes all records up to number `end`, with which the producer has ended.
     fn drain(&mut self, end: u64) {
         while self.next < end {
             assert!(self.look(), "number {} of {end} is lost", self.next);
@@ -42,7 +42,7 @@ fn push(producer: &mut Producer<u64>) -> Result<(), Refused> {
     producer.push(number)
 }
 
-/// A queue of two in its second lap: one record to read, room for one more.
+/// A queue of two slots in its second lap: one record to read, space for one more.
 fn half_full() -> (Producer<u64>, Reader) {
     let (mut producer, consumer) = spsc::queue(2, || u64::MAX);
     let mut reader = Reader { consumer, next: 0 };
@@ -54,7 +54,7 @@ fn half_full() -> (Producer<u64>, Reader) {
     (producer, reader)
 }
 
-/// One by one over the end of a full queue, and then the end.
+/// One record at a time over the end of a full queue, and then the end.
 fn one_by_one() {
     let (mut producer, mut reader) = half_full();
     let reading = spawn(move || {
@@ -71,7 +71,7 @@ fn one_by_one() {
     reading.join().unwrap().drain(pushed);
 }
 
-/// In batches of two, of which the second becomes visible with the first.
+/// Batches of two, of which the second record becomes visible with the first.
 fn in_batches() {
     let (mut producer, consumer) = spsc::queue(4, || u64::MAX);
     let mut reader = Reader { consumer, next: 0 };
@@ -99,7 +99,7 @@ fn in_batches() {
     reading.join().unwrap().drain(pushed);
 }
 
-/// The consumer goes with a record unread; the producer, refused, sees what the consumer did before.
+/// The consumer ends with a record unread; the refused producer sees what the consumer did before.
 fn closed() {
     let (mut producer, mut reader) = half_full();
     let last = AtomicU64::default();

@@ -4,7 +4,7 @@ use super::explore::{Model, spawn};
 use super::scene::{kill_publisher, name, nearly_full, send, tiny};
 use crate::{Error, Publisher};
 
-/// One dies with a claim in its hands, another takes over, and the reader notices nothing.
+/// One publisher dies with an open claim, another takes over, and the reader notices nothing.
 fn take_over() {
     let (mut publisher, mut reader) = nearly_full(&tiny());
     reader.drain(5);

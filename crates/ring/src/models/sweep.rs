@@ -31,7 +31,7 @@ const MODELS: [&Model; 20] = [
     &spsc::CLOSED,
 ];
 
-/// Orderings that no model misses, and why.
+/// Orderings whose weakening no model detects, and why.
 const NOT_MISSED: [(&str, &str, &str); 15] = [
     ("gate.rs", "table.members.slots.load(", "F1 acquires too, before the limit rises"),
     ("gate.rs", "progress.position.load(", "F1 acquires too, before the limit rises"),

@@ -1,4 +1,4 @@
-//! Claiming room and making frames visible, in either framing.
+//! Claiming space and making frames visible, in either framing.
 
 #![allow(unsafe_code)]
 
@@ -10,25 +10,27 @@ use crate::frame::{Grain, Position, TERMINATOR};
 use crate::layout::Framing;
 use crate::{Refused, waiting};
 
-/// The framing as a constant, so that each has code of its own: one that asks at every step costs the packed one a third.
+/// The framing as a constant, so that each framing has its own code: a check at every step costs the packed one a
+/// third.
 pub(super) const PACKED: bool = false;
 /// See [`PACKED`].
 pub(super) const LINES: bool = true;
-/// Bytes of a cache line, on which frames lie in [`Framing::Lines`].
+/// Bytes of a cache line, to which frames are aligned in [`Framing::Lines`].
 const LINE: u64 = Framing::Lines.align() as u64;
-/// Bytes behind the newest frame whose lines are cleared after its commit: eight lines. The stores wait for the lines to
-/// come from whoever read them last, and the frames that follow find them there. With fewer the next commit waits, with
-/// more nothing is won up to 10 million messages a second (measured on prototypes: 153 ns against 227 without).
+/// Bytes behind the newest frame whose lines are cleared after its commit: eight lines. The stores wait for the
+/// lines to arrive from the core that read them last, and the following frames find them there. With fewer lines
+/// the next commit waits; more lines gain nothing up to 10 million messages a second (measured on prototypes:
+/// 153 ns against 227 without).
 const AHEAD: u64 = 8 * LINE;
 
-/// Bytes behind the newest frame where lines are asked for, ready to be written, before anything is stored there: 32 lines.
-/// Stores go out in order, so one whose line is still with the subscriber holds up all behind it. Worth 40 % of the
-/// throughput on lines of their own; where frames are packed nothing, and it is left out.
+/// Bytes behind the newest frame where lines are prefetched for writing, before anything is stored there: 32 lines.
+/// Stores leave in order, so a store whose line is still with the subscriber delays all stores behind it. Worth
+/// 40 % of the throughput on lines of their own; where frames are packed it gains nothing, and is left out.
 const FETCHED_AHEAD: u64 = 32 * LINE;
 
 impl<D: Discipline> PublisherOf<D> {
-    /// Makes `frames` frames visible by storing the first one's header: those from the position up to the last, which is
-    /// at `last` and takes `last_size` bytes. The headers between are in place.
+    /// Makes `frames` frames visible by storing the first one's header: those from the position up to the last,
+    /// which is at `last` and takes `last_size` bytes. The headers between are already stored.
     ///
     /// # Safety
     /// All of it was reserved, the last frame included, with the word behind it.
@@ -78,14 +80,16 @@ impl<D: Discipline> PublisherOf<D> {
     ) -> Position {
         let (start, end) = (self.position, last + last_size as u64);
         if FRAMING == PACKED || self.must_clear(end) {
-            // SAFETY: the frame's size is a multiple of 8 and far below the capacity, because it was reserved. Without
-            // this store a subscriber reads an old word as a header: the property test in `tests/oracle.rs` breaks.
+            // SAFETY: the frame's size is a multiple of 8 and far below the capacity, because it was reserved.
+            // Without this store a subscriber reads an old word as a header: the property test in `tests/oracle.rs`
+            // fails.
             unsafe { self.memory.terminator(last, last_size) }.store(0, Ordering::Relaxed);
         }
-        // Release pairs with the acquire load in `Subscriber::next`: who sees the header sees everything before it.
+        // Release pairs with the acquire load in `Subscriber::next`: a subscriber that sees the header sees all
+        // stores before it.
         self.memory.header(start).store(self.header_word(first_len), Ordering::Release);
         self.position = end;
-        // Wrapping: the count comes out of a segment when a ring is continued.
+        // Wrapping: the count comes from the segment when a ring is continued.
         self.frames = self.frames.wrapping_add(frames);
         if FRAMING == LINES {
             self.clear_ahead();
@@ -102,8 +106,8 @@ impl<D: Discipline> PublisherOf<D> {
     pub(super) fn publish_as<const FRAMING: bool>(&mut self, bytes: &[u8]) -> Result<Position, Refused> {
         let size = self.reserve_as::<FRAMING>(self.position, bytes.len())?;
         let start = self.position;
-        // SAFETY: room for exactly these bytes, rounded up to 8, and for the word behind is reserved, and nobody reads it
-        // yet.
+        // SAFETY: space for exactly these bytes, rounded up to 8, and for the word behind them is reserved, and
+        // nobody reads it yet.
         unsafe {
             self.memory.fill(start, bytes);
             Ok(self.commit_as::<FRAMING>(bytes.len(), start, size, 1))
@@ -139,10 +143,11 @@ impl<D: Discipline> PublisherOf<D> {
         self.reserve_as::<LINES>(at, len)
     }
 
-    /// Whether the line at `end` may start with something other than zero. Counts on it being cleared then.
+    /// Whether the line at `end` may start with something other than zero. Marks it as cleared; the caller must
+    /// clear it then.
     #[inline(always)]
     fn must_clear(&mut self, end: u64) -> bool {
-        // What was claimed beyond is aborted, and its bytes may stand where a line starts.
+        // Claims beyond `end` are aborted, and their bytes may be where a line starts.
         if self.claimed > end {
             self.cleared = self.cleared.min(end);
         }
@@ -154,12 +159,13 @@ impl<D: Discipline> PublisherOf<D> {
         must
     }
 
-    /// Clears the starts of the next lines, as far as there is room for certain.
+    /// Clears the starts of the next lines, as far as the limit certainly allows.
     #[inline(always)]
     fn clear_ahead(&mut self) {
         let until = (self.position + AHEAD).min(self.limit);
         while self.cleared < until {
-            // Relaxed: a subscriber gets here only by the header before it, which is stored later and releases this.
+            // Relaxed: a subscriber gets here only through the header before it, which is stored later and releases
+            // this.
             self.memory.header(self.cleared).store(0, Ordering::Relaxed);
             self.cleared += LINE;
         }

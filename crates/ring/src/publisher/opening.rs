@@ -14,9 +14,9 @@ use crate::memory::{Access, Memory};
 use crate::segment::{Purpose, Segment};
 use crate::{Error, Name, process, waiting};
 
-/// Openers that race for one name go round at most this often: each round needs another to have made or removed it.
+/// Rounds for openers that race for one name: in each round another process must have created or removed it.
 const ROUNDS: usize = 64;
-/// Positions in a segment beyond this were never reached by counting.
+/// Positions beyond this are invalid: no count reaches them.
 const FAR: u64 = 1 << 62;
 
 impl<D: Discipline> PublisherOf<D> {
@@ -24,9 +24,10 @@ impl<D: Discipline> PublisherOf<D> {
     /// Its subscribers keep their positions.
     ///
     /// # Errors
-    /// [`Error::PublisherAlive`] if another publisher holds it; [`Error::OtherShape`] or [`Error::OtherPolicy`] if it is
-    /// there and not as asked for; [`Error::NoRoom`]; [`Error::NoHugePages`]; [`Error::Foreign`], [`Error::Layout`] or [`Error::Damaged`] if what goes by that name
-    /// is no ring that this build can continue, or is another user's.
+    /// [`Error::PublisherAlive`] if another publisher owns the ring; [`Error::OtherShape`] or
+    /// [`Error::OtherPolicy`] if the ring exists with another shape or policy; [`Error::NoRoom`];
+    /// [`Error::NoHugePages`]; [`Error::Foreign`], [`Error::Layout`] or [`Error::Damaged`] if the file of that name
+    /// is no ring that this build can continue, or belongs to another user.
     pub fn open(name: &Name, options: &Options) -> Result<Self, Error> {
         let shape = Shape {
             page: rustix::param::page_size(),
@@ -61,7 +62,7 @@ impl<D: Discipline> PublisherOf<D> {
         Err(Error::system(&name.path(), "settle who opens", rustix::io::Errno::BUSY))
     }
 
-    /// `Ok(None)`: another was faster to take the name.
+    /// `Ok(None)`: another process took the name first.
     fn create(name: &Name, shape: Shape, options: &Options) -> Result<Option<Self>, Error> {
         let segment = Segment::create(name, shape, options.mode, options.group)?;
         // Nobody else can have the file open: it has no name.
@@ -72,7 +73,7 @@ impl<D: Discipline> PublisherOf<D> {
         if publisher.segment.publish_name()? { Ok(Some(publisher)) } else { Ok(None) }
     }
 
-    /// `Ok(None)`: the ring lost its name before it was ours.
+    /// `Ok(None)`: the ring lost its name before this publisher owned it.
     fn take_over(segment: Segment, wanted: &Shape, options: &Options) -> Result<Option<Self>, Error> {
         if !segment.lock_publisher()? {
             let pid = Memory::map(&segment, Access::Observer)?.publisher().status.pid.load(Ordering::Relaxed);
@@ -111,15 +112,15 @@ impl<D: Discipline> PublisherOf<D> {
         publisher.stalls.continue_from(&publisher.memory);
         publisher.epoch = epoch.wrapping_add(1) & EPOCH_MASK;
         publisher.stamp = frame::stamp(publisher.epoch);
-        // The dead publisher's cursor may be far behind; the gate must never pass it, so it is stored whatever it was.
+        // The dead publisher's cursor may be far behind; the gate must never pass it, so it is stored in any case.
         publisher.published = u64::MAX;
         publisher.publish_cursor();
         publisher.enter(publisher.epoch);
         Ok(Some(publisher))
     }
 
-    /// Finds the true end of what an earlier publisher committed. What it had claimed and not committed is behind a
-    /// header of zero, and stays unseen.
+    /// Finds the true end of the frames that an earlier publisher committed. Frames that were claimed and not
+    /// committed are behind a header of zero, and stay invisible.
     fn recover(segment: &Segment, memory: &Memory) -> Result<(u64, u64, u64, Boundaries), Error> {
         let damaged = |why: String| Error::Damaged { path: segment.path.clone(), why };
         let lines = memory.publisher();
@@ -136,7 +137,7 @@ impl<D: Discipline> PublisherOf<D> {
         };
         let mut boundaries = Boundaries::starting_at((gate, 0));
         let mut mark = gate + (capacity / PARTS) as u64;
-        // Frames since the gate; how many there were before it follows at the cursor.
+        // Frames since the gate; the number before the gate follows from the count at the cursor.
         let (mut walked, mut before) = (0u64, None);
         let end = frame::walk(memory, gate, (grain, max_frame), capacity, |position| {
             if position >= mark {
@@ -174,13 +175,13 @@ impl<D: Discipline> PublisherOf<D> {
         Self {
             memory,
             position,
-            // Nothing is allowed before the first look at the subscribers.
+            // Nothing is allowed before the first scan of the subscribers.
             soft_limit: 0,
             stamp: frame::stamp(1),
             max_frame,
             grain: Grain::of(segment.shape.framing),
             lines: segment.shape.framing == Framing::Lines,
-            // The one zero that is known: of memory that was just made, and where an earlier publisher's frames end.
+            // The only known zeros: new memory is zero, and so is the word where an earlier publisher's frames end.
             cleared: position + Framing::Lines.align() as u64,
             claimed: position,
             frames,
@@ -203,14 +204,14 @@ impl<D: Discipline> PublisherOf<D> {
         }
     }
 
-    /// Says who publishes.
+    /// Stores the publisher's identity.
     fn enter(&self, epoch: u32) {
         let status = &self.memory.publisher().status;
         status.pid.store(process::pid(), Ordering::Relaxed);
         status.start_ticks.store(process::start_ticks(), Ordering::Relaxed);
         status.flags.store(if waiting::join_barrier() { HAS_BARRIER } else { 0 }, Ordering::Relaxed);
         status.epoch.store(epoch, Ordering::Relaxed);
-        // Release: who sees the ring live sees whose it is.
+        // Release: a reader that sees the ring live sees its publisher's identity.
         status.state.store(LIVE, Ordering::Release);
     }
 }

@@ -1,16 +1,17 @@
-//! Live subscribers that hold a full ring up: first they are asked where they are, and at last they are evicted.
+//! Live subscribers that block a full ring: the publisher first asks for their positions, and evicts them at last.
 //!
-//! Subscribers tell their position once in an eighth of the ring, so a slow one can look like a stalled one. Half the
-//! limit after its position was last seen to move, the publisher asks it to tell with every frame. Who has then not moved
-//! at the end of the limit is evicted: an order with its ticket is stored, and from then on its position counts for
-//! nothing. Before the limit rises for that there is a fence (F1 in `gate.rs`). With every frame, after it has seen the
-//! header, a subscriber looks whether there is an order: who reads a byte that was written after the fence sees the order
-//! that was stored before it.
+//! Subscribers store their position once in an eighth of the ring, so a slow one can look like a stalled one. When
+//! half the limit has passed since its position was last seen to move, the publisher asks the subscriber to store
+//! it with every frame. If the subscriber has still not moved at the end of the limit, it is evicted: an order with
+//! its ticket is stored, and from then on its position is ignored. Before the limit rises for that there is a fence
+//! (F1 in `gate.rs`). With every frame, after it has seen the header, a subscriber checks for an order: a
+//! subscriber that reads a byte that was written after the fence sees the order that was stored before it.
 //!
-//! A publisher can exempt a subscriber, for good or while it has an excuse: that one is asked, and never evicted by it meanwhile.
+//! A publisher can exempt a subscriber, permanently or while it has an excuse: that one is asked, but not evicted
+//! meanwhile.
 //!
-//! The slot stays the subscriber's, with its lock and its bit, until it leaves: nobody else can get into the place of an
-//! evicted one unnoticed, and the ticket tells the next holder from it.
+//! The slot stays the subscriber's, with its lock and its bit, until it leaves: no other subscriber can take the
+//! place of an evicted one unnoticed, and the ticket distinguishes the next holder from it.
 
 use crate::atomics::Ordering;
 use crate::clock::Instant;
@@ -21,11 +22,11 @@ use crate::lines::{EVICTED, NO_ORDER, Order, SLOTS, TELL, order_word};
 use crate::memory::Memory;
 use crate::subscriber::SubscriberId;
 
-/// Parts of the limit. A look counts for at most one of them, however long ago the one before was: a publisher that was
-/// itself stopped has not seen its subscribers stall.
+/// Parts of the limit. A look counts for at most one of them, whatever the time since the previous look: a
+/// publisher that was itself stopped has not seen its subscribers stall.
 const LOOKS: u32 = 4;
 
-/// What becomes of a subscriber in the way.
+/// What happens to a subscriber that blocks the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Patience {
     /// It may still move.
@@ -34,10 +35,10 @@ pub(super) enum Patience {
     Over,
 }
 
-/// Who is in the way, and for how long.
+/// The subscribers that block the ring, and for how long.
 #[derive(Debug)]
 pub(super) struct Stalls {
-    /// Zero = subscribers may stall for ever.
+    /// Zero = no limit.
     limit: Duration,
     /// Slots whose holder, or an earlier one, was evicted.
     evicted_slots: u64,
@@ -46,7 +47,7 @@ pub(super) struct Stalls {
     /// Subscribers evicted from this ring.
     pub(super) evicted: u64,
     slots: Box<[Stall]>,
-    /// Those that are waited for without a limit; one for each slot at most.
+    /// Subscribers without a stall limit; at most one for each slot.
     exempt: Vec<SubscriberId>,
     excuses: Vec<Excuse>,
 }
@@ -64,7 +65,7 @@ impl fmt::Debug for Excuse {
 struct Stall {
     ticket: u64,
     position: u64,
-    /// For how long it was seen at that position.
+    /// Time for which the subscriber was seen at that position.
     for_long: Duration,
     looked_at: Option<Instant>,
 }
@@ -82,13 +83,13 @@ impl Stalls {
         }
     }
 
-    /// This subscriber is waited for without a limit. Who had its slot before is gone.
+    /// Exempts this subscriber from the limit. The previous holder of its slot is gone.
     pub(super) fn exempt(&mut self, seat: SubscriberId) {
         self.exempt.retain(|other| other.slot != seat.slot);
         self.exempt.push(seat);
     }
 
-    /// Subscribers are waited for while this says so.
+    /// Exempts subscribers while `excuse` returns `true` for them.
     pub(super) fn excuse(&mut self, excuse: Excuse) {
         self.excuses.push(excuse);
     }
@@ -97,7 +98,7 @@ impl Stalls {
         self.exempt.contains(&seat) || self.excuses.iter().any(|Excuse(is_so)| is_so(seat))
     }
 
-    /// What an earlier publisher has ordered stands.
+    /// The orders of an earlier publisher remain valid.
     pub(super) fn continue_from(&mut self, memory: &Memory) {
         let lines = memory.publisher();
         self.evicted = lines.tally.evicted.load(Ordering::Relaxed);
@@ -110,16 +111,16 @@ impl Stalls {
         }
     }
 
-    /// Whether the present holder of `slot` was evicted.
+    /// Whether the current holder of `slot` was evicted.
     #[inline]
     pub(super) fn is_evicted(&self, memory: &Memory, slot: usize) -> bool {
-        // Relaxed: the table's bit was loaded before, and with it came the ticket.
+        // Relaxed: the table's bit was loaded before, and the ticket came with it.
         self.evicted_slots >> slot & 1 == 1
             && memory.publisher().orders[slot].word.load(Ordering::Relaxed)
                 == order_word(ticket_of(memory, slot), EVICTED)
     }
 
-    /// A live subscriber at `position` stands in the way.
+    /// Counts the stall of a live subscriber that blocks the ring at `position`.
     pub(super) fn meet(&mut self, memory: &Memory, slot: usize, position: u64, now: Instant) -> Patience {
         let Some(stall) = self.slots.get_mut(slot) else { return Patience::Left };
         let ticket = ticket_of(memory, slot);
@@ -132,18 +133,18 @@ impl Stalls {
         let for_long = stall.for_long;
         let order = &memory.publisher().orders[slot];
         if for_long >= self.limit && self.is_waited_for(SubscriberId { slot, ticket }) {
-            // It is asked all the same, and has half of the limit once its excuse is over.
+            // The subscriber is still asked, and has half of the limit once its excuse is over.
             self.slots[slot].for_long = self.limit / 2;
         } else if for_long >= self.limit {
             order.position.store(position, Ordering::Relaxed);
-            // Release: who sees the order sees the position.
+            // Release: a subscriber that sees the order sees the position.
             order.word.store(order_word(ticket, EVICTED), Ordering::Release);
             self.evicted_slots |= 1 << slot;
             self.asked_slots &= !(1 << slot);
             self.evicted = self.evicted.wrapping_add(1);
             return Patience::Over;
         }
-        // By its ticket: what the slot's holder before was told is not for this one.
+        // With its ticket: an order to the slot's previous holder does not apply to this one.
         let tell = order_word(ticket, TELL);
         if for_long >= self.limit / 2 && order.word.load(Ordering::Relaxed) != tell {
             order.word.store(tell, Ordering::Relaxed);
@@ -152,7 +153,7 @@ impl Stalls {
         Patience::Left
     }
 
-    /// There is room again: nobody needs to tell more than usual.
+    /// There is space again: no subscriber needs to store its position more often than usual.
     #[inline]
     pub(super) fn over(&mut self, memory: &Memory) {
         while self.asked_slots != 0 {

@@ -1,4 +1,4 @@
-//! The consuming side: takes what has come, where it lies, and gives the slots back in batches.
+//! The consuming side: reads the available records in place, and releases the slots in batches.
 
 #![allow(unsafe_code)]
 
@@ -15,28 +15,28 @@ use crate::atomics::Ordering;
 #[derive(Debug)]
 pub struct Consumer<T: Send> {
     shared: Arc<Shared<T>>,
-    /// Records below this are there, as far as is known here.
+    /// Records below this are known to be available.
     limit: u64,
     done: Done,
 }
 
-/// How far the consumer is.
+/// The consumer's progress.
 #[derive(Debug)]
 struct Done {
     /// Records read.
     next: u64,
-    /// Records whose slots were given back.
+    /// Records whose slots were released.
     released: u64,
-    /// So many slots are given back at a time.
+    /// Number of slots released at a time.
     eighth: u64,
 }
 
 impl Done {
-    /// Gives back the slots of all that is read.
+    /// Releases the slots of all records read.
     #[inline]
     fn release<T>(&mut self, shared: &Shared<T>) {
         self.released = self.next;
-        // Release: all that was done to the slots is over; pairs with the producer's acquire.
+        // Release: all accesses to the slots are over; pairs with the producer's acquire.
         shared.read.0.store(self.next, Ordering::Release);
     }
 }
@@ -112,7 +112,7 @@ impl<T: Send> Consumer<T> {
         self.done.next
     }
 
-    /// Whether a record is there. The producer's line is fetched only when all that is known of is read.
+    /// Whether a record is available. The producer's line is fetched only when all known records are read.
     #[inline(always)]
     fn look(&mut self) -> Poll<()> {
         if self.done.next < self.limit {
@@ -128,13 +128,13 @@ impl<T: Send> Consumer<T> {
         if written & GONE == 0 { Poll::Empty } else { Poll::Ended }
     }
 
-    /// At least one record must be there.
+    /// At least one record must be available.
     #[inline(always)]
     fn lend(&mut self, most: u64) -> Records<'_, T> {
         let Self { shared, limit, done } = self;
         let len = most.min(*limit - done.next).min(done.eighth).min(shared.slots.up_to_end(done.next));
-        // SAFETY: below `limit` and before the end, so the slots are this side's until they are given back, which needs
-        // what is borrowed here; `models::spsc` finds slots that are given back too early.
+        // SAFETY: below `limit` and before the end, so the slots are this side's until they are given back, which
+        // needs what is borrowed here; `models::spsc` finds slots that are given back too early.
         let records = unsafe { shared.slots.lend(done.next, len) };
         Records { records, shared, done }
     }
@@ -142,13 +142,13 @@ impl<T: Send> Consumer<T> {
 
 impl<T: Send> Drop for Consumer<T> {
     fn drop(&mut self) {
-        // Release pairs with the producer's acquire, as of `release`.
+        // Release pairs with the producer's acquire, as in `release`.
         self.shared.read.0.store(self.done.next | GONE, Ordering::Release);
     }
 }
 
-/// Adjacent records, lent in place. They may be changed, or moved out by putting others in their place: the producer
-/// finds the contents of its slot a lap later.
+/// Adjacent records, lent in place. They may be changed, or replaced to move them out: the producer finds the
+/// contents of its slot a lap later.
 #[derive(Debug)]
 pub struct Records<'a, T: Send> {
     records: &'a mut [T],

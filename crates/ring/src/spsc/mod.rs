@@ -76,8 +76,8 @@ use slots::Slots;
 /// The most slots that a queue can have, so that positions have bits to spare.
 const MOST_SLOTS: usize = 1 << 40;
 
-/// The bit of an index that says that its side has gone. Below it there is room for a record each nanosecond for 292
-/// years.
+/// The bit of an index that says that its side is gone. The bits below it suffice for a record each nanosecond for
+/// 292 years.
 const GONE: u64 = 1 << 63;
 
 /// Creates a queue of at least `capacity` records, rounded up to a power of two; `record` makes the slots' initial
@@ -86,7 +86,7 @@ const GONE: u64 = 1 << 63;
 /// A total size of 512 KiB to 2 MiB is best, because it fits the second-level caches of both sides.
 ///
 /// # Panics
-/// If no memory holds so many records.
+/// If `capacity` is above 2⁴⁰, or the records need more than `isize::MAX` bytes.
 pub fn queue<T: Send>(capacity: usize, record: impl FnMut() -> T) -> (Producer<T>, Consumer<T>) {
     assert!(capacity <= MOST_SLOTS, "{capacity} records are more than {MOST_SLOTS}");
     let slots = Slots::new(capacity.next_power_of_two(), record);
@@ -95,12 +95,12 @@ pub fn queue<T: Send>(capacity: usize, record: impl FnMut() -> T) -> (Producer<T
     (Producer::new(Arc::clone(&shared)), Consumer::new(shared))
 }
 
-/// What the two sides share.
+/// The state that both sides share.
 #[derive(Debug)]
 struct Shared<T> {
-    /// Records that the producer has made visible, and whether it has gone. Written by the producer alone.
+    /// Records that the producer has made visible, and whether it is gone. Written by the producer alone.
     written: Index,
-    /// Records whose slots the consumer has given back, and whether it has gone. Written by the consumer alone.
+    /// Records whose slots the consumer has released, and whether it is gone. Written by the consumer alone.
     read: Index,
     slots: Slots<T>,
 }

@@ -16,7 +16,7 @@ pub struct Producer<T: Send> {
     shared: Arc<Shared<T>>,
     /// Records made visible.
     next: u64,
-    /// Records below this find their slots free, as far as is known here.
+    /// Slots of records below this are known to be free.
     limit: u64,
 }
 
@@ -42,16 +42,17 @@ impl<T: Send> Producer<T> {
     /// Costs a comparison. Reads what the other side writes only once a lap or when the queue is full.
     ///
     /// # Errors
-    /// [`Refused::Full`] and [`Refused::Closed`] are outcomes. That the consumer has gone is seen at the latest when the
-    /// queue is full; [`is_closed`](Self::is_closed) tells at once.
+    /// [`Refused::Full`] and [`Refused::Closed`] are outcomes. A claim notices that the consumer is gone at the
+    /// latest when the queue is full; [`is_closed`](Self::is_closed) notices it at once.
     #[inline(always)]
     pub fn claim(&mut self) -> Result<Claim<'_, T>, Refused> {
         if self.next == self.limit {
             self.look()?;
         }
         let Self { shared, next, .. } = self;
-        // SAFETY: `next` is below `limit`, so the slot is this side's until `next` is published, which ends the claim;
-        // without the limit, `models::spsc` finds the consumer's record changed. One slot never passes the end.
+        // SAFETY: `next` is below `limit`, so the slot is this side's until `next` is published, which ends the
+        // claim; without the limit, `models::spsc` finds the consumer's record changed. One slot never passes the
+        // end.
         let record = unsafe { &mut shared.slots.lend(*next, 1)[0] };
         Ok(Claim { record, after: After { slots: &shared.slots, written: &shared.written.0, next } })
     }
@@ -59,7 +60,7 @@ impl<T: Send> Producer<T> {
     /// Claims as many free adjacent slots as there are, from 1 up to `most`. They become visible together.
     ///
     /// # Errors
-    /// As of [`claim`](Self::claim).
+    /// As [`claim`](Self::claim).
     ///
     /// # Panics
     /// If `most` is 0.
@@ -67,7 +68,7 @@ impl<T: Send> Producer<T> {
     pub fn claim_batch(&mut self, most: usize) -> Result<Batch<'_, T>, Refused> {
         assert!(most > 0, "a batch of no records");
         if self.limit - self.next < most as u64 {
-            // What is known to be free is used; only without it a refusal counts.
+            // Slots known to be free are used first; a refusal counts only if there are none.
             let looked = self.look();
             if self.next == self.limit {
                 looked?;
@@ -85,7 +86,7 @@ impl<T: Send> Producer<T> {
     /// built elsewhere waits for the stores that built it.
     ///
     /// # Errors
-    /// As of [`claim`](Self::claim).
+    /// As [`claim`](Self::claim).
     #[inline(always)]
     pub fn push(&mut self, record: T) -> Result<(), Refused>
     where
@@ -100,7 +101,7 @@ impl<T: Send> Producer<T> {
     /// Writes as many of `records` as fit, in at most two batches; returns their number.
     ///
     /// # Errors
-    /// As of [`claim`](Self::claim), where there is room for none of them.
+    /// As [`claim`](Self::claim), if not even one record fits.
     #[inline]
     pub fn push_slice(&mut self, records: &[T]) -> Result<usize, Refused>
     where
@@ -124,7 +125,8 @@ impl<T: Send> Producer<T> {
     /// Returns `true` if the consumer is gone. Fetches the consumer's cache line.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        // Acquire pairs with the consumer's release as it goes: what it did before is seen by who acts on the answer.
+        // Acquire pairs with the consumer's last release: a caller that acts on the answer sees what the consumer
+        // did before.
         self.shared.read.0.load(Ordering::Acquire) & GONE != 0
     }
 
@@ -140,10 +142,10 @@ impl<T: Send> Producer<T> {
         self.next
     }
 
-    /// Looks how far the consumer is.
+    /// Reads the consumer's index.
     #[inline(never)]
     fn look(&mut self) -> Result<(), Refused> {
-        // Acquire pairs with the consumer's release: what it did to the slots that it gives back is over.
+        // Acquire pairs with the consumer's release: all its accesses to the slots that it gives back are over.
         let read = self.shared.read.0.load(Ordering::Acquire);
         if read & GONE != 0 {
             return Err(Refused::Closed);
@@ -155,12 +157,12 @@ impl<T: Send> Producer<T> {
 
 impl<T: Send> Drop for Producer<T> {
     fn drop(&mut self) {
-        // Release: the records are there before the end is; pairs with the consumer's acquire.
+        // Release: the records are visible before the end is; pairs with the consumer's acquire.
         self.shared.written.0.store(self.next | GONE, Ordering::Release);
     }
 }
 
-/// What a claim needs once it is filled.
+/// The parts that a claim needs for its commit.
 #[derive(Debug)]
 struct After<'a, T> {
     slots: &'a Slots<T>,
@@ -173,7 +175,7 @@ impl<T> After<'_, T> {
     fn commit(self, len: u64) {
         self.slots.give_back(*self.next, len);
         *self.next += len;
-        // Release: the records are written before they are said to be; pairs with the consumer's acquire.
+        // Release: the records are written before the index covers them; pairs with the consumer's acquire.
         self.written.store(*self.next, Ordering::Release);
     }
 }

@@ -1,20 +1,22 @@
 //! The memory of a queue: slots that one side at a time may touch.
 //!
-//! The two indices say whose a slot is: the consumer's from `read` up to `written`, the producer's from there to a lap
-//! behind `read`. Each side moves its own index forward alone, with release, and learns the other's with acquire, so
-//! whatever was done to a slot is over before the other side begins. `spsc/producer.rs` and `spsc/consumer.rs` ask for
-//! slots that are theirs; the models of `models/spsc.rs` find every access that is not.
+//! The two indices define the owner of a slot: the consumer's from `read` up to `written`, the producer's from
+//! there to a lap behind `read`. Each side alone advances its own index, with release, and loads the other's with
+//! acquire, so all accesses to a slot are over before the other side begins. `spsc/producer.rs` and
+//! `spsc/consumer.rs` ask only for slots that are theirs; the models of `models/spsc.rs` find every access that is
+//! not.
 
 #![allow(unsafe_code)]
 
 use std::cell::UnsafeCell;
 
-/// As many slots as a power of two, each with a live record at all times.
+/// A power of two of slots, each with a live record at all times.
 #[derive(Debug)]
 pub(super) struct Slots<T>(Box<[UnsafeCell<T>]>);
 
-// SAFETY: each slot is one side's at a time, as the top of the file says, so its record moves between the threads and is
-// never shared by them. `models::spsc` finds an index that is published too early or without its ordering.
+// SAFETY: each slot is one side's at a time, as the module's documentation says, so its record moves between the
+// threads and is never shared by them. `models::spsc` finds an index that is published too early or without its
+// ordering.
 unsafe impl<T: Send> Sync for Slots<T> {}
 
 impl<T> Slots<T> {
@@ -27,13 +29,13 @@ impl<T> Slots<T> {
         self.0.len() as u64
     }
 
-    /// Slots from the one of record `from` to the end of the memory.
+    /// Slots from that of record `from` to the end of the memory.
     #[inline(always)]
     pub(super) fn up_to_end(&self, from: u64) -> u64 {
         self.count() - self.at(from)
     }
 
-    /// The records from number `from` on, for the side that has them.
+    /// The records from number `from` on, for the side that owns them.
     ///
     /// # Safety
     /// All `len` slots are the caller's for as long as the slice lives, `len` is at most `up_to_end(from)`, and the caller
@@ -48,7 +50,7 @@ impl<T> Slots<T> {
         }
     }
 
-    /// The side is done with slots that it was lent. The models look here; the machine has nothing to do.
+    /// Ends the use of lent slots. The models check it; on the machine there is nothing to do.
     #[inline(always)]
     pub(super) fn give_back(&self, _from: u64, _len: u64) {}
 

@@ -1,4 +1,4 @@
-//! Becoming a subscriber.
+//! Joining a ring.
 
 use crate::atomics::{Ordering, fence};
 
@@ -15,9 +15,9 @@ impl<D: Discipline> SubscriberOf<D> {
     /// Joins a ring. The label is this process's command.
     ///
     /// # Errors
-    /// [`Error::NotFound`]; [`Error::NoSlot`] if 64 live subscribers are there; [`Error::OtherPolicy`];
-    /// [`Error::Foreign`], [`Error::Layout`]
-    /// or [`Error::Damaged`] if what goes by that name is no ring that this build can read.
+    /// [`Error::NotFound`]; [`Error::NoSlot`] if the ring has 64 live subscribers; [`Error::OtherPolicy`];
+    /// [`Error::Foreign`], [`Error::Layout`] or [`Error::Damaged`] if the file of that name is no ring that this
+    /// build can read.
     pub fn join(name: &Name, start: Start) -> Result<Self, Error> {
         Self::join_as(name, start, &process::command())
     }
@@ -67,7 +67,7 @@ impl<D: Discipline> SubscriberOf<D> {
 
     /// Sets the slot's bit.
     pub(crate) fn register(&self) {
-        // Release: who sees the bit sees the position.
+        // Release: a publisher that sees the bit sees the position.
         self.memory.subscribers().members.slots.fetch_or(1 << self.slot, Ordering::Release);
     }
 
@@ -111,12 +111,14 @@ impl SubscriberOf<Gated> {
         self.enter(cursor);
         let cursor = self.cursor()?;
         self.move_to(cursor);
-        // The cursor is published now and then, so what is newest is found by walking. What lies behind it is safe
-        // now, and it is less than a quarter of the ring unless the publisher goes on while we walk.
+        // The cursor is published now and then, so the newest frame is found by walking. The frames behind the
+        // cursor are safe now, and they are less than a quarter of the ring unless the publisher continues during
+        // the walk.
         let most = self.segment.shape.capacity;
         match frame::walk(&self.memory, cursor, (self.grain, self.max_frame), most, |_| {}) {
             Ok(end) => self.move_to(end),
-            // Stopped for so long that the publisher has gone on: `next` will say so.
+            // Stopped for longer than the stall limit, so that the publisher has evicted this subscriber: `next`
+            // reports it.
             Err(_) if self.is_evicted() => {}
             Err(broken) => return Err(self.broken(broken)),
         }
@@ -133,14 +135,14 @@ impl SubscriberOf<Gated> {
     }
 }
 
-/// Locks a slot that no live subscriber has, and frees those of dead ones. Gives the slot and a ticket for it.
+/// Locks a slot without a live subscriber, and frees the slots of dead ones. Returns the slot and a ticket for it.
 fn take_slot(segment: &Segment, memory: &Memory, label: &str) -> Result<(usize, u64), Error> {
     let table = memory.subscribers();
     let members = table.members.slots.load(Ordering::Acquire);
     let mut taken = None;
     for slot in 0..SLOTS {
         let is_member = members >> slot & 1 == 1;
-        // To have a member's lock is the proof that it is dead, and keeps others off its slot until it is free.
+        // Owning a member's lock proves that it is dead, and keeps others off its slot until the slot is free.
         if (taken.is_some() && !is_member) || !segment.lock_slot(slot)? {
             continue;
         }
@@ -156,8 +158,8 @@ fn take_slot(segment: &Segment, memory: &Memory, label: &str) -> Result<(usize, 
     identity.start_ticks.store(process::start_ticks(), Ordering::Relaxed);
     let next_ticket = || table.members.tickets.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
     let mut ticket = next_ticket();
-    // The counter may have been written over. A ticket that was given before would make the order to an earlier holder of the slot one to
-    // this subscriber, which would be evicted before it has read a frame.
+    // The counter may have been overwritten. With a ticket that was given before, the order to an earlier holder of
+    // the slot would apply to this subscriber, which would be evicted before it has read a frame.
     if memory.publisher().orders[slot].word.load(Ordering::Relaxed) >> 2 == ticket {
         ticket = next_ticket();
     }

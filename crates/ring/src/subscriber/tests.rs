@@ -1,4 +1,5 @@
-//! Moments that whole subscribers meet too rarely: joins against a publisher in full run, and an end between two looks.
+//! Moments that occur too rarely in tests of whole subscribers: joins while the publisher runs at full speed, and
+//! an end between two looks.
 
 use std::cell::RefCell;
 use std::hint::spin_loop;
@@ -29,7 +30,7 @@ fn counter_of(frame: &[u8]) -> u64 {
     counter
 }
 
-/// Between the first look at where the publisher is and the registration: sometimes long enough for several laps.
+/// Between the first load of the publisher's position and the registration: sometimes long enough for several laps.
 pub(super) fn interlude() {
     static JOINS: AtomicU64 = AtomicU64::new(0);
     for _ in 0..scatter(JOINS.fetch_add(1, Ordering::Relaxed)) % 1000 {
@@ -44,7 +45,7 @@ fn scatter(number: u64) -> u64 {
 
 fn join_under_load(start: Start, joins: u64) {
     let name = Name::new(&format!("test-rejoin-{start:?}-{}", std::process::id())).unwrap();
-    // Small, so that a lap takes about a microsecond and a joiner that is not seen is soon overrun.
+    // Small, so that a lap takes about a microsecond and a joiner that the publisher does not see is soon overrun.
     let options = Options { capacity: 4096.max(rustix::param::page_size()), ..Options::default() };
     let mut publisher = Publisher::open(&name, &options).unwrap();
     let mut subscriber = Subscriber::join(&name, start).unwrap();
@@ -53,7 +54,7 @@ fn join_under_load(start: Start, joins: u64) {
         let joiner = scope.spawn(|| {
             for join in 0..joins {
                 subscriber.join_again(start);
-                // Time for a publisher that has not seen us to write where we stand.
+                // Time for a publisher that has not seen this subscriber to overwrite its frames.
                 for _ in 0..scatter(join) % 2000 {
                     spin_loop();
                 }
@@ -107,15 +108,15 @@ thread_local! {
     static DEED: RefCell<Option<Deed>> = const { RefCell::new(None) };
 }
 
-/// Between a subscriber's look for a frame, in vain, and its look at whether the publisher has ended: once, what a test of
-/// this thread wants to happen there.
+/// Runs between a subscriber's look for a frame that finds none, and its look at whether the publisher has ended:
+/// once, the deed that a test on this thread has set.
 pub(crate) fn between_looks() {
     if let Some(deed) = DEED.take() {
         deed();
     }
 }
 
-/// A last frame and the end, both between the two looks: the end is not told before the frame.
+/// A last frame and the end, both between the two looks: the subscriber must get the frame before the end.
 #[test]
 fn an_end_between_two_looks_hides_no_frame() {
     let options = Options { keep: true, ..Options::default() };

@@ -1,4 +1,4 @@
-//! What wakes a subscriber for something other than a frame.
+//! A bell, which wakes a subscriber for something other than a frame.
 
 use std::sync::Arc;
 
@@ -25,9 +25,9 @@ impl Bell {
 
     /// Rings the bell and wakes the waiting subscriber. Makes a system call unless the bell is already rung.
     pub fn ring(&self) {
-        // Sequentially consistent, as the look in `answer` is: what was done before is seen by who answers.
+        // Sequentially consistent, as the load in `answer`: the thread that answers sees what was done before.
         if self.0.swap(1, Ordering::SeqCst) == 0 {
-            // Fails on no argument that we pass.
+            // Cannot fail with these arguments.
             let _ = futex::wake(&self.0, futex::Flags::PRIVATE, 1);
         }
     }
@@ -45,9 +45,9 @@ impl Bell {
         self.is_rung() && self.0.swap(0, Ordering::SeqCst) != 0
     }
 
-    /// Sleeps until the word, which is shared with other processes, is no longer `expected` or is woken, until the bell is rung,
-    /// or for so long. Since Linux 5.16; without it, or where a sandbox refuses it, who rings is heard at the end of a short
-    /// sleep.
+    /// Sleeps until the word, which is shared with other processes, is no longer `expected` or is woken, until the
+    /// bell is rung, or until `timeout` passes. Since Linux 5.16; without it, or where a sandbox refuses it, a ring
+    /// of the bell is noticed at the end of a short sleep.
     pub(super) fn doze(
         &self,
         word: &AtomicU32,
@@ -76,5 +76,5 @@ impl Bell {
     }
 }
 
-/// The longest sleep where nobody can ring, ns.
+/// The longest sleep where the bell cannot wake the sleeper, ns.
 const SHORT_SLEEP_NS: futex::Nsecs = 500_000;

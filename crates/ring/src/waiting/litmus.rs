@@ -1,4 +1,4 @@
-//! The ways in which a wake-up could be lost, each brought about on purpose.
+//! The ways in which a wake-up could be lost, each provoked on purpose.
 
 use std::cell::Cell;
 use std::process::Command;
@@ -10,7 +10,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::*;
 
-/// Long enough that whoever sleeps so long was not woken; far less than [`LONGEST_SLEEP`] in unit tests.
+/// A sleep of this length was not ended by a wake-up; far less than [`LONGEST_SLEEP`] in unit tests.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A sleeper whose publisher is this test.
@@ -27,8 +27,8 @@ impl Lone {
         }
     }
 
-    /// Parks until `looks` says so when it is asked for the `n`th time, from 1; whether that was before the end of
-    /// all patience.
+    /// Parks until `looks` returns `true` when it is called for the `n`th time, from 1. Returns whether that was
+    /// before `PATIENCE` ran out.
     fn parks(&self, looks: impl Fn(usize) -> bool) -> bool {
         let count = Cell::new(0);
         let ready = || {
@@ -43,25 +43,26 @@ impl Lone {
     }
 }
 
-/// A frame that is stored after the sleeper's last look, by a publisher that has not seen the bit: the first sleep is
-/// short, and finds it.
+/// A frame that is stored after the sleeper's last look, by a publisher that has not seen the bit: the first sleep
+/// is short, and the sleeper finds the frame.
 #[test]
 fn what_the_barrier_missed_is_found() {
     assert!(Lone::new().parks(|look| look > 1));
 }
 
-/// The same after a wake-up that was for another frame: the bit is set anew, and the sleep behind it is a first one.
+/// The same after a wake-up for another frame: the bit is set again, and the sleep after it is a first one.
 #[test]
 fn what_the_barrier_missed_after_a_wake_up_is_found() {
     let lone = Lone::new();
     let woken = Cell::new(false);
     let missed = Cell::new(0);
     assert!(lone.parks(|look| {
-        // The first sleep is over: the bit is known. Two looks, because unit tests look once more (`FOUND_LATE`).
+        // The first sleep is over: the bit is certain to be seen. Two looks, because unit tests look once more
+        // (`FOUND_LATE`).
         if look > 2 && !woken.replace(true) {
             wake_all(&lone.waiters);
         } else if woken.get() {
-            // At the look after the wake-up there is nothing, and later something of which nobody tells.
+            // At the look after the wake-up there is no frame, and later there is one without a wake-up.
             missed.set(missed.get() + 1);
         }
         missed.get() > 1
@@ -75,7 +76,7 @@ fn a_wake_up_before_the_sleep_counts() {
     let woken = Cell::new(false);
     assert!(lone.parks(|look| {
         let is_there = woken.get();
-        // Once the bit is known, and a sleep would be long.
+        // After the first sleep, when the next one would be long.
         if look > 2 && !is_there {
             woken.set(true);
             wake_all(&lone.waiters);
@@ -84,7 +85,7 @@ fn a_wake_up_before_the_sleep_counts() {
     }));
 }
 
-/// Where nothing comes, the sleeper sleeps: the short first sleep is not repeated.
+/// Without frames the sleeper sleeps: the short first sleep is not repeated.
 #[test]
 fn an_idle_sleeper_sleeps() {
     let lone = Lone::new();
@@ -103,8 +104,8 @@ fn an_idle_sleeper_sleeps() {
 #[repr(align(128))]
 struct Line(AtomicU64);
 
-/// Ties this thread to the `nth` of the cores that it may use, and runs another program there: from then on the kernel
-/// knows that this process wants the barrier on that core (see [`Parker::settle`]).
+/// Binds this thread to the `nth` of the cores that it may use, and runs another program there: from then on the
+/// kernel knows that this process wants the barrier on that core (see [`Parker::settle`]).
 fn settle_on(nth: usize) {
     let allowed = sched_getaffinity(None).expect("the cores are known");
     let cores: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core)).collect();
@@ -116,10 +117,10 @@ fn settle_on(nth: usize) {
     assert!(listed.status.success(), "{listed:?}");
 }
 
-/// Without the barrier a publisher's look at the sleepers comes before its frame is out: made likely here by stores that
-/// wait in front of the frame's (10 to 40 of 100 rounds are missed then). Each round, a frame and a bit; at least one side
-/// must see the other's. In a process of its own: a thread that ends, such as another test's, makes the kernel leave out
-/// its core until another program comes by, which on a quiet machine is never.
+/// Without the barrier a publisher's load of the sleepers' bits comes before its frame is visible: made likely here
+/// by stores that wait in front of the frame's (then 10 to 40 of 100 rounds are missed). Each round has a frame and
+/// a bit; at least one side must see the other's. Runs in a process of its own: a thread that ends, such as another
+/// test's, makes the kernel leave out its core until another program runs there, which on a quiet machine is never.
 #[test]
 fn the_barrier_lets_one_side_see_the_other() {
     const ALONE: &str = "TAPELINE_LITMUS_ALONE";
@@ -143,7 +144,7 @@ fn the_barrier_lets_one_side_see_the_other() {
     let mut missed = [0u64; BLOCKS];
     let (turn, seen) = (AtomicUsize::new(0), AtomicU64::new(0));
     let barrier = Barrier::new(2);
-    // Both come to the same point, on cores of their own if there are two.
+    // Both sides meet at the same point, on separate cores if there are two.
     let meet = |party: usize| {
         turn.fetch_add(1, Ordering::SeqCst);
         let mut polls = 0u32;
@@ -172,7 +173,7 @@ fn the_barrier_lets_one_side_see_the_other() {
             settle_on(1);
             barrier.wait();
             for round in 1..=ROUNDS * BLOCKS as u64 {
-                // The lines are here, and have to go there.
+                // The lines are on this core, and have to move to the other.
                 for line in &lines {
                     line.0.store(round, Ordering::Relaxed);
                 }

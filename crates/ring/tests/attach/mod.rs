@@ -1,6 +1,6 @@
-//! Whatever bytes stand in a segment, before and while it is mapped: an error, or a ring that works.
+//! Any bytes in a segment, before and while it is mapped, give an error or a working ring.
 //!
-//! Programs of chance, in `cargo test`. The same programs, led by what they reach in the code, run under `make fuzz`.
+//! Random programs, in `cargo test`. `make fuzz` runs the same programs, guided by the code that they reach.
 
 mod program;
 
@@ -11,7 +11,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use tapeline_ring::{Gated, Name, Options, Poll, PublisherOf, Start, Subscriber};
 
-/// Programs that keep together what must be together to reach far: a step and its bytes.
+/// Generates each step together with its bytes, so that programs get far.
 fn program() -> impl Strategy<Value = Vec<u8>> {
     let step = (any::<u8>(), proptest::collection::vec(any::<u8>(), 0..5));
     let steps = proptest::collection::vec(step, 0..40);
@@ -34,7 +34,7 @@ proptest! {
         REFUSED.fetch_add(outcome.refused, Ordering::Relaxed);
         WORKED.fetch_add(outcome.worked, Ordering::Relaxed);
         let frames = FRAMES.fetch_add(outcome.frames, Ordering::Relaxed) + outcome.frames;
-        // Chance reaches both, and frames too.
+        // Random programs reach both outcomes, and frames too.
         let (refused, worked) = (REFUSED.load(Ordering::Relaxed), WORKED.load(Ordering::Relaxed));
         prop_assert!(refused + worked < 1_000 || (refused > 50 && worked > 50 && frames > 1_000));
     }
@@ -47,7 +47,7 @@ fn a_ring_that_nobody_writes_to_works() {
         for frames in [0, 1, 40, 255] {
             let outcome = program::run(&[kind, frames]);
             assert_eq!((outcome.refused, outcome.worked), (0, 1));
-            // Join at the oldest, read, continue, publish, read on.
+            // Joins at the oldest, reads, continues, publishes, reads again.
             let outcome =
                 program::run(&[kind, frames, 0x16, 0x08, 9, 0x0a, 0x0b, 9, 0, 0x08, 200, 0x0c, 0x0e]);
             assert_eq!((outcome.refused, outcome.worked), (0, 1));
@@ -56,17 +56,19 @@ fn a_ring_that_nobody_writes_to_works() {
     }
 }
 
-/// The program knows where the header's checksum is: one that changes nothing and sums again changes nothing.
+/// The program knows the position of the header's checksum: a harmless change is accepted with a new checksum, and
+/// refused without one.
 #[test]
 fn the_checksum_is_where_the_program_thinks() {
-    // One byte of the maker's pid, which nobody relies on: with the checksum it works, without it is refused.
+    // One byte of the maker's pid, which no code relies on: with a new checksum the ring works, without one it is
+    // refused.
     let with = program::run(&[0, 1, 0x10, 104 - 8, 0, 1]);
     let without = program::run(&[0, 1, 0x00, 104 - 8, 0, 1]);
     assert_eq!((with.worked, with.refused, without.worked, without.refused), (1, 0, 0, 1));
 }
 
-/// Found by fuzzing: somebody sets the counter of tickets back, and the next subscriber of a slot takes the order to evict an earlier one for
-/// its own.
+/// Found by fuzzing: the counter of tickets is set back, and the next subscriber of a slot takes the order that
+/// evicted an earlier one for its own.
 #[test]
 fn who_joins_where_another_was_evicted_is_not_evicted() {
     let name = Name::new(&format!("test-attach-ticket-{}", std::process::id())).unwrap();

@@ -1,11 +1,12 @@
-//! A ring and somebody who writes what he likes into its segment, as a program in a few bytes.
+//! A ring and an attacker who writes any values into its segment, as a program in a few bytes.
 //!
-//! Any bytes are a program. Its steps write into the header, the control lines and the frames, join, read, publish, look
-//! and remove, in any order, so that the segment changes before and while others have it mapped. Whatever it does:
+//! Any bytes are a program. Its steps write into the header, the control lines and the frames, join, read, publish,
+//! inspect and remove, in any order, so that the segment changes before and while others have it mapped. Every
+//! program must satisfy:
 //!
 //! * nothing panics, hangs or reads outside the mapping (every byte of every frame is read);
-//! * no frame is longer than the ring's longest, and each stands where the subscriber was;
-//! * what a publisher agrees to continue in the end, works: what it publishes arrives.
+//! * no frame is longer than the ring's longest, and each starts at the subscriber's position;
+//! * a ring that a publisher agrees to continue in the end works: the frames that it publishes arrive.
 
 use std::collections::hash_map::DefaultHasher;
 use std::fs::{self, File};
@@ -24,23 +25,23 @@ const SUMMED: usize = 152;
 /// Bytes of the control lines (`lines.rs`).
 pub(crate) const PUBLISHER_LINES: usize = 4096;
 const SUBSCRIBER_LINES: usize = 20480;
-/// Steps of a program, at most.
+/// The most steps of a program.
 const STEPS: usize = 200;
-/// Tries to publish, at most: a publisher looks for the dead every 100 µs.
+/// The most tries to publish: a publisher checks for dead subscribers every 100 µs.
 const TRIES: usize = 1_000_000;
 
-/// What a program came to.
+/// The result of a program.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Outcome {
     /// Frames that were read from a segment that others had written to.
     pub(crate) frames: u64,
-    /// Segments that a publisher refused to continue, in the end.
+    /// Segments that a publisher refused to continue at the end.
     pub(crate) refused: u64,
-    /// Segments that worked, in the end.
+    /// Segments that worked at the end.
     pub(crate) worked: u64,
 }
 
-/// The bytes that are left of a program. Where there are none left, it reads zeros.
+/// The remaining bytes of a program. Past the end it reads zeros.
 struct Bytes<'a>(&'a [u8]);
 
 impl Bytes<'_> {
@@ -54,7 +55,7 @@ impl Bytes<'_> {
         u16::from_le_bytes([self.byte(), self.byte()])
     }
 
-    /// A word as somebody would choose it who knows what stands in a ring.
+    /// A word as an attacker who knows the layout of a ring would choose it.
     fn word(&mut self, near: u64) -> u64 {
         let kind = self.byte();
         match kind % 8 {
@@ -62,7 +63,7 @@ impl Bytes<'_> {
             1 => u64::from(self.short()),
             // A frame's header.
             2 => u64::from(self.short()) | 1 << 32 | u64::from(kind >> 3) << 40,
-            // About where the publisher is.
+            // Near the publisher's position.
             3 => near.wrapping_add((i64::from(self.byte() as i8) * 8) as u64),
             4 => (1u64 << 62).wrapping_add((i64::from(self.byte() as i8) * 8) as u64),
             5 => !u64::from(self.byte()),
@@ -72,7 +73,7 @@ impl Bytes<'_> {
     }
 }
 
-/// Either policy of one of the two ends.
+/// Either policy of one end.
 enum Publishing {
     Gated(PublisherOf<Gated>),
     Broadcast(PublisherOf<Broadcast>),
@@ -124,7 +125,7 @@ impl Scene {
         let kind = bytes.byte();
         let framing = if kind & 1 == 0 { Framing::Packed } else { Framing::Lines };
         let policy = if kind & 2 == 0 { Policy::Gated } else { Policy::Broadcast };
-        // As short as can be, so that who holds up the ring is evicted at once.
+        // As short as possible, so that a subscriber that blocks the ring is evicted at once.
         let stall_limit = Duration::from_nanos(u64::from(kind & 6 == 4));
         let options =
             Options { capacity: 4096.max(page), framing, stall_limit, keep: true, ..Options::default() };
@@ -142,20 +143,20 @@ impl Scene {
         Self { name, file, page, options, policy, publisher, subscribers, outcome }
     }
 
-    /// Writes over the word at `at`, as far as it lies in the file: what was cut off stays so.
+    /// Overwrites the word at `at`, as far as it lies in the file: a truncated part stays truncated.
     fn write(&self, at: usize, word: u64) {
         let left = (self.file.metadata().unwrap().len() as usize).saturating_sub(at).min(8);
         self.file.write_all_at(&word.to_le_bytes()[..left], at as u64).unwrap();
     }
 
-    /// Where the publisher's cursor says that it is.
+    /// The position in the publisher's cursor.
     fn near(&self) -> u64 {
         let mut word = [0; 8];
         let _ = self.file.read_at(&mut word, self.page as u64);
         u64::from_le_bytes(word)
     }
 
-    /// Gives the header the checksum that it should have (FNV-1a, as in `layout.rs`).
+    /// Stores the correct checksum in the header (FNV-1a, as in `layout.rs`).
     fn sum(&self) {
         let mut header = [0; SUMMED];
         if self.file.read_exact_at(&mut header, 0).is_ok() {
@@ -169,7 +170,7 @@ impl Scene {
     fn step(&mut self, bytes: &mut Bytes<'_>) {
         let near = self.near();
         let step = bytes.byte();
-        // What of a step is chosen by its upper half.
+        // The upper half of a step selects the variant.
         let choice = usize::from(step >> 4);
         match step % 16 {
             0 => {
@@ -179,7 +180,8 @@ impl Scene {
                     self.sum();
                 }
             }
-            // Where the words are that mean most: the first of the cursor's, the gate's, the status's and the tally's lines.
+            // The most important words: those at the start of the lines of the cursor, the gate, the status and the
+            // tally.
             1 => {
                 let place = usize::from(bytes.byte());
                 self.write(self.page + place % 4 * 128 + place / 4 % 16 * 4, bytes.word(near));
@@ -194,7 +196,7 @@ impl Scene {
             5 => {
                 let data = self.page + PUBLISHER_LINES + SUBSCRIBER_LINES.next_multiple_of(self.page);
                 let at = usize::from(bytes.short()) % self.options.capacity;
-                // As a rule where a header can stand.
+                // Usually at a position where a header can be.
                 let at = if choice < 12 { at & !7 } else { at };
                 self.write(data + at, bytes.word(near));
             }
@@ -241,10 +243,10 @@ impl Scene {
         }
     }
 
-    /// Takes the ring over, if nobody has it.
+    /// Continues the ring, if it has no publisher.
     fn continue_it(&mut self, other: bool) {
         let options = match inspect(&self.name) {
-            // As the header has it now.
+            // As the header is now.
             Ok(found) => Options {
                 capacity: found.capacity,
                 max_frame: found.max_frame,
@@ -254,7 +256,7 @@ impl Scene {
             },
             Err(_) => self.options,
         };
-        // A ring that is not there is made anew: not larger than the one before.
+        // A missing ring is created again: not larger than the one before.
         let options = if self.name.path().exists() { options } else { self.options };
         let is_broadcast = (self.policy == Policy::Broadcast) != other;
         let opened = if is_broadcast {
@@ -297,12 +299,12 @@ impl Scene {
                 self.file = file;
             }
         } else if self.publisher.is_none() && self.subscribers.is_empty() {
-            // A file that is cut while it is mapped ends in SIGBUS: a limit that the design states.
+            // A file that is truncated while it is mapped ends in SIGBUS: a limit that the design states.
             let _ = self.file.set_len(u64::from(bytes.short()) * 2);
         }
     }
 
-    /// Everybody leaves and nobody writes any more. What a publisher continues then is a ring that works.
+    /// All leave and no one writes any more. A ring that a publisher then continues must work.
     fn settle(&mut self) {
         self.publisher = None;
         self.subscribers.clear();
@@ -340,13 +342,13 @@ impl Scene {
     }
 }
 
-/// Every error says where, and what to do if there is something.
+/// Every error has a text, and its hint does not fail.
 fn is_told(error: &Error) {
     assert!(!error.to_string().is_empty());
     let _ = error.hint();
 }
 
-/// Publishes around the ring, and hands each frame to `arrives`.
+/// Publishes around the ring, and passes each frame to `arrives`.
 fn works<D: Discipline>(publisher: &mut PublisherOf<D>, mut arrives: impl FnMut(&[u8], Position)) -> u64 {
     let longest = publisher.max_frame();
     for number in 0..40u8 {
@@ -373,10 +375,10 @@ fn publish(publisher: &mut Publishing, bytes: &[u8]) {
     };
 }
 
-/// Publishes in one of the ways there are.
+/// Publishes in one of the available ways.
 fn write<D: Discipline>(publisher: &mut PublisherOf<D>, choice: usize, bytes: &mut Bytes<'_>) {
     let before = publisher.position();
-    // Sometimes one more than can be.
+    // Sometimes one byte more than the longest frame.
     let len = usize::from(bytes.short()) % (publisher.max_frame() + 2);
     match choice {
         0..4 => {
@@ -429,7 +431,7 @@ fn ask<D: Discipline>(subscriber: &mut SubscriberOf<D>, choice: usize) {
     }
 }
 
-/// Reads one frame, every byte of it; whether there was one.
+/// Reads every byte of one frame; returns whether there was one.
 fn read(subscriber: &mut Subscribing) -> bool {
     let mut hasher = DefaultHasher::new();
     match subscriber {

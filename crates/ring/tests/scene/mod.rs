@@ -1,4 +1,4 @@
-//! What the tests of rings share: names of their own, and a process that dies with its test.
+//! Shared parts of the ring tests: unique names, and a process that dies with its test.
 
 #![allow(dead_code, reason = "each test file uses a part")]
 use std::io::{BufRead, BufReader};
@@ -9,7 +9,7 @@ use tapeline_ring::{Name, Options, Publisher, Refused};
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
-/// A name that no other test has, whose segment is gone when the test ends, however it ends.
+/// A name that no other test has. Its segment is removed when the test ends, however it ends.
 pub(crate) struct OwnName(pub(crate) Name);
 
 impl OwnName {
@@ -25,7 +25,7 @@ impl Drop for OwnName {
     }
 }
 
-/// A small ring, so that tests go around it often.
+/// A small ring, which tests wrap often.
 pub(crate) fn small() -> Options {
     Options { capacity: 4096.max(page()), ..Options::default() }
 }
@@ -34,7 +34,7 @@ pub(crate) fn page() -> usize {
     rustix::param::page_size()
 }
 
-/// Publishes when there is room, and lets others run while there is none.
+/// Publishes, and yields while the ring is full.
 pub(crate) fn publish_all(publisher: &mut Publisher, bytes: &[u8]) {
     loop {
         match publisher.publish(bytes) {
@@ -45,7 +45,7 @@ pub(crate) fn publish_all(publisher: &mut Publisher, bytes: &[u8]) {
     }
 }
 
-/// Bytes that follow from a counter: the counter, then a length and a pattern that belong to it.
+/// A message derived from a counter: the counter, then a length and a pattern that belong to it.
 pub(crate) fn message(counter: u64) -> Vec<u8> {
     let mut bytes = counter.to_le_bytes().to_vec();
     let more = (counter.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 57) as usize;
@@ -53,20 +53,20 @@ pub(crate) fn message(counter: u64) -> Vec<u8> {
     bytes
 }
 
-/// The counter of a message, if every one of its bytes is right.
+/// The counter of a message, if all its bytes are correct.
 pub(crate) fn counter_of(bytes: &[u8]) -> Option<u64> {
     let counter = u64::from_le_bytes(*bytes.first_chunk()?);
     (bytes == message(counter)).then_some(counter)
 }
 
-/// This test binary once more, running one test as `role`.
+/// This test binary started again, running one test as `role`.
 pub(crate) struct Player {
     pub(crate) child: Child,
     lines: BufReader<ChildStdout>,
 }
 
 impl Player {
-    /// `test` must be ignored unless asked for, and do what the environment variable `ROLE` says.
+    /// `test` must be ignored unless requested, and do what the environment variable `ROLE` says.
     pub(crate) fn start(test: &str, role: &str, name: &Name) -> Self {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", test, "--ignored", "--nocapture", "--quiet"])
@@ -79,7 +79,7 @@ impl Player {
         Self { child, lines }
     }
 
-    /// Waits for the line that starts with `what`, and gives the rest of it.
+    /// Waits for the line that contains `what`, and returns the rest of it.
     pub(crate) fn says(&mut self, what: &str) -> String {
         let mut line = String::new();
         loop {

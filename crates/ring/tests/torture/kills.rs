@@ -1,4 +1,4 @@
-//! A thousand subscribers, one after the other, each killed while it holds the ring full.
+//! A thousand subscribers, one after the other, each killed while it blocks the full ring.
 
 use std::time::Instant;
 
@@ -11,18 +11,18 @@ use crate::shape::shapes;
 use crate::stage::Stage;
 
 const KILLS: usize = 1_000;
-/// For so many of these the publisher does not try to go on at once, but watches the dead one's lock.
+/// For this many kills the publisher does not try to continue at once, but watches the dead subscriber's lock.
 const WATCHED: usize = 200;
-/// Processes that are started together, so that none that starts has the processor that is needed at a death.
+/// Processes that are started together, so that none that starts takes the processor that is needed at a death.
 const TOGETHER: usize = 50;
 
-/// Nanoseconds from one moment of a death to another.
+/// Nanoseconds between two moments of a death.
 #[derive(Default)]
 struct Spans(Vec<u64>);
 
 impl Spans {
     fn add(&mut self, from: Instant, to: Instant) {
-        // The threads that saw the two moments did so in any order.
+        // Two threads saw the two moments, in any order.
         self.0.push(to.saturating_duration_since(from).as_nanos() as u64);
     }
 
@@ -38,14 +38,15 @@ impl Spans {
     }
 }
 
-/// The publisher's core, and the cores of all others, so that what is timed is the ring and not a wait for a processor.
+/// The publisher's core, and the cores of all others, so that the times are those of the ring and not of a wait for
+/// a processor.
 struct Cores {
     publishers: CpuSet,
     others: CpuSet,
 }
 
 impl Cores {
-    /// The last of those that this process may use; all are for all where there is but one.
+    /// The publisher gets the last core that this process may use; with only one core, all share it.
     fn of_this_process() -> Self {
         let mut others = sched_getaffinity(None).unwrap();
         let mut publishers = others;
@@ -59,7 +60,7 @@ impl Cores {
         Self { publishers, others }
     }
 
-    /// What is started by `start` runs elsewhere than the publisher, which is this thread.
+    /// Runs `start`'s process on other cores than the publisher, which is this thread.
     fn elsewhere<T>(&self, start: impl FnOnce() -> T) -> T {
         sched_setaffinity(None, &self.others).unwrap();
         let started = start();
@@ -68,7 +69,7 @@ impl Cores {
     }
 }
 
-/// Every time the publisher goes on, and the subscriber that reads all along loses nothing.
+/// The publisher continues every time, and the subscriber that reads all the time loses nothing.
 pub(crate) fn torture(seed: u64) {
     // Gated, without a stall limit, small.
     let (script, options) = (shapes()[0].script(seed), shapes()[0].options());
@@ -96,12 +97,12 @@ pub(crate) fn torture(seed: u64) {
         let gate = waiting.pop().unwrap();
         stage.tell(gate);
         stage.said(gate, "joined");
-        // Full because of the one that does not read, and of nobody else: full also after the reader has read all.
+        // Full only because of the subscriber that does not read: full also after the reader has read everything.
         let mut has_read = false;
         while publish(&mut publisher) || !has_read {
             publisher.flush();
             let ring = inspect(&stage.name.0).unwrap();
-            // The reader came first.
+            // The reader joined first.
             has_read = ring.subscribers[0].lag_bytes == 0;
         }
         let is_watched = kill % (KILLS / WATCHED) == 0;
@@ -115,7 +116,7 @@ pub(crate) fn torture(seed: u64) {
             });
             while is_watched && inspect(&stage.name.0).unwrap().subscribers.iter().all(|s| s.alive) {}
             let unlocked = Instant::now();
-            // Where there are few processors, the dying one needs this one too.
+            // On few processors, the dying process needs this one too.
             while !publish(&mut publisher) {
                 std::thread::yield_now();
             }

@@ -1,18 +1,18 @@
-//! Processes that publish, subscribe, and are killed and stopped at any moment, while every bit of every frame is
-//! checked by everybody who sees it.
+//! Processes that publish, subscribe, and are killed and stopped at any moment, while every reader checks every bit
+//! of every frame.
 //!
-//! A few seconds in `cargo test`; `make torture` goes on for as long as `TORTURE_SECONDS` says. `TORTURE_SEED` repeats a
-//! run: the same frames, the same faults in the same order, though the moments differ from run to run.
+//! A few seconds in `cargo test`; `make torture` runs for `TORTURE_SECONDS`. `TORTURE_SEED` repeats a run: the same
+//! frames, the same faults in the same order, though the moments differ from run to run.
 //!
-//! What is checked, in every kind of ring ([`shape::shapes`]):
+//! Checks for every kind of ring ([`shape::shapes`]):
 //!
 //! * a subscriber sees each frame from its first on, once, in order and whole, over any number of publishers;
-//! * nothing that was aborted, cut off or not yet committed is ever seen;
-//! * of a publisher that was killed, the act that it was at (a frame, a batch) is there as a whole or not at all;
-//! * its successor goes on at exactly that place, with the next epoch;
-//! * who was killed holds up nobody, and who was only stopped loses nothing;
-//! * with a stall limit, who was stopped for longer is evicted, is told so, and joins again;
-//! * in a broadcast ring nobody holds up the publisher, and what a subscriber did not see was counted to the frame.
+//! * aborted, cut or uncommitted bytes are never seen;
+//! * the last act of a killed publisher (a frame, a batch) is there as a whole or not at all;
+//! * its successor continues at exactly that place, with the next epoch;
+//! * a killed subscriber blocks nobody, and one that was only stopped loses nothing;
+//! * with a stall limit, a subscriber that was stopped for longer is evicted, gets `Evicted`, and joins again;
+//! * in a broadcast ring nobody blocks the publisher, and the lost frames of a subscriber are counted exactly.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "all of this is a test")]
 
@@ -33,13 +33,13 @@ use shape::shapes;
 use stage::Stage;
 use tapeline_ring::{Name, Policy, Start, Subscriber, broadcast, inspect};
 
-/// Faults for each kind of ring, when time is short.
+/// Faults for each kind of ring in a short run.
 const FAULTS: u64 = 12;
 /// Faults for each kind of ring in a long run.
 const MANY_FAULTS: u64 = 100;
 const SUBSCRIBERS: u64 = 3;
 
-/// Not a test: what the other processes do.
+/// Not a test: the roles of the other processes.
 #[test]
 #[ignore = "a role that the other tests start"]
 fn player() {
@@ -49,7 +49,7 @@ fn player() {
 /// One play at a time: the other would share its cores.
 static STAGE: Mutex<()> = Mutex::new(());
 
-/// The seed of this run, told to whoever wants to repeat it.
+/// The seed of this run, printed so that the run can be repeated.
 fn seed() -> u64 {
     let seed = number("TORTURE_SEED").unwrap_or_else(|| {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
@@ -97,7 +97,7 @@ struct Tally {
     subscribers_killed: u64,
     stopped: u64,
     evicted: u64,
-    /// By the subscribers that saw the end.
+    /// Counted by the subscribers that saw the end.
     lost: u64,
     blocked_ns: u64,
 }
@@ -131,11 +131,11 @@ impl std::fmt::Display for Tally {
     }
 }
 
-/// The publisher's chair: who sits there, and what was last known of the ring.
+/// The publisher's chair: the current publisher, and the last known state of the ring.
 struct Chair {
     shape: usize,
     publisher: u64,
-    /// The newest epoch that was told, and how many publishers have been started since.
+    /// The newest reported epoch, and the number of publishers started since.
     epoch: u64,
     started: u64,
     /// Frames of the ring when it last had no publisher.
@@ -156,7 +156,7 @@ fn torture(shape: usize, seed: u64, faults: u64) -> Tally {
         match dice.below(8) {
             0..=2 => {
                 chair.kill(&mut stage, &mut tally);
-                // Sometimes the subscribers see an empty chair for a while, sometimes the successor dies at once.
+                // Sometimes there is no publisher for a while, sometimes the successor dies at once.
                 stage.let_play(Duration::from_micros(dice.below(2) * dice.below(5_000)));
                 chair.publisher = stage.start("publisher");
                 chair.started += 1;
@@ -188,7 +188,7 @@ fn torture(shape: usize, seed: u64, faults: u64) -> Tally {
     tally.blocked_ns = tally.blocked_ns.max(ended[1]);
     for subscriber in subscribers {
         let saw = stage.said(subscriber, "saw");
-        // Who was evicted has lost its place, and may be too late for another.
+        // An evicted subscriber has lost its place, and may be too late for another.
         let too_late = saw == "nothing" && stage.evictions(subscriber) > 0;
         assert!(too_late || saw == ended[0].to_string(), "subscriber {subscriber} saw {saw} of {}", ended[0]);
         tally.lost += numbers(&stage.said(subscriber, "lost"))[0];
@@ -197,7 +197,7 @@ fn torture(shape: usize, seed: u64, faults: u64) -> Tally {
     tally
 }
 
-/// Stops a subscriber for some µs, or until it is evicted; then it must say so.
+/// Stops a subscriber for some µs, or until it is evicted; then it must report the eviction.
 fn stop(stage: &mut Stage, subscriber: u64, until_evicted: bool, us: u64) {
     let before = stage.evictions(subscriber);
     stage.stop(subscriber, true);
@@ -213,7 +213,7 @@ fn stop(stage: &mut Stage, subscriber: u64, until_evicted: bool, us: u64) {
     }
 }
 
-/// What a dead publisher left as its note.
+/// The note of a dead publisher.
 fn note(name: &Name, policy: Policy) -> Note {
     let words = match policy {
         Policy::Broadcast => broadcast::Subscriber::join(name, Start::Newest).unwrap().note(),
@@ -223,7 +223,7 @@ fn note(name: &Name, policy: Policy) -> Note {
 }
 
 impl Chair {
-    /// Waits until the publisher is at work, and checks that it goes on where the last one was.
+    /// Waits until the publisher is running, and checks that it continues where the last one was.
     fn is_taken(&mut self, stage: &mut Stage) {
         let says = numbers(&stage.said(self.publisher, "publishes"));
         if self.started > 0 {
@@ -238,7 +238,7 @@ impl Chair {
         }
     }
 
-    /// Kills the publisher, and looks at what it leaves.
+    /// Kills the publisher, and checks what it leaves.
     fn kill(&mut self, stage: &mut Stage, tally: &mut Tally) {
         stage.kill(self.publisher);
         tally.publishers_killed += 1;

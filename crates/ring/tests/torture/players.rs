@@ -1,4 +1,4 @@
-//! The processes that are tortured: a publisher, and subscribers that check every bit.
+//! The tortured processes: a publisher, and subscribers that check every bit.
 
 use std::collections::VecDeque;
 use std::io::BufRead;
@@ -15,24 +15,24 @@ use tapeline_ring::{
 use crate::script::{Act, Dice, Script, mix};
 use crate::shape::{Shape, shapes};
 
-/// Frames that a publisher must get through after it was told to come to the end.
+/// Frames that a publisher must publish after the order to come to the end.
 const LAST_FRAMES: u64 = 500;
-/// A wait for a frame ends now and then, so that orders are heard.
+/// The longest wait for a frame, so that orders are noticed.
 const PATIENCE: Duration = Duration::from_millis(20);
 
-/// In front of what a player says, to tell it from what the test harness writes.
+/// Prefix of a player's output, which distinguishes it from that of the test harness.
 pub(crate) const SAYS: &str = "says: ";
 
 fn say(what: &str) {
     println!("{SAYS}{what}");
 }
 
-/// A player's part, as the environment tells it.
+/// A player's part, from the environment.
 struct Part {
     name: Name,
     shape: Shape,
     script: Script,
-    /// Chance, of this player alone.
+    /// Random numbers of this player alone.
     dice: Dice,
     /// Set by the first line of standard input: come to the end.
     told: Arc<AtomicBool>,
@@ -44,7 +44,7 @@ struct Part {
 pub(crate) fn play() {
     let Ok(role) = std::env::var("ROLE") else { return };
     let number = |what| std::env::var(what).ok().and_then(|text| text.parse::<u64>().ok()).unwrap();
-    // Who starts players kills them, and must not leave them behind when it is killed itself.
+    // The parent kills its players; they must not survive when the parent itself is killed.
     set_parent_process_death_signal(Some(Signal::KILL)).unwrap();
     let told = Arc::new(AtomicBool::new(false));
     let hears = Arc::clone(&told);
@@ -77,7 +77,7 @@ pub(crate) fn play() {
     }
 }
 
-/// What a look at a ring of either policy gives.
+/// The result of a look at a ring of either policy.
 enum Look<'a> {
     Frame(Frame<'a>),
     Lost(u64),
@@ -86,7 +86,7 @@ enum Look<'a> {
     Evicted,
 }
 
-/// What differs between the policies.
+/// The differences between the policies.
 trait Player: Discipline {
     fn look(subscriber: &mut SubscriberOf<Self>) -> Look<'_>;
 }
@@ -115,17 +115,17 @@ impl Player for Broadcast {
     }
 }
 
-/// What a publisher's note says. It is written before each act, so that whoever finds a dead publisher knows to the
-/// frame what may be there.
+/// The content of a publisher's note. It is written before each act, so that the finder of a dead publisher knows
+/// exactly which frames may be there.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Note {
     /// Whether it is written before each act, or only once.
     pub(crate) is_exact: bool,
     /// Frames committed.
     pub(crate) frames: u64,
-    /// Frames of the act that comes next.
+    /// Frames of the next act.
     pub(crate) act: u64,
-    /// The longest time before a full ring, in ns.
+    /// The longest block by a full ring, in ns.
     pub(crate) blocked_ns: u64,
 }
 
@@ -139,7 +139,7 @@ impl Note {
     }
 }
 
-/// Goes on with the script where the ring's last publisher was.
+/// Continues the script where the ring's last publisher was.
 fn publish<D: Player>(mut part: Part) {
     let Part { script, ref told, ref mut dice, .. } = part;
     let wake_on_commit = !dice.one_in(4);
@@ -149,7 +149,7 @@ fn publish<D: Player>(mut part: Part) {
     let mut note = Note { is_exact: dice.one_in(2), frames: publisher.frames(), ..Note::default() };
     publisher.set_note(note.words());
     let mut bytes = vec![0; publisher.max_frame()];
-    // One that keeps the ring full, or one that subscribers wait for: now and then, or at each frame.
+    // A publisher that keeps the ring full, or one for which subscribers wait: now and then, or at each frame.
     let pauses = [u64::MAX, 64, 1][dice.below(3) as usize];
     let mut last = None;
     loop {
@@ -160,7 +160,7 @@ fn publish<D: Player>(mut part: Part) {
         if last.is_none() && told.load(Ordering::Relaxed) {
             last = Some(number + LAST_FRAMES);
         }
-        // A batch is there as a whole or not at all, whoever dies.
+        // A batch is there as a whole or not at all, even if the publisher dies.
         let act = script.act_at(number).expect("a publisher is followed at the start of an act");
         if last.is_some_and(|last| number >= last) {
             break;
@@ -191,7 +191,7 @@ fn publish<D: Player>(mut part: Part) {
     say(&format!("ended {frames} {blocked_ns}"));
 }
 
-/// Joins when it is told to, and does not read.
+/// Joins when ordered, and does not read.
 fn gate(part: &Part) {
     say("waits");
     while !part.told.load(Ordering::Relaxed) {
@@ -204,7 +204,7 @@ fn gate(part: &Part) {
     }
 }
 
-/// Does one act, or nothing where there is no room.
+/// Does one act, or nothing if the ring is full.
 pub(crate) fn try_act<D: Discipline>(
     publisher: &mut PublisherOf<D>,
     script: &Script,
@@ -242,7 +242,7 @@ pub(crate) fn try_act<D: Discipline>(
     Ok(())
 }
 
-/// Claims, writes what no reader may see, and gives up.
+/// Claims, writes bytes that no reader may see, and aborts.
 fn abort<D: Discipline>(publisher: &mut PublisherOf<D>, dice: &mut Dice) {
     if dice.one_in(2) {
         let len = dice.below(publisher.max_frame() as u64 + 1) as usize;
@@ -260,14 +260,14 @@ fn abort<D: Discipline>(publisher: &mut PublisherOf<D>, dice: &mut Dice) {
     }
 }
 
-/// What a subscriber knows of its place in the script.
+/// A subscriber's place in the script.
 struct Place {
     /// The next frame's number.
     next: Option<u64>,
-    /// Frames that came before the first one that holds its number.
+    /// Frames that came before the first numbered one.
     unplaced: VecDeque<Vec<u8>>,
     epoch: u32,
-    /// Frames that a broadcast subscriber was told it lost.
+    /// Lost frames reported to a broadcast subscriber.
     lost: u64,
 }
 
@@ -293,7 +293,7 @@ impl Place {
         };
         script.check(number, bytes)?;
         self.next = Some(number + 1);
-        // Epochs of a test are few: they do not come round.
+        // A test has few epochs: they do not wrap.
         if epoch < self.epoch {
             return Err(format!("frame {number} is of epoch {epoch}, after one of epoch {}", self.epoch));
         }
@@ -301,7 +301,7 @@ impl Place {
         Ok(())
     }
 
-    /// Goes over frames that a broadcast subscriber was told it lost.
+    /// Skips frames that a broadcast subscriber lost.
     fn lose(&mut self, frames: u64) {
         self.unplaced.clear();
         self.lost += frames;
@@ -309,7 +309,7 @@ impl Place {
     }
 }
 
-/// Joins, checks every frame, leaves and joins again as it likes; in the end tells up to where it saw everything.
+/// Joins, checks every frame, leaves and joins again at random; at the end reports up to where it saw everything.
 fn subscribe<D: Player>(mut part: Part) {
     loop {
         let start = if part.dice.one_in(2) { Start::Oldest } else { Start::Newest };
@@ -354,7 +354,7 @@ fn read<D: Player>(mut subscriber: SubscriberOf<D>, part: &mut Part) -> Left {
             }
             Look::Frame(frame) => {
                 if !is_steady && dice.one_in(4_000) {
-                    // Slow for a while, with the frame in its hands.
+                    // Slow for a while, with the frame borrowed.
                     (0..dice.below(100_000)).for_each(|_| std::hint::spin_loop());
                 }
                 place.take(&script, &frame, frame.epoch())

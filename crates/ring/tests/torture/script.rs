@@ -1,14 +1,15 @@
-//! What stands at each place of the stream. It follows from a seed and the place alone, so that every process knows it
-//! without being told, and a frame that is wrong in any bit is found by whoever reads it.
+//! The content of each place of the stream. It follows from a seed and the place alone, so that every process knows
+//! it without communication, and a reader finds a frame that is wrong in any bit.
 
-/// Frames of one block. Each block starts with a frame that holds its own number, so that a joiner finds its place.
+/// Frames of one block. Each block starts with a frame that contains its own number, so that a joiner finds its
+/// place.
 const BLOCK: u64 = 16;
-/// Bytes from which on a frame holds its number, as its second word.
+/// The least length of a frame that contains its number, as its second word.
 const NUMBERED: usize = 16;
-/// Frames of a batch at most; together they take less than a quarter of the ring.
+/// The most frames of a batch; together they take less than a quarter of the ring.
 const BATCH: u64 = 8;
 
-/// Numbers that look random, from a seed (SplitMix64: Steele, Lea, Flood, "Fast Splittable Pseudorandom Number
+/// Pseudorandom numbers from a seed (SplitMix64: Steele, Lea, Flood, "Fast Splittable Pseudorandom Number
 /// Generators", 2014).
 pub(crate) struct Dice(u64);
 
@@ -32,7 +33,7 @@ impl Dice {
     }
 }
 
-/// SplitMix64's last step: every bit of the result hangs on every bit of the number.
+/// SplitMix64's last step: every bit of the result depends on every bit of the number.
 pub(crate) fn mix(mut number: u64) -> u64 {
     number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -46,7 +47,7 @@ pub(crate) enum Act {
     Publish,
     /// Claimed and written in place.
     Fill,
-    /// Claimed longer by some bytes, and cut.
+    /// Claimed this many bytes longer, and cut.
     Shorten(usize),
     /// Several frames that become visible together.
     Batch(u64),
@@ -64,13 +65,13 @@ pub(crate) struct Script {
     seed: u64,
     /// The longest frame of the ring.
     longest: usize,
-    /// The longest frame that can be one of a batch.
+    /// The longest frame that fits a batch.
     longest_in_batch: usize,
 }
 
 impl Script {
     pub(crate) fn new(seed: u64, capacity: usize, longest: usize) -> Self {
-        // Room for a header and for lines of 64 bytes.
+        // Space for a header and for lines of 64 bytes.
         Self { seed, longest, longest_in_batch: capacity / 4 / BATCH as usize - 64 }
     }
 
@@ -78,7 +79,7 @@ impl Script {
         Dice::new(mix(self.seed ^ mix(number)))
     }
 
-    /// The length of frame `number`: as a rule short, now and then anything that the ring takes.
+    /// The length of frame `number`: usually short, now and then anything up to the ring's longest frame.
     pub(crate) fn len(&self, number: u64) -> usize {
         let mut dice = self.dice(number);
         let within = |dice: &mut Dice, least: usize, most: usize| {
@@ -96,7 +97,7 @@ impl Script {
         }
     }
 
-    /// The act that starts at frame `number`; nothing where the frame is inside a batch.
+    /// The act that starts at frame `number`; `None` where the frame is inside a batch.
     pub(crate) fn act_at(&self, number: u64) -> Option<Act> {
         let block = number - number % BLOCK;
         let mut dice = self.dice(!block);
@@ -128,14 +129,14 @@ impl Script {
         }
     }
 
-    /// Writes frame `number`, which has `room`'s length.
+    /// Writes frame `number`, whose length is that of `room`.
     pub(crate) fn write(&self, number: u64, room: &mut [u8]) {
         for (at, chunk) in room.chunks_mut(8).enumerate() {
             chunk.copy_from_slice(&self.word(number, at).to_le_bytes()[..chunk.len()]);
         }
     }
 
-    /// What is wrong with `bytes` as frame `number`.
+    /// Compares `bytes` with frame `number`; the error says what is wrong.
     pub(crate) fn check(&self, number: u64, bytes: &[u8]) -> Result<(), String> {
         if bytes.len() != self.len(number) {
             return Err(format!("frame {number} has {} bytes, expected {}", bytes.len(), self.len(number)));
@@ -152,15 +153,15 @@ impl Script {
         Ok(())
     }
 
-    /// The number of a frame that holds it.
+    /// The number of a frame that contains one.
     pub(crate) fn number_of(&self, bytes: &[u8]) -> Option<u64> {
         bytes.get(8..NUMBERED)?.try_into().ok().map(u64::from_le_bytes)
     }
 
-    /// What an aborted claim leaves behind: words that would be taken for frames, if any reader came to look at them.
+    /// The bytes of an aborted claim: words that a reader would take for frames if it ever saw them.
     pub(crate) fn mislead(room: &mut [u8], dice: &mut Dice) {
         for chunk in room.chunks_mut(8) {
-            // A header of an empty to 200 bytes long frame, of one of the first epochs (`frame.rs`).
+            // A header of a frame of 0 to 199 bytes, of one of the first epochs (`frame.rs`).
             let word = dice.below(200) | 1 << 32 | dice.below(4) << 40;
             chunk.copy_from_slice(&word.to_le_bytes()[..chunk.len()]);
         }

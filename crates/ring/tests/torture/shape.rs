@@ -1,4 +1,4 @@
-//! The kinds of ring that are tortured.
+//! The kinds of ring that the tests torture.
 
 use std::fmt;
 use std::time::Duration;
@@ -18,10 +18,10 @@ pub(crate) struct Shape {
     pub(crate) stall_limit: Duration,
 }
 
-/// Longer than a subscriber waits for a processor as a rule, so that most who are evicted were stopped.
+/// Longer than a subscriber usually waits for a processor, so that most evicted subscribers were stopped.
 const STALL_LIMIT: Duration = Duration::from_millis(30);
 
-/// Every kind. A process is told which by its place here.
+/// Every kind of ring. A process gets the index of its kind.
 pub(crate) fn shapes() -> Vec<Shape> {
     let policies =
         [(Policy::Gated, Duration::ZERO), (Policy::Gated, STALL_LIMIT), (Policy::Broadcast, Duration::ZERO)];

@@ -1,4 +1,4 @@
-//! The side that starts, kills, stops and questions the players.
+//! The side that starts, kills, stops and queries the players.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -13,18 +13,18 @@ use tapeline_ring::inspect;
 use crate::players::SAYS;
 use crate::scene::OwnName;
 
-/// Nothing that is waited for takes so long, unless it never comes.
+/// Longer than any wait, unless the event never comes.
 const NEVER: Duration = Duration::from_secs(120);
 
-/// A process of the play, until it is gone.
+/// A process of the play.
 pub(crate) struct Player {
     child: Child,
-    /// Closed when this side goes, which ends the player.
+    /// Closed when this side ends, which ends the player.
     orders: ChildStdin,
     role: &'static str,
-    /// What it said last, by the first word.
+    /// The last output of the player, by its first word.
     said: BTreeMap<String, String>,
-    /// How often it said that it was evicted.
+    /// Number of evictions that the player reported.
     evicted: u64,
 }
 
@@ -33,7 +33,7 @@ impl Player {
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         let status = self.child.wait().unwrap();
-        // One that failed just before has something to say.
+        // A player that failed just before has printed its error.
         let killed = status.signal() == Some(Signal::KILL.as_raw());
         assert!(killed, "{} ended by itself: {status}", self.role);
     }
@@ -54,7 +54,7 @@ pub(crate) struct Stage {
     next: u64,
     events: Receiver<Event>,
     tells: Sender<Event>,
-    /// How often anybody said that it was evicted.
+    /// Number of evictions that all players reported.
     pub(crate) evicted: u64,
 }
 
@@ -65,7 +65,7 @@ impl Stage {
         Self { name, shape, seed, players: BTreeMap::new(), next: 0, events, tells, evicted: 0 }
     }
 
-    /// Starts a player; gives its number.
+    /// Starts a player; returns its number.
     pub(crate) fn start(&mut self, role: &'static str) -> u64 {
         let id = self.next;
         self.next += 1;
@@ -96,11 +96,11 @@ impl Stage {
         id
     }
 
-    /// Takes in what the players say until `deadline`; `false`: nothing came.
+    /// Processes the players' output until `deadline`; `false`: there was none.
     fn hear(&mut self, deadline: Instant) -> bool {
         match self.events.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
             Ok(Event::Said(id, what)) => {
-                // Who is gone from here was killed, and may have spoken before.
+                // A player that is no longer in the table was killed, and may have printed before.
                 if let Some(player) = self.players.get_mut(&id) {
                     let (word, rest) = what.split_once(' ').unwrap_or((&what, ""));
                     player.evicted += u64::from(word == "evicted");
@@ -121,7 +121,7 @@ impl Stage {
         true
     }
 
-    /// Lets the players play. Not to wait for anything: so that what comes next comes at any moment of theirs.
+    /// Lets the players play. Waits for no event, so that the next step comes at any moment of theirs.
     pub(crate) fn let_play(&mut self, time: Duration) {
         let deadline = Instant::now() + time;
         while self.hear(deadline) {}
@@ -136,19 +136,19 @@ impl Stage {
         }
     }
 
-    /// Whether the ring has evicted this player; nothing if the player has no place there.
+    /// Whether the ring has evicted this player; `None` if the player has no slot there.
     pub(crate) fn is_evicted(&self, id: u64) -> Option<bool> {
         let pid = self.players[&id].child.id();
         let ring = inspect(&self.name.0).unwrap();
         ring.subscribers.iter().find(|one| one.pid == pid && one.alive).map(|one| one.evicted)
     }
 
-    /// How often the player said that it was evicted.
+    /// Number of evictions that the player reported.
     pub(crate) fn evictions(&self, id: u64) -> u64 {
         self.players[&id].evicted
     }
 
-    /// What the player said with `word` in front, as soon as it says it.
+    /// Returns the player's output after `word`, as soon as there is some.
     pub(crate) fn said(&mut self, id: u64, word: &str) -> String {
         let deadline = Instant::now() + NEVER;
         loop {
@@ -162,7 +162,7 @@ impl Stage {
         }
     }
 
-    /// Tells a player to come to the end.
+    /// Orders a player to come to the end.
     pub(crate) fn tell(&mut self, id: u64) {
         let player = self.players.get_mut(&id).unwrap();
         player.orders.write_all(b"come to the end\n").unwrap();
@@ -172,12 +172,12 @@ impl Stage {
         self.condemn(id).kill();
     }
 
-    /// Lets go of a player that is about to be killed.
+    /// Removes a player that is about to be killed from the table.
     pub(crate) fn condemn(&mut self, id: u64) -> Player {
         self.players.remove(&id).unwrap()
     }
 
-    /// Stops a player where it is, or lets it go on.
+    /// Stops a player, or lets it continue.
     pub(crate) fn stop(&mut self, id: u64, stop: bool) {
         let player = &self.players[&id];
         let signal = if stop { Signal::STOP } else { Signal::CONT };

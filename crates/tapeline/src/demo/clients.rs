@@ -1,5 +1,5 @@
-//! Clients of the plant's hub that know nothing of shared memory: Tapeline's own consumer, over TCP and as the page does it,
-//! over a WebSocket in JSON. They have a few busy items open; the subscribers take everything.
+//! Clients of the plant's hub that do not use shared memory: Tapeline's own consumer over TCP, and over a WebSocket
+//! in JSON, as the page uses it. They have a few busy items open; the subscribers take everything.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -14,14 +14,14 @@ use tapeline_node::hub::ClientReport;
 
 use crate::plant::measure::from_hex;
 
-/// What the clients have open: where there are hundreds of stocks, three of the busier ones, a fiftieth of all messages, so
-/// that what the subscribers are measured at is not the work of the clients; where there are few, the busiest. The
-/// simulated exchange's are always called so.
+/// The items that the clients have open: with hundreds of symbols, three of the busier ones with a fiftieth of all
+/// messages, so that the clients' work does not distort what is measured at the subscribers; with few symbols, the
+/// busiest. The simulated exchange always uses these names.
 pub(super) const fn items(symbols: u16) -> [&'static str; 3] {
     if symbols >= 100 { ["TUTA", "SATU", "RESO"] } else { ["TAPE", "SENA", "RIMU"] }
 }
 
-/// A kind of client: its name, which is also its user, how it comes, and how it is told so.
+/// A kind of client: its name, which is also its user, its transport, and the options for it.
 struct Kind {
     name: &'static str,
     over: &'static str,
@@ -33,22 +33,22 @@ const KINDS: [Kind; 2] = [
     Kind { name: "page", over: "WebSocket, JSON", options: &["--websocket", "json"] },
 ];
 
-/// Clients at work.
+/// The running clients.
 #[derive(Debug)]
 pub(super) struct Clients(Vec<Part>);
 
-/// What a client found.
+/// The results of a client.
 #[derive(Debug)]
 pub(super) struct Client {
     pub(super) name: &'static str,
     pub(super) over: &'static str,
     /// Images and updates.
     pub(super) received: u64,
-    /// From due to here, of updates.
+    /// The age of updates, from due to the client.
     pub(super) age: Recorder,
 }
 
-/// What a consumer says at its end; it says more.
+/// The used part of a consumer's summary.
 #[derive(Debug, Deserialize)]
 struct End {
     refreshes: u64,
@@ -62,7 +62,7 @@ struct Age {
 }
 
 impl Clients {
-    /// One of each kind, connected.
+    /// Starts one client of each kind, connected.
     pub(super) fn start(
         hub: SocketAddr,
         items: [&str; 3],
@@ -82,7 +82,7 @@ impl Clients {
                 "DEMO",
                 "--user",
                 name,
-                // It ends with the plant.
+                // The client ends with the plant.
                 "--until-closed",
                 "--quiet",
                 "--format",
@@ -102,7 +102,7 @@ impl Clients {
         self.0.iter_mut()
     }
 
-    /// The plant has ended, and they with it: what each found.
+    /// Collects the results of the clients, which end with the plant.
     pub(super) fn end(&mut self, limit: Duration, stop: &Stop) -> anyhow::Result<Vec<Client>> {
         let mut clients = Vec::new();
         for (part, Kind { name, over, .. }) in self.0.iter_mut().zip(KINDS) {
@@ -123,9 +123,9 @@ impl Clients {
 }
 
 impl Client {
-    /// What the hub had for it and it did not get: by the hub's own count of what it sent to this session, and of what it
-    /// left out. One that was gone before the end has lost what there was after that, which nobody counted: all counts as
-    /// one.
+    /// Messages that were published for this client and never reached it: the hub counts what it sent to the
+    /// session and what it left out. For a client that disconnected before the end, the rest was not counted: the
+    /// loss is given as one.
     pub(super) fn lost(&self, sessions: &[ClientReport]) -> u64 {
         match sessions.iter().find(|session| session.user == self.name) {
             Some(session) => {

@@ -1,4 +1,5 @@
-//! The demo's journal: what the plant published is kept, replayed at the end, and held against what a subscriber was given.
+//! The demo's journal: stores what the plant published, replays it at the end, and compares it with what a
+//! subscriber got.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,7 +15,7 @@ use tapeline_ring::Name;
 use super::START_LIMIT;
 use crate::plant::measure::Report;
 
-/// What becomes of the journal of a demo's plant.
+/// How to handle the journal of a demo's plant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum Journal {
     /// Write a journal, replay it at the end, then remove it; skipped if the disk is too full or the journal may exceed 4 GiB
@@ -26,15 +27,15 @@ pub(super) enum Journal {
     None,
 }
 
-/// What a journal takes at most if nobody asked for more: three times what a demo of the usual time writes at 500,000 a second.
+/// Default limit of a journal: three times what a demo of the usual duration writes at 500,000 messages a second.
 const MOST_BYTES: u64 = 4 << 30;
-/// Bytes of a tick with its record; of the simulated exchange's messages 190 in the mean.
+/// Bytes of a tick with its record; 190 on average for the simulated exchange's messages.
 const TICK_BYTES: u64 = 200;
-/// The same for a byte of a capture: ITCH's messages have 30 bytes, and a compressed one a fourth of that.
+/// The same per byte of a capture: an ITCH message has 30 bytes, and a quarter of that when compressed.
 const BYTES_OF_CAPTURE: u64 = TICK_BYTES / 30;
 const BYTES_OF_COMPRESSED: u64 = 4 * BYTES_OF_CAPTURE;
 
-/// What is about to be published.
+/// The expected amount of data.
 pub(super) enum Expected<'a> {
     Ticks(u64),
     Capture(&'a Path),
@@ -54,7 +55,7 @@ impl Expected<'_> {
 }
 
 impl Journal {
-    /// Why there is none of this run, if there is none that was not to be: it would be too long for the run folder.
+    /// Why this run has no journal although one was requested: it would be too large for the disk or for the limit.
     pub(super) fn refused(self, expected: &Expected<'_>, run_folder: &Path) -> Option<String> {
         let bytes = expected.bytes();
         let shown = |bytes: u64| quantity(bytes as f64, "B", true);
@@ -62,7 +63,7 @@ impl Journal {
             .map_or(u64::MAX, |system| system.f_bavail.saturating_mul(system.f_frsize));
         match self {
             Self::None => None,
-            // The last segment is made as long as it may become.
+            // The last segment is allocated at its full size.
             _ if bytes.saturating_add(SEGMENT_BYTES) > free => Some(format!(
                 "no journal is kept: it may take {}, and {} are free in {}",
                 shown(bytes),
@@ -78,10 +79,10 @@ impl Journal {
     }
 }
 
-/// A file of the journal: a short demo is not to ask for much room.
+/// Size of a journal file: a short demo should not need much disk space.
 const SEGMENT_BYTES: u64 = 64 << 20;
 
-/// Where it lies, for as long as its plant and its replay need it.
+/// The journal's folder, which exists as long as the plant and the replay need it.
 #[derive(Debug)]
 pub(super) struct Kept {
     folder: PathBuf,
@@ -89,19 +90,20 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// In the run folder; `is_left` there at the end.
+    /// A journal in the run folder; with `is_left` it stays there at the end.
     pub(super) fn new(run_folder: &Path, is_left: bool) -> Self {
         Self { folder: run_folder.join("journal"), is_left }
     }
 
-    /// The plant's table. A disk that is full ends the journal and not the demo, which counts what is missing.
+    /// The plant's table. A full disk ends the journal, but not the demo, which counts what is missing.
     pub(super) fn toml(&self) -> String {
         let folder = toml::Value::from(self.folder.display().to_string());
         let size = SEGMENT_BYTES >> 20;
         format!("\n[journal]\nfolder = {folder}\non_failure = \"continue\"\nsegment_size = \"{size}MiB\"\n")
     }
 
-    /// Publishes all of it onto a ring of its own, where a subscriber takes it as those of the plant's did.
+    /// Publishes the whole journal onto a ring of its own, where a subscriber reads it as the plant's subscribers
+    /// did.
     pub(super) fn replay(&self, limit: Duration, stop: &Stop) -> anyhow::Result<Replayed> {
         let ring = Name::new(&format!("demo-{}-again", std::process::id()))?;
         let (name, folder) = (ring.to_string(), self.folder.display().to_string());
@@ -168,7 +170,7 @@ impl Drop for Kept {
     }
 }
 
-/// The replay removes its ring itself; one that was killed could not.
+/// Removes the replay's ring: a replay removes it itself, unless it was killed.
 struct Gone(Name);
 
 impl Drop for Gone {
@@ -177,13 +179,13 @@ impl Drop for Gone {
     }
 }
 
-/// What `journal replay` says at its end; it says more.
+/// The used part of the summary of `journal replay`.
 #[derive(Debug, Deserialize)]
 struct Done {
     history: u64,
 }
 
-/// What was in the journal.
+/// The content of the journal.
 #[derive(Debug)]
 pub(super) struct Replayed {
     pub(super) ticks: u64,
@@ -196,10 +198,11 @@ pub(super) struct Replayed {
 }
 
 impl Replayed {
-    /// Holds it against what a subscriber of the plant's was given, if that was everything: how many ticks are missing.
+    /// The number of missing ticks; compares the replay with a subscriber's report if that subscriber received
+    /// everything.
     ///
     /// # Errors
-    /// It has all of them, and others than those.
+    /// The replay has all ticks, but they differ from those that were published.
     pub(super) fn missing_of(&self, published: u64, given: &Report) -> anyhow::Result<u64> {
         let missing = published.saturating_sub(self.ticks);
         let is_whole = given.first_seq == 1 && given.lost == 0 && given.received == published;
@@ -248,7 +251,7 @@ mod tests {
             let said = other.missing_of(9, &given).unwrap_err().to_string();
             assert!(said.contains("is not what was published"), "{said}");
         }
-        // Nothing can be said where the subscriber has lost some.
+        // A subscriber that lost ticks allows no comparison.
         let lost = Report { lost: 1, received: 8, ..given };
         assert_eq!(replayed(9, 9, 8).missing_of(9, &lost).unwrap(), 0);
     }

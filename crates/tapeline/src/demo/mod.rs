@@ -1,9 +1,9 @@
-//! `tapeline demo`: the whole path on this machine, and what it measured.
+//! `tapeline demo`: runs the whole path on this machine, and measures it.
 //!
-//! A process tree: the simulated exchange (or a capture being replayed) sends multicast on loopback, the plant takes it
-//! and publishes a ring, two subscribers read the ring, and two clients of its hub have a few busy items open, over TCP and
-//! over a WebSocket. The plant keeps a journal, which is replayed at the end. Each is this same program, started as a user would
-//! start it.
+//! A process tree: the simulated exchange (or the replay of a capture) sends multicast on loopback, the plant
+//! receives it and publishes a ring, two subscribers read the ring, and two clients of its hub have a few busy
+//! items open, over TCP and over a WebSocket. The plant writes a journal, which is replayed at the end. Each
+//! process is this same program, started as a user would start it.
 
 mod clients;
 mod journal;
@@ -83,60 +83,60 @@ pub(crate) struct Demo {
     format: Format,
 }
 
-/// Rates that are tried, highest first, when none is asked for.
+/// Rates to try, highest first, if none is given.
 const TRIED_RATES: [u64; 6] = [2_000_000, 1_000_000, 400_000, 200_000, 100_000, 50_000];
-/// How long each of them is tried.
+/// How long each rate is tried.
 const TRY: Duration = Duration::from_millis(1_500);
-/// How long the cores are watched for their jitter floor.
+/// How long the cores are observed for their jitter floor.
 const JITTER: Duration = Duration::from_millis(1_000);
-/// How long a part may take to say that it is ready.
+/// Time limit for a part to report that it is ready.
 const START_LIMIT: Duration = Duration::from_secs(20);
-/// How long after the feed's end the rest may take: the queues between are bounded, so they drain in far less.
+/// Time limit for the rest after the feed's end: the queues are bounded, so they drain in far less.
 const DRAIN_LIMIT: Duration = Duration::from_secs(30);
-/// The same for a plant that has a journal: the rest of up to 4 GiB goes to a disk of 40 MB/s.
+/// The same for a plant with a journal: up to 4 GiB must be written to a disk of 40 MB/s.
 const SYNC_LIMIT: Duration = Duration::from_secs(120);
-/// Latencies of the first moments are cold caches and page faults: stated, and left out.
+/// The first latencies contain cold caches and page faults: this period is stated, and excluded.
 const WARM_UP: &str = "500ms";
-/// Cores that are watched at most.
+/// Maximum number of cores that are observed.
 const MOST_CORES: usize = 16;
 
-/// What becomes of the journal of one turn.
+/// How the journal of one turn is handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Turn {
-    /// There is none.
+    /// No journal.
     Bare,
-    /// It is written, and nobody reads it.
+    /// The journal is written, but not read.
     Kept,
-    /// It is read again at the end.
+    /// The journal is replayed at the end.
     Replayed,
 }
 
-/// What the simulated exchange or the replay says at its end; they print more.
+/// The used part of the summary of the simulated exchange or of the replay.
 #[derive(Debug, Deserialize)]
 struct Sent {
-    /// Messages; a replayed capture of datagrams counts what the plant finds in them instead.
+    /// Messages sent; `None` for a replayed capture of datagrams, whose messages the plant counts.
     #[serde(default)]
     messages: Option<u64>,
     duration_ns: u64,
     #[serde(default)]
     asked_rate_hz: Option<f64>,
-    /// Time in which the socket had no room.
+    /// Time in which the socket had no capacity.
     #[serde(default)]
     back_pressure_ns: u64,
-    /// The sender against its own schedule.
+    /// The sender compared with its schedule.
     #[serde(default)]
     trend: Trend,
 }
 
-/// What all parts of one run said.
+/// The results of all parts of one run.
 #[derive(Debug)]
 struct Said {
     sent: Sent,
     plant: PlantReport,
     subscribers: Vec<Report>,
-    /// Of the hub.
+    /// Clients of the hub.
     clients: Vec<Client>,
-    /// Of the plant's journal, where it was to be replayed.
+    /// The replay of the plant's journal, if requested.
     replayed: Option<Replayed>,
     usage: Vec<(String, Spent)>,
     started: Nanos,
@@ -207,7 +207,8 @@ impl Demo {
         Ok(run)
     }
 
-    /// The highest of the tried rates that passes, halved: what this machine carries with room to spare.
+    /// The highest of the tried rates that passes, halved: a rate that this machine sustains with capacity to
+    /// spare.
     fn find_rate(
         &self,
         folder: &RunFolder,
@@ -217,14 +218,14 @@ impl Demo {
     ) -> anyhow::Result<u64> {
         for rate in TRIED_RATES {
             let progress = Progress::over(&format!("trying {}", output::rate(rate as f64, "msgs")), TRY);
-            // What the journal costs is to be in it.
+            // Include the cost of the journal.
             let turn = if self.journal == Journal::None { Turn::Bare } else { Turn::Kept };
             let said = self.once(folder, Some(rate), TRY, turn, progress, stop)?;
             let verdict = outcome::run_of(&said, jitter.to_vec(), clock)?.verdict;
             anstream::eprintln!("tried {}: {verdict}", output::rate(rate as f64, "msgs"));
             match verdict {
                 Verdict::Pass => return Ok(rate / 2),
-                // It kept up, on a machine that others use too: leave them more room.
+                // The plant kept up on a machine that is shared: leave more capacity.
                 Verdict::Noisy => return Ok(rate / 4),
                 _ => {}
             }
@@ -232,7 +233,7 @@ impl Demo {
         Ok(TRIED_RATES[TRIED_RATES.len() - 1] / 2)
     }
 
-    /// Runs the whole tree once: plant, subscribers, then the sender; collects what each says at its end.
+    /// Runs the whole tree once: plant, subscribers, then the sender; collects the summary of each at its end.
     fn once(
         &self,
         folder: &RunFolder,
@@ -334,12 +335,12 @@ impl Demo {
         words.into_iter().chain(stage.destination()).collect()
     }
 
-    /// The simulated exchange begins with message 1, an excerpt of a real day anywhere.
+    /// The simulated exchange begins with message 1; an excerpt of a real day begins anywhere.
     fn start(&self) -> &'static str {
         if self.capture.is_some() { "first-seen" } else { "from-one" }
     }
 
-    /// Of a capture nobody knows which items there will be.
+    /// The items of a capture are not known in advance.
     fn hub(&self) -> Hub {
         match (self.capture.is_some(), self.page) {
             (true, _) => Hub::None,
@@ -348,7 +349,7 @@ impl Demo {
         }
     }
 
-    /// A capture may be over before any warm-up is.
+    /// A capture may end before the warm-up does.
     fn warm_up(&self) -> &'static str {
         if self.capture.is_some() { "0s" } else { WARM_UP }
     }
@@ -373,7 +374,7 @@ impl Demo {
     }
 }
 
-/// The noise of the cores, before anything runs on them.
+/// Measures the noise of the cores before anything runs on them.
 fn watch_jitter(clock: &Clock, stop: &Stop) -> anyhow::Result<Vec<Jitter>> {
     let mut progress = Progress::over("watching the cores", JITTER);
     let jitter = std::thread::scope(|scope| {

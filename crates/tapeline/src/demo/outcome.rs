@@ -1,4 +1,4 @@
-//! From what the demo's parts said to one record and one table.
+//! Converts the results of the demo's parts to one record and one table.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::Said;
 use super::clients::Client;
 use crate::plant::measure::{Hop, Report};
 
-/// The run as a record, with the verdict on it.
+/// The record of the run, with its verdict.
 pub(super) fn run_of(said: &Said, jitter: Vec<Jitter>, clock: &Clock) -> anyhow::Result<Run> {
     let sent = said.sent.messages.unwrap_or_else(|| said.plant.messages() + said.plant.missing_messages());
     let over = Duration::from_nanos(said.sent.duration_ns);
@@ -53,7 +53,7 @@ pub(super) fn run_of(said: &Said, jitter: Vec<Jitter>, clock: &Clock) -> anyhow:
     Ok(run)
 }
 
-/// Those who received: what each subscriber and each client of the hub got and lost, and how old it was.
+/// The receivers: what each subscriber and each client of the hub received and lost, and the age of its data.
 fn clients(said: &Said) -> anyhow::Result<Vec<run_folder::Client>> {
     let verdict = |lost| if lost == 0 { Verdict::Pass } else { Verdict::Lossy };
     let mut clients = Vec::new();
@@ -95,46 +95,48 @@ fn clients(said: &Said) -> anyhow::Result<Vec<run_folder::Client>> {
     Ok(clients)
 }
 
-/// Ticks that were published and did not come back from the journal; 0 where there is none.
+/// Published ticks that the replay of the journal did not return; 0 without a journal.
 ///
 /// # Errors
-/// What came back is not what was published.
+/// The replayed ticks differ from the published ones.
 fn missing_in_journal(said: &Said) -> anyhow::Result<u64> {
     let Some(replayed) = &said.replayed else { return Ok(0) };
-    // All subscribers are given the same; one that has lost some says nothing of the rest.
+    // All subscribers should have received the same; one with losses allows no comparison.
     let given = said.subscribers.iter().min_by_key(|subscriber| subscriber.lost);
     given.map_or(Ok(0), |given| replayed.missing_of(said.plant.ticks, given))
 }
 
-/// What a client of the hub lost, and what the hub lost for it.
+/// Messages that a client of the hub lost, and those that the hub lost before it.
 fn lost_by_client(said: &Said, client: &Client) -> u64 {
     let hub = said.plant.hub.as_ref();
     let before = hub.map_or(0, |hub| said.plant.ticks.saturating_sub(hub.ticks));
     before + client.lost(hub.map(|hub| hub.clients.as_slice()).unwrap_or_default())
 }
 
-/// What a subscriber lost behind the plant.
+/// Messages that a subscriber lost after the plant.
 fn lost_by(said: &Said, subscriber: &Report) -> u64 {
     let behind = last_sequence(&said.plant).saturating_sub(subscriber.last_feed_seq);
-    // It had joined before the feed began, so the first tick of all is its first.
+    // The subscriber joined before the feed began, so its first tick is the very first one.
     subscriber.lost + subscriber.first_seq.saturating_sub(1) + behind
 }
 
-/// Messages that did not reach everybody who was to have them: missing on every line, dropped by the kernel, or lost after the plant.
+/// Messages that did not reach every receiver: missing on every line, dropped by the kernel, or lost after the
+/// plant.
 ///
-/// What the kernel dropped on a line is missing there; it only counts where no other line made up for it, and then it is
-/// in `missing_messages` already. What was sent after the last message that arrived shows by the feed's own sequence.
+/// A message that the kernel dropped on a line counts only if no other line delivered it, and is then included in
+/// `missing_messages`. Messages sent after the last one that arrived show by the feed's own sequence.
 fn lost(said: &Said) -> anyhow::Result<u64> {
     let in_plant = said.plant.missing_messages();
     let after = said.subscribers.iter().map(|subscriber| lost_by(said, subscriber));
     let after = after.chain(said.clients.iter().map(|client| lost_by_client(said, client)));
     let after = after.chain([missing_in_journal(said)?]);
-    // Only a sender that numbers its messages from 1 tells how many there were in all.
+    // Only a sender that numbers its messages from 1 gives the total.
     let tail = said.sent.messages.map_or(0, |sent| sent.saturating_sub(last_sequence(&said.plant)));
     Ok(in_plant + tail + after.max().unwrap_or(0))
 }
 
-/// The table's columns: the hops inside the plant once, the ring's hop for each subscriber, the whole way of the slower.
+/// The table's columns: the hops inside the plant once, the ring's hop for each subscriber, the path of the slower
+/// one.
 fn columns(subscribers: &[Report]) -> anyhow::Result<Vec<(String, Recorder, u64)>> {
     let mut columns = Vec::new();
     let all: Vec<(Vec<(Hop, Recorder)>, u64)> = subscribers
@@ -145,7 +147,7 @@ fn columns(subscribers: &[Report]) -> anyhow::Result<Vec<(String, Recorder, u64)
         from.iter().find(|(found, _)| *found == hop).map(|(_, recorder)| recorder.clone())
     };
     for hop in [Hop::WireToDecoded, Hop::DecodedToSequenced] {
-        // All subscribers see the same stamps of the plant: one is enough.
+        // All subscribers see the same stamps of the plant: one of them is enough.
         if let Some((recorder, error)) = all.first().and_then(|(hops, error)| Some((of(hop, hops)?, *error)))
         {
             columns.push((hop.to_string(), recorder, error));
@@ -174,7 +176,7 @@ fn columns(subscribers: &[Report]) -> anyhow::Result<Vec<(String, Recorder, u64)
     Ok(columns)
 }
 
-/// Writes everything that the run leaves on disk.
+/// Writes all files of the run.
 pub(super) fn write(folder: &RunFolder, run: &Run, said: &Said) -> anyhow::Result<()> {
     folder.write_run(run)?;
     for (number, subscriber) in (1..).zip(&said.subscribers) {
@@ -186,7 +188,7 @@ pub(super) fn write(folder: &RunFolder, run: &Run, said: &Said) -> anyhow::Resul
     folder.write_latency(run.started, Duration::from_secs_f64(run.seconds), &hops)
 }
 
-/// What the record says of the parts: the plant's report and the subscribers' counts.
+/// The parts in the record: the plant's report and the subscribers' counts.
 pub(super) fn parts(said: &Said) -> serde_json::Value {
     let subscribers: Vec<_> = said
         .subscribers
@@ -207,7 +209,7 @@ pub(super) fn parts(said: &Said) -> serde_json::Value {
     json!({ "plant": said.plant, "subscribers": subscribers })
 }
 
-/// The sequence of the last message of the feed: the demo's plant has one.
+/// The sequence of the last feed message: the demo's plant has one feed.
 fn last_sequence(plant: &PlantReport) -> u64 {
     plant.feeds.iter().filter_map(|feed| feed.next_sequence).map(|next| next.saturating_sub(1)).sum()
 }

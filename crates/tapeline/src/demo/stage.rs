@@ -1,4 +1,4 @@
-//! Where the demo plays: ring, groups, ports and cores of its own, so that several can run at once.
+//! The demo's own ring, groups, ports and cores, so that several demos can run at once.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::PathBuf;
@@ -11,20 +11,20 @@ use tapeline_wire::udp::{ReceiveOptions, Receiver};
 
 use super::journal::Kept;
 
-/// What clients on the network find.
+/// What the plant offers to network clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Hub {
-    /// Nobody to connect to.
+    /// No hub.
     None,
     /// A hub.
     Clients,
-    /// A hub and the live page, which shows these at first.
+    /// A hub and the live page, which shows these items at first.
     Page([&'static str; 3]),
 }
 
 impl Hub {
     fn toml(self) -> String {
-        // Every update or none: what it may not leave out, the table can count.
+        // Every update or a disconnect: the table can count what is lost only if nothing is conflated.
         let hub = "\n[hub]\nport = 0\nservice = \"DEMO\"\nunknown = \"wait\"\nslow = \"cut\"\nslow_bytes = \"64MiB\"\n\
                    slow_messages = 1000000\n";
         match self {
@@ -35,7 +35,7 @@ impl Hub {
     }
 }
 
-/// Names and addresses of one run. When it goes, so does the ring, whatever became of the plant.
+/// Names and addresses of one run. Dropping it removes the ring, however the plant ended.
 #[derive(Debug)]
 pub(super) struct Stage {
     ring: Name,
@@ -46,7 +46,7 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    /// Chooses them, and writes the plant's configuration into the run folder.
+    /// Chooses the names and addresses, and writes the plant's configuration into the run folder.
     pub(super) fn set(
         folder: &RunFolder,
         lines: u8,
@@ -62,8 +62,8 @@ impl Stage {
         let lines = (0..lines)
             .map(|line| Ok(SocketAddrV4::new(Ipv4Addr::new(239, 255 - line, high, low), free_port()?)))
             .collect::<anyhow::Result<Vec<_>>>()?;
-        // Sender, plant and each subscriber on a core of its own, with one left for the hub and its clients, or all where the
-        // kernel puts them.
+        // Give the sender, the plant and each subscriber a core of their own if one is left for the hub and its
+        // clients; otherwise the kernel places all of them.
         let cores = cores();
         let others = if hub == Hub::None { 2 } else { 3 };
         let cores = (cores.len() >= subscribers + others).then_some(cores);
@@ -83,7 +83,7 @@ impl Stage {
             .collect();
         let date = date.map_or_else(String::new, |date| format!("date = \"{date}\"\n"));
         let wait = if self.cores.is_some() { "spin" } else { "block" };
-        // Nobody is to wait at the end whether it was one.
+        // With a `stale_after` of 0, the plant ends with the session, without a wait for messages after its end.
         let cpu = self.core(1).map_or_else(String::new, |core| format!("cpu = {core}\n"));
         format!(
             "[plant]\nname = \"DEMO\"\nring = \"{ring}\"\nring_size = \"8MiB\"\npublish = \"every-message\"\n\
@@ -122,7 +122,7 @@ impl Stage {
             "--until-end-of-session",
             "--warm-up",
             self.warm_up,
-            // To be held against the journal.
+            // For the comparison with the journal.
             "--checksum",
             "--format",
             "json",
@@ -135,12 +135,12 @@ impl Stage {
         words
     }
 
-    /// How the simulated exchange waits for its schedule: not at the cost of the plant, if they share a core.
+    /// How the simulated exchange waits for its schedule: it yields if it may share a core with the plant.
     pub(super) fn sender_wait(&self) -> &'static str {
         if self.cores.is_some() { "spin" } else { "yield" }
     }
 
-    /// Where the sender sends, on which core, and how it reports.
+    /// The sender's options: destination, core, and report format.
     pub(super) fn destination(&self) -> Vec<String> {
         let mut words: Vec<String> =
             ["--interface", "127.0.0.1", "--format", "json"].map(String::from).into();
@@ -155,13 +155,13 @@ impl Stage {
 }
 
 impl Drop for Stage {
-    /// The plant removes its ring itself; one that was killed could not.
+    /// Removes the ring: the plant removes it itself, unless it was killed.
     fn drop(&mut self) {
         let _ = tapeline_ring::remove(&self.ring, true);
     }
 }
 
-/// A port that nobody uses now.
+/// A port that is free now.
 fn free_port() -> anyhow::Result<u16> {
     let loopback = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
     Ok(Receiver::open(&ReceiveOptions::new(loopback))?.local_address().port())

@@ -1,4 +1,4 @@
-//! Processors: their speed, their sleep, and who else runs on them.
+//! Processors: their speed, their sleep states, and the other work on them.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ pub(super) const CHECKS: [Check; 12] = [
     ("virtual machine", virtual_machine),
 ];
 
-/// A core takes this long at most to wake, in microseconds: what a plant's hop takes (README.md: wire to decoded, 12 µs).
+/// Maximum wake-up latency of a core, in µs: about the latency of a plant's hop (README.md: wire to decoded, 12 µs).
 const LONGEST_WAKE_US: i64 = 10;
 
 fn governor(machine: &Machine) -> Found {
@@ -111,7 +111,7 @@ fn tickless(machine: &Machine) -> Found {
     kept_for_us(machine, &machine.files.tickless()?, "nohz_full", why)
 }
 
-/// Cores that are to be in a list of the kernel's command line.
+/// Checks that the quiet cores are in a list of the kernel's command line.
 fn kept_for_us(machine: &Machine, listed: &[usize], argument: &str, why: &'static str) -> Found {
     let missing: Vec<usize> = machine.quiet.iter().copied().filter(|core| !listed.contains(core)).collect();
     let found = if listed.is_empty() { "none".to_owned() } else { cores_text(listed) };
@@ -254,7 +254,7 @@ fn mitigations(machine: &Machine) -> Found {
     Ok(Finding::improvable(on.join(", "), better, why).by(machine.kernel_argument("mitigations=off")))
 }
 
-/// Which of these words the processor's flags have.
+/// The given words that are in the processor's flags.
 fn flags(machine: &Machine, words: &[&str]) -> Result<BTreeSet<String>, Error> {
     let info = machine.files.text("proc/cpuinfo")?;
     let line = info.lines().find_map(|line| line.split_once(':').filter(|(key, _)| key.trim() == "flags"));
@@ -300,7 +300,7 @@ fn virtual_machine(machine: &Machine) -> Found {
         return Ok(Finding::good("no"));
     }
     let stat = machine.files.line("proc/stat")?;
-    // user nice system idle iowait irq softirq steal, then guest and guest_nice, which the first two have in them (proc(5)).
+    // user nice system idle iowait irq softirq steal, then guest and guest_nice, which user and nice include (proc(5)).
     let times: Vec<u64> =
         stat.split_whitespace().skip(1).take(8).filter_map(|word| word.parse().ok()).collect();
     let found = match times.as_slice() {

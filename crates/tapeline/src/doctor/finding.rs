@@ -1,14 +1,14 @@
-//! What is found of one thing, and what would be better.
+//! The finding of one check, and the better setting.
 
 use serde::Serialize;
 
-/// How good a thing is for latency.
+/// How good a setting is for latency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Severity {
-    /// Something else would be better.
+    /// Another setting would be better.
     CouldBeBetter,
-    /// The machine does not say.
+    /// The machine does not report the setting.
     Unknown,
     /// Nothing to do.
     Good,
@@ -25,17 +25,17 @@ impl Severity {
     }
 }
 
-/// One thing of the machine.
+/// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Finding {
     pub(super) severity: Severity,
-    /// What is; of what is unknown, why.
+    /// The current setting, or why it is unknown.
     pub(super) found: String,
-    /// What is better.
+    /// The better setting.
     pub(super) better: Option<String>,
-    /// Why, in one line, with its source.
+    /// The reason in one line, with its source.
     pub(super) why: Option<&'static str>,
-    /// What makes it so; none where no command can.
+    /// The command that changes the setting; `None` if no command can.
     pub(super) command: Option<String>,
 }
 
@@ -48,7 +48,7 @@ impl Finding {
         Self { severity: Severity::Unknown, ..Self::good(found) }
     }
 
-    /// Something else would be better, for this reason.
+    /// A setting that could be better, with the reason.
     pub(super) fn improvable(found: impl Into<String>, better: impl Into<String>, why: &'static str) -> Self {
         Self {
             severity: Severity::CouldBeBetter,
@@ -58,7 +58,7 @@ impl Finding {
         }
     }
 
-    /// The command that makes it so.
+    /// Adds the command that changes the setting.
     pub(super) fn by(self, command: impl Into<String>) -> Self {
         Self { command: Some(command.into()), ..self }
     }

@@ -1,4 +1,4 @@
-//! The jitter floor: what the cores take away from a thread that does nothing.
+//! The jitter floor: the time that the cores take away from a thread that only watches the clock.
 
 use std::time::Duration;
 
@@ -10,18 +10,18 @@ use tapeline_perf::jitter;
 use super::finding::Finding;
 use super::machine::{Machine, cores_text};
 
-/// A ring hands a message over in a tenth of this (docs/benchmarks/ring.md).
+/// A ring passes a message on in a tenth of this (docs/benchmarks/ring.md).
 const FLOOR_NS: u64 = 1_000;
-/// The kernel's slices and a host's are longer, an interrupt is shorter.
+/// Time slices of the kernel and of a host are longer, interrupts are shorter.
 const LONGEST_NS: u64 = 100_000;
 
-/// Watches the cores that are to be quiet, or all where none is; progress shows on a terminal.
+/// Measures the quiet cores, or all cores if none is quiet; shows progress on a terminal.
 pub(super) fn measured(machine: &Machine, duration: Duration, clock: &Clock) -> anyhow::Result<Finding> {
     let watched = if machine.quiet.is_empty() { &machine.cores } else { &machine.quiet };
     let usable = cores();
     let others: Vec<usize> = watched.iter().copied().filter(|core| !usable.contains(core)).collect();
     if !others.is_empty() {
-        // A thread is not put on isolated cores unless it asks.
+        // A thread is put on isolated cores only on request.
         let found = format!("this process may not use {}: begin with `taskset -c`", cores_text(&others));
         return Ok(Finding::unknown(format!("{found} {}", figures::list(watched))));
     }
@@ -40,7 +40,7 @@ pub(super) fn measured(machine: &Machine, duration: Duration, clock: &Clock) -> 
     Ok(judged(found, floor_ns(&measured, 0.99), longest, watched))
 }
 
-/// By the floor at the 99th percentile and the longest gap, in nanoseconds.
+/// Judges the floor at the 99th percentile and the longest gap, in nanoseconds.
 pub(super) fn judged(found: String, floor_ns: u64, longest_ns: u64, watched: &[usize]) -> Finding {
     if floor_ns <= FLOOR_NS && longest_ns <= LONGEST_NS {
         return Finding::good(found);

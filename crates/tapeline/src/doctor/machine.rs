@@ -1,36 +1,36 @@
-//! The machine that is looked at: its files, its cores, and which of these are to be quiet.
+//! The machine under check: its files, its cores, and the cores that should be quiet.
 
 use tapeline_measure::{Error, SystemFiles, figures};
 
 use super::finding::Finding;
 
-/// What a check finds; an error is a file that does not say.
+/// The result of a check; an error means that a file does not report the setting.
 pub(super) type Found = Result<Finding, Error>;
 
-/// A thing to look at, and how.
+/// The topic of a check, and its function.
 pub(super) type Check = (&'static str, fn(&Machine) -> Found);
 
-/// What the checks look at.
+/// The input of all checks.
 #[derive(Clone, Debug)]
 pub(super) struct Machine {
     pub(super) files: SystemFiles,
-    /// The cores that were named; all that are online if none were.
+    /// The cores named by the user, otherwise all online cores.
     pub(super) cores: Vec<usize>,
-    /// Cores that should do nothing else: those that were named; all but the first, which the system needs, if none were.
+    /// Cores that should do no other work: the named cores, otherwise all except the first, which the system needs.
     pub(super) quiet: Vec<usize>,
-    /// The other ones that are online: the system's.
+    /// The other online cores, for the system.
     pub(super) house: Vec<usize>,
 }
 
 impl Machine {
-    /// With the cores that were named, all of them online.
+    /// A machine with these online cores. All named cores must be online.
     pub(super) fn new(files: SystemFiles, online: &[usize], named: Option<Vec<usize>>) -> Self {
         let quiet = named.clone().unwrap_or_else(|| online.iter().skip(1).copied().collect());
         let house = online.iter().copied().filter(|core| !quiet.contains(core)).collect();
         Self { files, cores: named.unwrap_or_else(|| online.to_vec()), quiet, house }
     }
 
-    /// What each of these cores says, with the cores that say it: `performance on cores 0-3`.
+    /// The distinct values over all checked cores, with the cores that have each: `performance on cores 0-3`.
     pub(super) fn by_value(
         &self,
         mut read: impl FnMut(usize) -> Result<String, Error>,
@@ -51,7 +51,7 @@ impl Machine {
         Ok(self.files.line("proc/cmdline")?.split_whitespace().map(str::to_owned).collect())
     }
 
-    /// The command that adds to the kernel's command line at the next start, as the distribution has it.
+    /// The distribution's command that adds an argument to the kernel's command line for the next boot.
     pub(super) fn kernel_argument(&self, argument: &str) -> String {
         if ["usr/sbin/grubby", "usr/bin/grubby"].iter().any(|path| self.files.path(path).exists()) {
             return format!("sudo grubby --update-kernel=ALL --args=\"{argument}\" && sudo reboot");
@@ -76,7 +76,7 @@ pub(super) fn values_text(values: &[(String, Vec<usize>)]) -> String {
     texts.join(", ")
 }
 
-/// A file of each of these cores, for the shell to open out: `/sys/devices/system/cpu/cpu{0,2}/cpufreq/scaling_governor`.
+/// A file of each of these cores, for brace expansion: `/sys/devices/system/cpu/cpu{0,2}/cpufreq/scaling_governor`.
 pub(super) fn files_of(cores: &[usize], file: &str) -> String {
     let numbers: Vec<String> = cores.iter().map(usize::to_string).collect();
     match numbers.as_slice() {

@@ -1,4 +1,4 @@
-//! Memory: pages, swapping, what may be locked, and room for rings.
+//! Memory: pages, swapping, the limit of locked memory, and space for rings.
 
 use tapeline_measure::Error;
 
@@ -18,9 +18,9 @@ pub(super) const CHECKS: [Check; 9] = [
 ];
 
 const MIB: u64 = 1 << 20;
-/// What a plant with `images` on and a few further rings may take: a ring is 8 MiB unless told otherwise.
+/// Space for a plant with `images` on and a few further rings: the default size of a ring is 8 MiB.
 const ROOM_FOR_RINGS: u64 = 256 * MIB;
-/// As `ring pub --lock-memory` needs for a ring of the usual size, several times over.
+/// Several times the need of `ring pub --lock-memory` for a ring of the default size.
 const LOCKED: u64 = 64 * MIB;
 
 fn huge_pages(machine: &Machine) -> Found {
@@ -78,7 +78,7 @@ fn room_for_rings(machine: &Machine) -> Found {
     Ok(room_text(room.f_blocks.saturating_mul(room.f_frsize), room.f_bavail.saturating_mul(room.f_frsize)))
 }
 
-/// By the size of `/dev/shm` and what is free of it, in bytes.
+/// Judges the size of `/dev/shm` and its free space, in bytes.
 pub(super) fn room_text(size: u64, free: u64) -> Finding {
     let found = format!("{} of {} MiB are free in /dev/shm", free / MIB, size / MIB);
     if free >= ROOM_FOR_RINGS {
@@ -94,7 +94,7 @@ fn rings_of_who_logs_out(machine: &Machine) -> Found {
     if machine.files.line("proc/1/comm")? != "systemd" {
         return Ok(Finding::good("they stay: no systemd here"));
     }
-    // The last word counts; a drop-in comes behind the file (logind.conf(5)).
+    // The last setting counts; drop-ins are read after the file (logind.conf(5)).
     let folder = machine.files.path("etc/systemd/logind.conf.d");
     let mut files: Vec<_> =
         std::fs::read_dir(folder).into_iter().flatten().flatten().map(|file| file.path()).collect();
@@ -150,7 +150,7 @@ fn locked_memory(machine: &Machine) -> Found {
         .by("sudo prlimit --pid $$ --memlock=unlimited"))
 }
 
-/// The number behind a key in a file of lines.
+/// The number after a key in a file of lines.
 pub(super) fn in_table(machine: &Machine, path: &str, key: &str) -> Result<u64, Error> {
     let text = machine.files.text(path)?;
     let value = text.lines().find_map(|line| line.strip_prefix(key)?.split_whitespace().next()?.parse().ok());
@@ -160,7 +160,7 @@ pub(super) fn in_table(machine: &Machine, path: &str, key: &str) -> Result<u64, 
     })
 }
 
-/// The limit of this process that is in force; `None` without one.
+/// The soft limit of this process; `None` if unlimited.
 pub(super) fn limit(machine: &Machine, name: &str) -> Result<Option<u64>, Error> {
     let text = machine.files.text("proc/self/limits")?;
     let word = text.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next());

@@ -1,12 +1,12 @@
-//! `tapeline doctor`: what of this machine could be better for latency, and the command that makes it so.
+//! `tapeline doctor`: every setting of this machine that costs latency, with the command that fixes it.
 //!
-//! It reads files of the kernel and changes nothing. What a file does not say is unknown, not guessed.
+//! It reads files of the kernel and changes nothing. A setting that no file reports is unknown, not guessed.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `machine.rs` | the machine that is looked at, its cores, and what checks share |
-//! | `finding.rs` | what is found of one thing |
-//! | `cores.rs`, `memory.rs`, `network.rs`, `system.rs` | what is looked at, and what is better |
+//! | `machine.rs` | the machine under check, its cores, and what checks share |
+//! | `finding.rs` | the finding of one check |
+//! | `cores.rs`, `memory.rs`, `network.rs`, `system.rs` | the checks, and the better settings |
 //! | `floor.rs` | the jitter floor, measured |
 //! | `show.rs` | the findings for people and for programs |
 
@@ -67,7 +67,7 @@ pub(crate) struct Doctor {
     format: Format,
 }
 
-/// What is looked at, in the order in which it is told.
+/// All checks, in output order.
 const AREAS: [(&str, &[Check]); 4] = [
     ("cores", &cores::CHECKS),
     ("memory", &memory::CHECKS),
@@ -101,7 +101,7 @@ impl Doctor {
     }
 }
 
-/// Everything that is read, nothing that is measured.
+/// Runs the checks that only read files.
 fn looked_at(machine: &Machine) -> Vec<Looked> {
     let all = AREAS.iter().flat_map(|&(area, checks)| checks.iter().map(move |check| (area, check)));
     all.map(|(area, &(topic, check))| {

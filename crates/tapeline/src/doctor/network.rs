@@ -1,4 +1,4 @@
-//! The network: room in sockets, and what the kernel does on the way.
+//! The network: socket buffers, and the kernel's processing of packets.
 
 use tapeline_measure::figures;
 
@@ -15,9 +15,9 @@ pub(super) const CHECKS: [Check; 7] = [
     ("slow start after idling", slow_start),
 ];
 
-/// What a feed's socket may be told to have: four times the usual 4 MiB of a plant's line, as `tapeline demo` has.
+/// Receive buffer of a feed's socket: four times the 4 MiB default of a plant's line; `tapeline demo` uses it.
 const RECEIVE: i64 = 16 << 20;
-/// What the senders of datagrams ask for.
+/// Send buffer that the senders of datagrams request.
 const SEND: i64 = 4 << 20;
 
 fn receive_buffers(machine: &Machine) -> Found {
@@ -43,7 +43,7 @@ fn buffers(setting: &str, most: i64, wanted: i64, why: &'static str) -> Finding 
 }
 
 fn datagrams_lost(machine: &Machine) -> Found {
-    // Two lines for each protocol, of names and of numbers.
+    // Two lines for each protocol: names and values.
     let text = machine.files.text("proc/net/snmp")?;
     let mut rows = text.lines().filter_map(|line| line.strip_prefix("Udp:"));
     let pair = rows.next().zip(rows.next());
@@ -70,7 +70,7 @@ fn datagrams_lost(machine: &Machine) -> Found {
 fn backlog(machine: &Machine) -> Found {
     let length = machine.files.number("proc/sys/net/core/netdev_max_backlog")?;
     let text = machine.files.text("proc/net/softnet_stat")?;
-    // A line for each core, in hexadecimal: packets, those dropped because the backlog was full, ...
+    // One line a core, in hexadecimal: packets, packets dropped because the backlog was full, ...
     let dropped = text.lines().map(|line| line.split_whitespace().nth(1));
     let dropped: Option<Vec<u64>> = dropped.map(|word| u64::from_str_radix(word?, 16).ok()).collect();
     Ok(match dropped.map(|dropped| dropped.iter().sum::<u64>()) {

@@ -6,7 +6,7 @@ use tapeline_measure::{Environment, figures};
 use super::finding::{Finding, Severity};
 use super::machine::{Machine, cores_text};
 
-/// A finding and what it is of.
+/// A finding with its area and topic.
 #[derive(Debug, Serialize)]
 pub(super) struct Looked {
     pub(super) area: &'static str,
@@ -15,10 +15,10 @@ pub(super) struct Looked {
     pub(super) finding: Finding,
 }
 
-/// All of them.
+/// All findings.
 #[derive(Debug, Serialize)]
 pub(super) struct Report<'a> {
-    /// The cores that are to be quiet.
+    /// The cores that should be quiet.
     quiet_cores: &'a [usize],
     pub(super) could_be_better: usize,
     unknown: usize,
@@ -40,7 +40,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// For people: what could be better first, each with its reason and its command.
+    /// Text for people: settings that could be better first, each with its reason and its command.
     pub(super) fn text(&self) -> String {
         let wide = self.findings.iter().map(|looked| looked.topic.chars().count()).max().unwrap_or(0);
         let indent = " ".repeat(wide + 2 + 3);
@@ -78,7 +78,7 @@ impl<'a> Report<'a> {
     }
 }
 
-/// Reasons are no wider than this beside their indent: they fit a terminal of 120.
+/// Maximum width of a reason, without its indent: the lines fit a terminal of 120 columns.
 const WIDE: usize = 90;
 
 fn wrapped(text: &str) -> Vec<String> {

@@ -1,4 +1,4 @@
-//! What the system allows a process, and how it is set as a whole.
+//! The system's limits for a process, and its overall profile.
 
 use tapeline_measure::{Error, figures};
 
@@ -13,15 +13,15 @@ pub(super) const CHECKS: [Check; 4] = [
     ("real-time throttling", real_time_throttling),
 ];
 
-/// Connections of a hub (1,000 unless told otherwise), with what else a plant has open, four times over.
+/// Four times the connections of a hub (default 1,000) and the other open files of a plant.
 const OPEN_FILES: u64 = 4_096;
-/// Profiles of tuned that are made for latency (tuned's own list, `tuned-adm list`).
+/// Profiles of tuned for low latency (tuned's own list, `tuned-adm list`).
 const PROFILES: [&str; 5] =
     ["network-latency", "latency-performance", "realtime", "realtime-virtual-guest", "cpu-partitioning"];
 
 fn tuned(machine: &Machine) -> Found {
     let profile = machine.files.line("etc/tuned/active_profile")?;
-    // Several can be active, one after the other.
+    // Several can be active.
     if profile.split_whitespace().any(|word| PROFILES.contains(&word)) {
         return Ok(Finding::good(profile));
     }
@@ -41,7 +41,7 @@ fn processor_share(machine: &Machine) -> Found {
         })
     };
     let (quota, period, file) = match folder("cpu") {
-        // The first version of control groups.
+        // Version 1 of control groups.
         Some(path) => {
             let folder = joined("sys/fs/cgroup/cpu", &path);
             let file = format!("{folder}/cpu.cfs_quota_us");
@@ -64,8 +64,8 @@ fn processor_share(machine: &Machine) -> Found {
     Ok(Finding::improvable(found, "no limit", why).by(format!("echo {none} | sudo tee /{file}")))
 }
 
-/// In the second version of control groups: the first of this group and those above it that has a limit, with its share and
-/// its period in microseconds, and its file.
+/// For version 2 of control groups: quota and period in microseconds, and the file, of the first group with a limit
+/// among this group and its ancestors.
 fn limiting_group(machine: &Machine, group: &str) -> Result<Option<(i64, i64, String)>, Error> {
     let mut group = group;
     let mut said = None;
@@ -83,7 +83,7 @@ fn limiting_group(machine: &Machine, group: &str) -> Result<Option<(i64, i64, St
                 }
                 _ => {}
             },
-            // The root has no limit and no such file; it has this one.
+            // The root group has no limit and no `cpu.max`; it has this file.
             Err(error) if group.is_empty() => {
                 let is_there = machine.files.path("sys/fs/cgroup/cgroup.controllers").exists();
                 return if said.is_some() || is_there { Ok(None) } else { Err(error) };
@@ -115,7 +115,7 @@ fn open_files(machine: &Machine) -> Found {
 
 fn real_time_throttling(machine: &Machine) -> Found {
     let stat = machine.files.line("proc/self/stat")?;
-    // Field 41; the second, a name in brackets, may have blanks in it (proc(5)).
+    // Field 41; field 2, a name in brackets, may contain blanks (proc(5)).
     let policy = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(41 - 3));
     let is_real_time = match policy {
         Some("1" | "2") => true,

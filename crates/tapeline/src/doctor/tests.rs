@@ -1,4 +1,4 @@
-//! The checks against machines that are made up.
+//! The checks on simulated machines.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use super::finding::Severity::{CouldBeBetter, Good, Unknown};
 use super::*;
 
-/// A machine of four cores with everything as it should be for core 2 and 3, as files.
+/// Files of a machine of four cores with every setting as it should be for cores 2 and 3.
 const WELL: &[(&str, &str)] = &[
     ("proc/cmdline", "quiet isolcpus=2-3 nohz_full=2-3"),
     ("proc/cpuinfo", "processor\t: 0\nflags\t\t: fpu constant_tsc rdtscp nonstop_tsc\n"),
@@ -67,7 +67,7 @@ const WELL: &[(&str, &str)] = &[
     ("etc/tuned/active_profile", "network-latency"),
 ];
 
-/// What each core has.
+/// Files of each core.
 const CORE: &[(&str, &str)] = &[
     ("cpufreq/scaling_governor", "performance"),
     ("cpufreq/scaling_max_freq", "3600000"),
@@ -89,7 +89,7 @@ fn write(folder: &TempDir, path: &str, text: &str) {
     fs::write(path, text).unwrap();
 }
 
-/// The machine that is well, with some files changed or taken away.
+/// The good machine, with some files changed or removed.
 fn machine(changes: &[(&str, Option<&str>)], cores: Option<Vec<usize>>) -> (TempDir, Machine) {
     let folder = tempfile::tempdir().unwrap();
     for (path, text) in WELL {
@@ -127,7 +127,7 @@ fn found_for(topic: &str, changes: &[(&str, Option<&str>)], cores: Option<Vec<us
 fn a_machine_that_is_well_has_nothing_to_mend() {
     let (_folder, machine) = machine(&[], Some(vec![2, 3]));
     for looked in looked_at(&machine) {
-        // The room in the folder of this test is the test machine's own.
+        // The free space is that of the file system under the test's folder.
         if looked.topic != "room for rings" {
             assert_eq!(looked.finding.severity, Good, "{looked:?}");
         }
@@ -157,7 +157,7 @@ fn what_is_strange_is_unknown_and_says_what_was_expected() {
     );
 }
 
-/// Topic, what is changed in the well machine, what is found and the command that is to help.
+/// Topic, changed files of the good machine, expected finding, expected command.
 type Case = (&'static str, &'static [(&'static str, &'static str)], &'static str, Option<&'static str>);
 
 const CASES: &[Case] = &[
@@ -399,7 +399,7 @@ fn each_setting_that_could_be_better_is_found_with_its_command() {
         assert_eq!(finding.command.as_deref(), *command, "{topic}");
         assert!(finding.better.is_some() && finding.why.is_some(), "{topic}");
     }
-    // Whatever is looked at can be better.
+    // Each check has a case that could be better.
     let topics = AREAS.iter().flat_map(|(_, checks)| checks.iter().map(|(topic, _)| *topic));
     for topic in topics.filter(|topic| *topic != "room for rings") {
         assert!(CASES.iter().any(|(case, ..)| *case == topic), "{topic}");
@@ -408,14 +408,14 @@ fn each_setting_that_could_be_better_is_found_with_its_command() {
 
 #[test]
 fn one_core_must_stay_for_the_system() {
-    // All cores named: nothing is left.
+    // All cores named: none is left for the system.
     let all = || Some(vec![0, 1, 2, 3]);
     for topic in ["isolated cores", "cores without a tick", "interrupts"] {
         let finding = found_for(topic, &[], all());
         assert_eq!((finding.severity, &finding.command), (CouldBeBetter, &None), "{topic}: {finding:?}");
         assert!(finding.better.unwrap().contains("name fewer"), "{topic}");
     }
-    // None named: the first one stays.
+    // No cores named: the first one is left for the system.
     let finding = found_for("isolated cores", &[("usr/bin/grubby", Some(""))], None);
     assert!(finding.command.unwrap().contains("isolcpus=1-3"));
 }

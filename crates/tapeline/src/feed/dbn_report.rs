@@ -1,5 +1,5 @@
-//! `tapeline feed inspect` of DBN files. The JSON is in the format's own numbers (prices in units of 1e-9, ns since 1970); the
-//! tables are an excerpt for people.
+//! `tapeline feed inspect` of DBN files. The JSON is in the format's own units (prices in 1e-9, ns since 1970);
+//! the tables are an excerpt for people.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -17,10 +17,10 @@ use tapeline_measure::figures::thousands;
 
 use super::report::utc;
 
-/// Entries of a list of symbols that are shown; of longer lists, how many there are.
+/// Maximum length of a symbol list that is shown in full; of a longer list, only the length is shown.
 const MOST_LISTED: usize = 100;
 
-/// One file and what it held.
+/// One file and its content.
 pub(super) struct DbnFile {
     name: String,
     bytes: u64,
@@ -32,7 +32,7 @@ pub(super) struct DbnFile {
 }
 
 impl DbnFile {
-    /// Reads a file as long as `go_on` says so; damage ends it, and what was read before stays.
+    /// Reads a file while `go_on` returns true. Damage ends the read; everything before it stays valid.
     pub(super) fn read(
         mut file: dbn::File<'_>,
         path: &Path,
@@ -73,7 +73,7 @@ impl DbnFile {
     }
 }
 
-/// Prints the files; status 1 where one is damaged.
+/// Prints the files; the exit status is 1 if a file is damaged.
 pub(super) fn print(
     files: &[DbnFile],
     symbols: &[String],
@@ -102,13 +102,13 @@ pub(super) fn print(
     Ok(if damaged { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// What is to be said of a DBN file where a feed's packets are wanted.
+/// The error for a DBN file where a feed's packets are required.
 pub(super) fn no_datagrams(path: &Path) -> anyhow::Error {
     let hint = "no exchange sends DBN records; `tapeline feed inspect` shows what the file holds";
     Hinted::new(format!("{} holds DBN records, not a feed's packets", paths::shown(&path)), hint).into()
 }
 
-/// A record with all its fields, by the names that the format gives them.
+/// A record with all its fields, under the names of the format.
 fn fields(bytes: &[u8]) -> Value {
     let mut fields = Map::new();
     if let Some(header) = Header::of(bytes) {
@@ -142,7 +142,7 @@ fn fields(bytes: &[u8]) -> Value {
 struct Report {
     name: String,
     bytes: u64,
-    /// Up to the end of the last whole record, after decompression.
+    /// Bytes up to the end of the last whole record, after decompression.
     bytes_consumed: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
@@ -158,7 +158,7 @@ struct Report {
     last_sequence: Option<u32>,
     times_going_back: u64,
     publishers: BTreeMap<u16, u64>,
-    /// How many instrument numbers.
+    /// Number of distinct instruments.
     instruments: usize,
     actions: BTreeMap<String, u64>,
     sides: BTreeMap<String, u64>,
@@ -166,13 +166,13 @@ struct Report {
     counters: CountersReport,
     live_orders_end: usize,
     max_live_orders: usize,
-    /// In the order in which they first came.
+    /// In order of first appearance.
     symbols: Vec<SymbolReport>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     records_decoded: Vec<Value>,
 }
 
-/// What a file says before its records.
+/// The metadata in front of a file's records.
 #[derive(Debug, Serialize)]
 struct MetadataReport {
     version: u8,
@@ -193,7 +193,7 @@ struct MetadataReport {
     mapped_intervals: usize,
 }
 
-/// A list, or how long it is.
+/// A list, or only its length.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 enum List {
@@ -225,7 +225,7 @@ struct SymbolReport {
     volume: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     last_trade_price_size_ts: Option<(i64, u32, u64)>,
-    /// Price, size, orders at the end of the last event.
+    /// Price, size and number of orders after the last event.
     bid: Option<(i64, u64, u32)>,
     ask: Option<(i64, u64, u32)>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -237,10 +237,10 @@ struct SymbolReport {
     /// Action and reason of the last trading state.
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<(u16, u16)>,
-    /// Price and quantity by kind of statistic.
+    /// Price and quantity for each kind of statistic.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     statistics: BTreeMap<u16, (Option<i64>, Option<i64>)>,
-    /// Levels of the order book, where it was asked for.
+    /// Levels of the order book, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     book: Option<Levels>,
 }
@@ -369,7 +369,7 @@ impl Report {
         }
     }
 
-    /// Tables for people; `top` instruments by records.
+    /// Tables for people, with the `top` instruments by number of records.
     fn tables(&self, file: &DbnFile, top: usize) -> String {
         let mut parts = vec![self.heading(), self.kinds(file)];
         let books = file.summary.books();

@@ -1,4 +1,4 @@
-//! Scripted faults on the way to the network: options, the lines that they act on, and the ledger of what was done.
+//! Scripted faults on outgoing datagrams: options, the lines that they act on, and the ledger of applied faults.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -34,7 +34,7 @@ pub(super) struct FaultArgs {
 }
 
 impl FaultArgs {
-    /// The faults of the file, then those of the options.
+    /// The faults from the file, then those from the options.
     fn script(&self) -> anyhow::Result<Script> {
         let mut script = match &self.fault_file {
             None => Script::default(),
@@ -56,17 +56,17 @@ impl FaultArgs {
     }
 }
 
-/// What was done: for each line, how often what.
+/// Applied faults: for each line, the count of each kind.
 pub(super) type Done = BTreeMap<char, BTreeMap<&'static str, u64>>;
 
-/// What is done to the datagrams of a feed's lines.
+/// Applies faults to the datagrams of a feed's lines.
 #[derive(Debug)]
 pub(super) struct Faults {
     lines: Vec<FaultyLine>,
     ledger: Ledger,
 }
 
-/// What was done, by line and label, and where it is written down.
+/// Counts of applied faults by line and label, and the file that logs them.
 #[derive(Debug)]
 struct Ledger {
     file: Option<BufWriter<File>>,
@@ -74,7 +74,7 @@ struct Ledger {
     counts: Done,
 }
 
-/// One line's datagrams, on their way.
+/// The output of one line: staged datagrams and ledger entries.
 struct Passage<'a> {
     ledger: &'a mut Ledger,
     staged: &'a mut Staged,
@@ -96,7 +96,7 @@ impl Outlet for Passage<'_> {
     }
 }
 
-/// An entry for programs.
+/// A ledger entry as JSON.
 fn described(entry: &Entry) -> serde_json::Value {
     let mut line = json!({ "line": entry.line.letter(), "datagram": entry.datagram });
     if let Some(numbers) = entry.numbers {
@@ -117,7 +117,7 @@ fn described(entry: &Entry) -> serde_json::Value {
 }
 
 impl Faults {
-    /// The faults that are asked for on so many lines; `None` where nothing is.
+    /// The requested faults for this number of lines; `None` without faults.
     pub(super) fn of(arguments: &FaultArgs, lines: usize) -> anyhow::Result<Option<Self>> {
         let script = arguments.script()?;
         let lines: Vec<Line> = (0..lines).filter_map(Line::new).collect();
@@ -145,7 +145,7 @@ impl Faults {
         }))
     }
 
-    /// Puts into `staged` what line `number` makes of a batch.
+    /// Stages the output of line `number` for a batch.
     pub(super) fn pass(&mut self, number: usize, batch: &Staged, now: Nanos, staged: &mut Staged) {
         let mut passage = Passage { ledger: &mut self.ledger, staged };
         for datagram in batch.iter() {
@@ -153,17 +153,17 @@ impl Faults {
         }
     }
 
-    /// Puts into `staged` what line `number` has delayed until now.
+    /// Stages the datagrams of line `number` whose delay is over.
     pub(super) fn release(&mut self, number: usize, now: Nanos, staged: &mut Staged) {
         self.lines[number].release(now, &mut Passage { ledger: &mut self.ledger, staged });
     }
 
-    /// Puts into `staged` what line `number` has held back, since nothing more will come.
+    /// Stages the datagrams that line `number` still buffers, since no more follow.
     pub(super) fn finish(&mut self, number: usize, now: Nanos, staged: &mut Staged) {
         self.lines[number].finish(now, &mut Passage { ledger: &mut self.ledger, staged });
     }
 
-    /// When something that is delayed has to leave.
+    /// Time at which the next delayed datagram is due.
     pub(super) fn next_release(&self) -> Option<Nanos> {
         self.lines.iter().filter_map(FaultyLine::next_release).min()
     }
@@ -175,13 +175,13 @@ impl Faults {
         failed.and(flushed).context("cannot write the ledger of faults")
     }
 
-    /// What was done.
+    /// Counts of applied faults.
     pub(super) fn done(&self) -> &Done {
         &self.ledger.counts
     }
 }
 
-/// What was done, for people.
+/// Counts of applied faults, for people.
 pub(super) fn summary(done: &Done) -> String {
     let lines = done.iter().map(|(line, counts)| {
         let counts: Vec<String> =

@@ -66,10 +66,10 @@ pub(super) struct FetchSoup {
     format: Format,
 }
 
-/// How long a wait goes on at most, so that heartbeats and the user's wish to end are not late.
+/// Maximum length of one wait, so that heartbeats and a stop request are handled in time.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Why it ended.
+/// Why the fetch ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum End {
@@ -79,22 +79,22 @@ enum End {
     GaveUp,
 }
 
-/// What came.
+/// The result, for programs.
 #[derive(Debug, Serialize)]
 struct Outcome {
     end: End,
     session: Option<String>,
-    /// Sequence of the first message, which may be later than asked for.
+    /// Sequence of the first message, which may be later than requested.
     first_sequence: Option<u64>,
     next_sequence: Option<u64>,
-    /// Holes: a server that does not have a message goes on behind it.
+    /// Gaps: a server that lacks a message continues after it.
     missing_messages: u64,
     connections: u64,
     #[serde(flatten)]
     itch: ItchReport,
 }
 
-/// What is being fetched.
+/// State of a fetch.
 struct Fetch {
     tally: Tally,
     file: Option<BufWriter<File>>,
@@ -103,7 +103,7 @@ struct Fetch {
     next: u64,
     missing: u64,
     left: u64,
-    /// A write that failed.
+    /// The first failed write.
     failed: Option<std::io::Error>,
 }
 
@@ -141,7 +141,7 @@ impl FetchSoup {
         })
     }
 
-    /// Connects, and again where a connection breaks, until all is here; with how many connections.
+    /// Connects, and reconnects after a disconnect, until the fetch is complete; returns the number of connections too.
     fn fetch(&self, fetch: &mut Fetch, password: Password, stop: &Stop) -> anyhow::Result<(End, u64)> {
         let clock = Clock::calibrate();
         let mut progress = Progress::counting("fetching", "messages", self.count);
@@ -177,7 +177,7 @@ impl FetchSoup {
         }
     }
 
-    /// One connection.
+    /// Runs one connection.
     fn follow(
         &self,
         fetch: &mut Fetch,
@@ -266,7 +266,7 @@ fn broken_hint(broken: &Broken) -> Option<String> {
 }
 
 impl Fetch {
-    /// Takes what the server said; whether to go on.
+    /// Handles an event from the server; returns whether to continue.
     fn take(&mut self, event: &ClientEvent<'_>) -> bool {
         match *event {
             ClientEvent::Accepted { session, sequence } => {
@@ -290,7 +290,7 @@ impl Fetch {
 
     fn write(&mut self, message: &[u8]) {
         let Some(file) = &mut self.file else { return };
-        // Cannot cut: a packet's own length has 16 bits.
+        // Cannot truncate: the length of a packet has 16 bits.
         let length = (message.len() as u16).to_be_bytes();
         if let Err(error) = file.write_all(&length).and_then(|()| file.write_all(message)) {
             self.failed = Some(error);

@@ -1,4 +1,4 @@
-//! The simulated exchange with its schedule: gives what is due.
+//! The simulated exchange with its schedule: returns the messages that are due.
 
 use tapeline_feed::itch::encode::LONGEST;
 use tapeline_feed::moldudp64::{HEADER_BYTES, MAX_MESSAGES, PacketBuilder, Session};
@@ -7,16 +7,16 @@ use tapeline_feed::simulate::{CLOSING_MESSAGES, Exchange, Schedule};
 use super::lines::Staged;
 use super::replay::Pack;
 
-/// A datagram takes no message that is due so much later than its first.
+/// A datagram takes no message that is due more than this after its first message.
 const TOGETHER_NS: u64 = 1_000_000;
-/// Bytes that the longest message takes in a datagram, with its length.
+/// Bytes of the longest message in a datagram, including its length prefix.
 const BLOCK: usize = 2 + LONGEST;
-/// Bytes of the shortest message with its length: a system event.
+/// Bytes of the shortest message, a system event, including its length prefix.
 const SHORTEST_BLOCK: usize = 14;
-/// A limit on datagrams must leave room for the longest message.
+/// The smallest limit on datagrams: the longest message must fit.
 pub(super) const SHORTEST_LIMIT: usize = HEADER_BYTES + BLOCK;
 
-/// A day that is being generated.
+/// A generated day in progress.
 pub(super) struct Generator {
     exchange: Exchange,
     schedule: Schedule,
@@ -24,12 +24,12 @@ pub(super) struct Generator {
     done: u64,
     session: Session,
     datagram_bytes: usize,
-    /// Messages of one datagram, at most.
+    /// Maximum number of messages in a datagram.
     most: u64,
 }
 
 impl Generator {
-    /// A day of `total` messages, opening and closing included, in datagrams of at most `datagram_bytes`
+    /// A day of `total` messages, including opening and closing, in datagrams of at most `datagram_bytes`
     /// ([`SHORTEST_LIMIT`] or more).
     pub(super) fn new(
         exchange: Exchange,
@@ -58,17 +58,17 @@ impl Generator {
         self.session
     }
 
-    /// Messages of the whole day.
+    /// Number of messages of the whole day.
     pub(super) fn total(&self) -> u64 {
         self.total
     }
 
-    /// Messages so far.
+    /// Number of messages generated so far.
     pub(super) fn done(&self) -> u64 {
         self.done
     }
 
-    /// When the next message is due, from the start; `None` when the day is over.
+    /// When the next message is due, from the start; `None` at the end of the day.
     pub(super) fn due_ns(&self) -> Option<u64> {
         (self.done < self.total).then(|| self.schedule.due_ns(self.done))
     }
@@ -78,7 +78,7 @@ impl Generator {
         self.done + 1
     }
 
-    /// The next message; `None` when the day is over.
+    /// The next message; `None` at the end of the day.
     #[inline]
     pub(super) fn message(&mut self, event_ns: u64, out: &mut [u8; LONGEST]) -> Option<usize> {
         if self.total - self.done == CLOSING_MESSAGES {
@@ -89,12 +89,12 @@ impl Generator {
         Some(length)
     }
 
-    /// Stages a datagram with the messages that are due together with the next one.
+    /// Stages a datagram with the messages that are due together with the next message.
     pub(super) fn datagram(&mut self, staged: &mut Staged, event_ns: u64) {
         let mut most = self.most.min(self.total - self.done);
         let due_ns = self.schedule.due_ns(self.done);
         let together = |k| self.schedule.due_ns(self.done + k) <= due_ns + TOGETHER_NS;
-        // Found by halving, since due times grow; at high rates the whole datagram is due together.
+        // Binary search, since due times increase; at high rates the whole datagram is due together.
         if most > 1 && !together(most - 1) {
             let (mut low, mut high) = (1, most - 1);
             while low < high {
@@ -105,7 +105,7 @@ impl Generator {
         }
         let (session, sequence, limit) = (self.session, self.next_sequence(), self.datagram_bytes);
         staged.write(limit, |room| {
-            // The limit is at least a header and the longest message: the option's range says so.
+            // The limit is at least a header and the longest message: the range of the option ensures it.
             let Ok(mut packet) = PacketBuilder::with_limit(room, session, sequence, limit) else {
                 return (0, ());
             };
@@ -133,7 +133,7 @@ mod tests {
         Generator::new(exchange, Schedule::new(rate_hz, None), total, Session::new("TEST"), 1_400, pack)
     }
 
-    /// Messages of each datagram, with the time at which it was due.
+    /// Sequence and message count of each datagram.
     fn datagrams(mut generator: Generator) -> Vec<(u64, u16)> {
         let mut staged = Staged::new(1_400);
         let mut found = Vec::new();
@@ -156,12 +156,12 @@ mod tests {
 
     #[test]
     fn a_datagram_takes_what_is_due_within_a_millisecond() {
-        // Every 400 µs: the messages of 0, 400 and 800 µs go together.
+        // One message every 400 µs: the messages of 0, 400 and 800 µs share a datagram.
         let found = datagrams(generator(2_500, 100, Pack::Max));
         assert_eq!(found.len(), 34);
         assert_eq!(found[..2], [(0, 3), (1_200_000, 3)]);
         assert_eq!(found.last(), Some(&(39_600_000, 1)));
-        // Exactly a millisecond later still counts.
+        // Exactly one millisecond later still counts.
         assert_eq!(datagrams(generator(1_000, 4, Pack::Max)), [(0, 2), (2_000_000, 2)]);
         assert_eq!(datagrams(generator(500, 3, Pack::Max)), [(0, 1), (2_000_000, 1), (4_000_000, 1)]);
         let full = datagrams(generator(1_000_000_000, 1_000, Pack::Max));

@@ -1,4 +1,4 @@
-//! Reading captures of IEX: every segment counted as it lies there, and its messages put in order and into books.
+//! Reads captures of IEX: counts every segment as captured, puts the messages in order and builds books.
 
 use clap::ValueEnum;
 use serde::Serialize;
@@ -7,7 +7,7 @@ use tapeline_feed::iex::{Counts, Settings, Stream, Summary, tp};
 use tapeline_feed::line::{self, Arbiter, Line, Session, Sink};
 use tapeline_measure::Nanos;
 
-/// What becomes of a sender that begins again with sequence 1 under the same session.
+/// How to treat a sender that restarts at sequence 1 under the same session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Restart {
@@ -31,20 +31,20 @@ impl Restart {
     }
 }
 
-/// What was found in captures of IEX.
+/// The content of IEX captures.
 pub(super) struct IexFindings {
     pub(super) restart: Restart,
-    /// The segments of each line, as they came.
+    /// The segments of each line, in capture order.
     pub(super) streams: Vec<Stream>,
-    /// The messages of all of them.
+    /// The messages of all lines.
     pub(super) whole: Counts,
     pub(super) arbiter: Arbiter,
     pub(super) tally: IexTally,
-    /// Segments whose messages are not read, such as those of TOPS 1.5.
+    /// Segments whose messages cannot be decoded, such as those of TOPS 1.5.
     pub(super) unread: u64,
 }
 
-/// The messages that arbitration gave, and what was missing.
+/// The messages after arbitration, and the missing ones.
 pub(super) struct IexTally {
     pub(super) summary: Summary,
     pub(super) resets: u64,
@@ -53,11 +53,11 @@ pub(super) struct IexTally {
     pub(super) missing: u64,
 }
 
-/// Gaps that are listed; more are only counted.
+/// Maximum number of gaps to list; further gaps are only counted.
 const MOST_GAPS: usize = 10_000;
 
 impl IexFindings {
-    /// Nothing so far.
+    /// Empty findings.
     pub(super) fn new(restart: Restart, settings: line::Settings) -> Self {
         let policy = match restart {
             Restart::Reset => line::Restart::Reset,
@@ -80,7 +80,7 @@ impl IexFindings {
         }
     }
 
-    /// Takes a segment that came on `line`; `false` where it is none.
+    /// Handles a segment received on `line`; returns `false` if the datagram is no segment.
     pub(super) fn datagram(&mut self, line: Line, datagram: &[u8], time: Nanos) -> bool {
         let Ok(segment) = tp::parse(datagram) else { return false };
         if line.number() >= self.streams.len() {
@@ -92,7 +92,7 @@ impl IexFindings {
             return true;
         }
         for (_, message) in segment.messages() {
-            // Malformed ones are in the counts.
+            // The counts include malformed messages.
             let _ = self.whole.message(message);
         }
         if self.restart == Restart::Raw {
@@ -105,7 +105,7 @@ impl IexFindings {
         true
     }
 
-    /// Nothing more will come.
+    /// Marks the end of input.
     pub(super) fn finish(&mut self) {
         self.arbiter.flush(&mut self.tally);
     }

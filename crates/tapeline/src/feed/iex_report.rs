@@ -1,4 +1,4 @@
-//! What captures of IEX amount to, for people and programs. The JSON is in the wire's own numbers: prices with four decimals,
+//! Reports on captures of IEX, for people and programs. The JSON is in wire units: prices with four decimals,
 //! nanoseconds since 1970.
 
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use tapeline_measure::figures::thousands;
 use super::iex::{IexFindings, Restart};
 use super::report::utc;
 
-/// The segments as they lie in the captures, and what they amount to.
+/// The segments as captured, and their result.
 #[derive(Debug, Serialize)]
 pub(super) struct IexReport {
     #[serde(flatten)]
@@ -23,7 +23,7 @@ pub(super) struct IexReport {
     lines: BTreeMap<char, StreamReport>,
     unread_segments: u64,
     restart_policy: Restart,
-    /// What is left when restarts have been treated so.
+    /// The result under this restart policy.
     result: ResultReport,
 }
 
@@ -133,18 +133,18 @@ struct BookReport {
     ask_levels: usize,
 }
 
-/// Letters with counts above zero.
+/// Message types with nonzero counts.
 fn letters(counts: &ByType) -> BTreeMap<char, u64> {
     counts.iter().map(|(kind, count)| (kind.letter() as char, count)).collect()
 }
 
-/// Flags with counts above zero.
+/// Flags with nonzero counts.
 fn flags(counts: &[u64; 256]) -> BTreeMap<u8, u64> {
     (0..=u8::MAX).zip(counts).filter(|(_, count)| **count > 0).map(|(flags, count)| (flags, *count)).collect()
 }
 
 impl IexReport {
-    /// The names of all symbols that the feed spoke of.
+    /// The names of all symbols in the feed.
     pub(super) fn names(&self) -> Vec<&str> {
         let result = &self.result;
         let spoken_of =
@@ -154,7 +154,7 @@ impl IexReport {
         spoken_of.chain(traded).chain(listed).map(String::as_str).collect()
     }
 
-    /// Of what was found; books of `symbols` with so many `levels` a side.
+    /// Builds the report, with books of `symbols` of `levels` price levels a side.
     pub(super) fn of(found: &IexFindings, symbols: &[String], levels: usize) -> Self {
         let lines =
             found.streams.iter().enumerate().filter_map(|(at, stream)| Some((Line::new(at)?, stream)));
@@ -167,7 +167,7 @@ impl IexReport {
         }
     }
 
-    /// What the messages are, such as `DEEP 1.0 in IEX-TP`.
+    /// The protocol of the messages, such as `DEEP 1.0 in IEX-TP`.
     pub(super) fn protocol(found: &IexFindings) -> String {
         let sessions = found.streams.iter().flat_map(|stream| &stream.sessions);
         let mut names: Vec<_> = sessions.map(|(session, _)| session.protocol.to_string()).collect();
@@ -176,7 +176,7 @@ impl IexReport {
         format!("{} in IEX-TP", names.join(", "))
     }
 
-    /// Tables for people; `top` symbols by messages.
+    /// Tables for people, with the `top` symbols by number of messages.
     pub(super) fn tables(&self, found: &IexFindings, top: usize) -> Vec<String> {
         let mut parts = vec![self.line_table(), self.whole.types(), self.remarks()];
         parts.push(busiest(found, top));
@@ -220,7 +220,7 @@ impl IexReport {
         text
     }
 
-    /// What a line each says.
+    /// The remarks, one a line.
     fn remarks(&self) -> String {
         let mut lines = Vec::new();
         if let (Some(first), Some(last)) = (self.whole.message_ts_min, self.whole.message_ts_max) {
@@ -322,7 +322,7 @@ fn busiest(found: &IexFindings, top: usize) -> String {
     }
 }
 
-/// A code as text, nothing where none was received.
+/// A code as text, empty if none was received.
 fn letter(code: Code) -> String {
     if code.0 == 0 { String::new() } else { code.to_string() }
 }

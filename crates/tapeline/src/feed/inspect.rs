@@ -22,11 +22,11 @@ use super::iex::{IexFindings, Restart};
 use super::report::{self, FileReport, Report};
 use super::tally::Tally;
 
-/// Nothing is lost by waiting when the end is known: a message that comes late in a file is no gap. A year.
+/// A year. Waiting loses nothing when the end is known: a message late in a file is no gap.
 const PATIENCE_NS: u64 = 365 * 86_400 * 1_000_000_000;
-/// Destinations of one capture that are told apart; others are added up.
+/// Maximum number of destinations of one capture that are counted separately; others share one count.
 const MOST_DESTINATIONS: usize = 64;
-/// Between two looks whether the user wants to end, in datagrams or messages.
+/// Number of datagrams or messages between two checks for a stop request.
 const LOOK_EVERY: u64 = 4_096;
 
 /// The options; the help is with the subcommand.
@@ -61,27 +61,27 @@ pub(super) struct Inspect {
     format: Format,
 }
 
-/// What is in the datagrams of a capture, or in a file.
+/// Counts of each kind of content, in captures and files.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Protocols {
     /// MoldUDP64 packets.
     pub(super) mold: u64,
     /// Segments of IEX-TP.
     pub(super) iex: u64,
-    /// Anything else.
+    /// Any other content.
     pub(super) other: u64,
     /// Files of ITCH messages.
     pub(super) itch_files: u64,
 }
 
 impl Protocols {
-    /// Whether there was anything at all.
+    /// Whether any datagram or file was counted.
     fn any(&self) -> bool {
         self.mold + self.iex + self.other + self.itch_files > 0
     }
 }
 
-/// Everything that was found.
+/// All findings.
 pub(super) struct Findings {
     pub(super) files: Vec<FileReport>,
     pub(super) protocols: Protocols,
@@ -165,7 +165,7 @@ impl Inspect {
     }
 }
 
-/// What goes on beside reading.
+/// Progress display and stop request during a read.
 struct Watch {
     stop: Stop,
     progress: Progress,
@@ -173,7 +173,7 @@ struct Watch {
 }
 
 impl Watch {
-    /// Counts one more; whether to go on.
+    /// Counts one more; returns whether to continue.
     #[inline]
     fn go_on(&mut self) -> bool {
         self.seen += 1;
@@ -185,7 +185,7 @@ impl Watch {
     }
 }
 
-/// A capture that is being read, with its next datagram.
+/// An open capture with its next datagram.
 struct Source<'r> {
     capture: Capture<'r>,
     report: FileReport,
@@ -201,7 +201,7 @@ impl<'r> Source<'r> {
         Self { capture, report, time: Nanos(0), destination: None, payload: Vec::new(), ended: false }
     }
 
-    /// Reads the next datagram that was asked for.
+    /// Reads the next datagram for the requested destination.
     fn advance(&mut self, only: Option<SocketAddr>) {
         loop {
             match self.capture.next() {
@@ -230,7 +230,7 @@ impl<'r> Source<'r> {
 }
 
 impl Findings {
-    /// Reads captures as the lines of one feed, in the order of their times.
+    /// Reads captures as the lines of one feed, in time order.
     fn datagrams(&mut self, mut sources: Vec<Source<'_>>, only: Option<SocketAddr>, watch: &mut Watch) {
         for source in &mut sources {
             source.advance(only);
@@ -239,7 +239,7 @@ impl Findings {
             let open = sources.iter_mut().enumerate().filter(|(_, source)| !source.ended);
             let Some((number, source)) = open.min_by_key(|(_, source)| source.time) else { break };
             if let Some(line) = Line::new(number) {
-                // Some segments of IEX would pass for packets of MoldUDP64, but not the other way round.
+                // Some IEX segments also parse as MoldUDP64 packets; the reverse does not happen.
                 if tp::is_likely(&source.payload) && self.iex.datagram(line, &source.payload, source.time) {
                     self.protocols.iex += 1;
                 } else if self.arbiter.datagram(line, &source.payload, source.time, &mut self.tally).is_ok() {
@@ -284,12 +284,12 @@ impl Findings {
     }
 }
 
-/// Opens a capture to see whether the demo's plant can read it: a file of ITCH messages, or datagrams of MoldUDP64 among the first.
+/// Checks that the demo's plant can read a capture: a file of ITCH messages, or MoldUDP64 among the first datagrams.
 ///
 /// # Errors
-/// It cannot be opened or read, or it holds something else, which is named.
+/// The capture cannot be opened or read, or it holds something else, which the error names.
 pub(crate) fn check_readable_by_a_plant(path: &Path) -> anyhow::Result<()> {
-    /// Datagrams that are looked at: other traffic may stand in front.
+    /// Number of datagrams to check: other traffic may come first.
     const LOOKED_AT: usize = 10_000;
     let file = File::open(path).with_context(|| format!("cannot open {}", paths::shown(&path)))?;
     let mut capture = match capture::open(file).with_context(|| paths::shown(&path).to_string())? {
@@ -341,7 +341,7 @@ impl FileReport {
         self.skipped = counts.skipped().map(|(skip, count)| (skip.name(), count)).collect::<BTreeMap<_, _>>();
     }
 
-    /// The file ends within something, which begins there.
+    /// Notes that the file ends inside an element that begins at `at`.
     fn cut(&mut self, at: Option<Place>, within: &str) {
         if let Some(place) = at {
             let there = self.trailing_bytes;

@@ -1,5 +1,5 @@
-//! What ITCH messages amount to, for people and programs: the end of `tapeline feed inspect` and of `tapeline plant tally`.
-//! The JSON is in the wire's own numbers (prices with four decimals, nanoseconds of the day).
+//! Reports on ITCH messages, for people and programs: the result of `tapeline feed inspect` and of
+//! `tapeline plant tally`. The JSON is in wire units (prices with four decimals, nanoseconds of the day).
 
 use std::collections::BTreeMap;
 
@@ -63,7 +63,7 @@ struct BookReport {
     ask_shares: u64,
 }
 
-/// A table of letters, names and counts of messages, of which there are `all`.
+/// A table of type letters, names and message counts; `all` is the total.
 pub(super) fn type_table(rows: &[(String, &str, u64)], all: u64) -> String {
     let mut types = table(["type", "letter", "messages", "share"]);
     for (letter, name, count) in rows {
@@ -74,13 +74,13 @@ pub(super) fn type_table(rows: &[(String, &str, u64)], all: u64) -> String {
     types.to_string()
 }
 
-/// Letters with counts above zero.
+/// Message types with nonzero counts.
 fn letters(counts: &ByType) -> BTreeMap<char, u64> {
     counts.iter().map(|(kind, count)| (kind.letter() as char, count)).collect()
 }
 
 impl ItchReport {
-    /// Of what was added up; books of `symbols` with so many `levels` a side.
+    /// Builds the report, with books of `symbols` of `levels` price levels a side.
     pub(crate) fn of(tally: &Tally, symbols: &[String], levels: usize) -> Self {
         let summary = &tally.summary;
         let (books, counters) = (summary.books(), summary.counters());
@@ -152,23 +152,23 @@ impl ItchReport {
         }
     }
 
-    /// Messages that ITCH 5.0 does not have: of an unknown type, or of another length than their type's.
+    /// Number of messages that are not ITCH 5.0: unknown type, or a length that does not match the type.
     pub(super) fn foreign(&self) -> u64 {
         let lengths = self.wrong_length.values().chain(self.longer_than_known.values());
         lengths.chain(self.unknown_types.values()).sum::<u64>() + self.empty_messages
     }
 
-    /// Whether this is ITCH 5.0: most messages have a type and a length of its.
+    /// Whether this is ITCH 5.0: most messages have a known type and its length.
     pub(super) fn is_itch(&self) -> bool {
         self.foreign() * 2 <= self.messages
     }
 
-    /// The names of all stocks that the feed listed or spoke of.
+    /// The names of all stocks in the feed.
     pub(crate) fn names(&self) -> Vec<&str> {
         self.directory.values().chain(self.messages_by_symbol.keys()).map(String::as_str).collect()
     }
 
-    /// Tables for people; `top` stocks by messages.
+    /// Tables for people, with the `top` stocks by number of messages.
     pub(crate) fn tables(&self, tally: &Tally, top: usize) -> Vec<String> {
         let mut parts = vec![self.types(), self.remarks()];
         let books = tally.summary.books();
@@ -207,7 +207,7 @@ impl ItchReport {
         parts
     }
 
-    /// Messages.
+    /// Total number of messages.
     pub(super) const fn messages(&self) -> u64 {
         self.messages
     }
@@ -223,7 +223,7 @@ impl ItchReport {
         type_table(&rows, self.messages)
     }
 
-    /// What a line each says.
+    /// The remarks, one a line.
     fn remarks(&self) -> String {
         let time = |time: &Option<String>| time.clone().unwrap_or_else(|| "–".to_owned());
         let mut text = format!("from {} to {} in New York", time(&self.first_time), time(&self.last_time));

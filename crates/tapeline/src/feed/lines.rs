@@ -1,4 +1,4 @@
-//! Where a feed goes: one line or two that carry the same datagrams, but for the faults that are asked for.
+//! The destinations of a feed: one or two lines that carry the same datagrams, except for requested faults.
 
 use std::net::SocketAddrV4;
 use std::time::Duration;
@@ -11,13 +11,13 @@ use tapeline_wire::udp::{SendOptions, Sender};
 
 use super::faults::{FaultArgs, Faults};
 
-/// Datagrams of one batch: enough to make the system call cheap, few enough that the first does not wait for the last.
+/// Datagrams in one batch: enough to make the system call cheap, few enough that the first does not wait for the last.
 pub(super) const BATCH: usize = 64;
 
-/// How long a sender waits for room before it looks whether it should stop.
+/// How long a sender waits for socket capacity before it checks for a stop request.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// The options that say how to send, beside the destination itself.
+/// The options for sending, except the destination itself.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Route {
     /// Second line (B), which carries the same datagrams
@@ -40,7 +40,7 @@ impl Route {
     }
 }
 
-/// Datagrams that are ready to be sent, one behind the other.
+/// Datagrams to send, stored one after the other.
 #[derive(Debug)]
 pub(super) struct Staged {
     bytes: Vec<u8>,
@@ -48,7 +48,7 @@ pub(super) struct Staged {
 }
 
 impl Staged {
-    /// Room for [`BATCH`] datagrams of `datagram_bytes`; more room is made as it is needed.
+    /// Allocates for [`BATCH`] datagrams of `datagram_bytes`; grows on demand.
     pub(super) fn new(datagram_bytes: usize) -> Self {
         Self { bytes: Vec::with_capacity(BATCH * datagram_bytes), ends: Vec::with_capacity(BATCH) }
     }
@@ -58,7 +58,7 @@ impl Staged {
         self.ends.push(self.bytes.len());
     }
 
-    /// Appends a datagram that `write` puts into the front of `most` bytes; it gives the length.
+    /// Appends a datagram that `write` puts at the front of `most` bytes; `write` returns the length.
     pub(super) fn write<T>(&mut self, most: usize, write: impl FnOnce(&mut [u8]) -> (usize, T)) -> T {
         let start = self.bytes.len();
         self.bytes.resize(start + most, 0);
@@ -87,16 +87,16 @@ impl Staged {
     }
 }
 
-/// What the lines have carried.
+/// Totals of the lines.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Carried {
     /// Datagrams, counted once for all lines.
     pub(super) datagrams: u64,
-    /// Bytes of them, without UDP and IP headers.
+    /// Bytes of these datagrams, without UDP and IP headers.
     pub(super) bytes: u64,
-    /// How often a socket had no room.
+    /// How often a socket was full.
     pub(super) blocked: u64,
-    /// Nanoseconds spent waiting for room.
+    /// Nanoseconds spent waiting for a full socket.
     pub(super) blocked_ns: u64,
 }
 
@@ -106,12 +106,12 @@ pub(crate) struct Lines {
     senders: Vec<Sender>,
     carried: Carried,
     faults: Option<Faults>,
-    /// What the faults leave of a batch on one line.
+    /// A batch on one line after its faults.
     left: Staged,
 }
 
 impl Lines {
-    /// Opens line A to `to` and, if asked for, line B.
+    /// Opens line A to `to` and, if requested, line B.
     pub(crate) fn open(to: SocketAddrV4, route: &Route) -> anyhow::Result<Self> {
         let open = |destination| {
             let options = SendOptions {
@@ -127,8 +127,8 @@ impl Lines {
         Ok(Self { senders, carried: Carried::default(), faults, left: Staged::new(0) })
     }
 
-    /// Sends a batch on every line, waiting for room where there is none: nothing is left out but by a fault. `false` where
-    /// the user asked to end in the middle of it.
+    /// Sends a batch on every line and waits while a socket is full: only faults drop datagrams. Returns `false` if the
+    /// user stopped it before the end.
     pub(super) fn send(&mut self, batch: &Staged, clock: &Clock, stop: &Stop) -> anyhow::Result<bool> {
         let sent = if self.faults.is_some() {
             self.send_left(clock, stop, |faults, line, left| faults.pass(line, batch, clock.now(), left))?
@@ -144,7 +144,7 @@ impl Lines {
         Ok(sent)
     }
 
-    /// Sends what a fault has delayed until now.
+    /// Sends the datagrams whose delay is over.
     pub(super) fn release(&mut self, clock: &Clock, stop: &Stop) -> anyhow::Result<bool> {
         if self.next_release().is_none_or(|at| at > clock.now()) {
             return Ok(true);
@@ -152,12 +152,12 @@ impl Lines {
         self.send_left(clock, stop, |faults, line, left| faults.release(line, clock.now(), left))
     }
 
-    /// When a fault's delay is over: call [`release`](Self::release) then.
+    /// When the next delay is over: call [`release`](Self::release) then.
     pub(super) fn next_release(&self) -> Option<Nanos> {
         self.faults.as_ref().and_then(Faults::next_release)
     }
 
-    /// Sends what faults have held back, at its time: nothing more will come.
+    /// Sends the datagrams that faults still buffer, each at its time: no more follow.
     pub(super) fn finish(&mut self, clock: &Clock, stop: &Stop) -> anyhow::Result<bool> {
         let pacer = Pacer::per_second(1, clock.now());
         let mut sent =
@@ -172,7 +172,7 @@ impl Lines {
         Ok(sent && !stop.requested())
     }
 
-    /// Sends on each line what `take` gets out of the faults for it.
+    /// Sends on each line the datagrams that `take` stages for it from the faults.
     fn send_left(
         &mut self,
         clock: &Clock,
@@ -190,7 +190,7 @@ impl Lines {
         Ok(true)
     }
 
-    /// What goes wrong on the way, if something does.
+    /// The faults, if any.
     pub(super) fn faults(&self) -> Option<&Faults> {
         self.faults.as_ref()
     }
@@ -206,7 +206,7 @@ impl Lines {
         self.carried
     }
 
-    /// How many lines there are.
+    /// Number of lines.
     pub(super) fn count(&self) -> usize {
         self.senders.len()
     }
@@ -216,13 +216,13 @@ impl Lines {
         self.senders.iter().map(|sender| sender.destination().to_string()).collect::<Vec<_>>().join(" and ")
     }
 
-    /// What the user should know about the sockets as they are.
+    /// Advice on the socket settings, if any.
     pub(crate) fn advice(&self) -> Option<String> {
         self.senders.iter().find_map(Sender::advice)
     }
 }
 
-/// Sends a batch on one line, waiting for room; `false` where the user asked to end.
+/// Sends a batch on one line and waits while the socket is full; returns `false` if the user stopped it.
 fn send_on(
     sender: &mut Sender,
     batch: &Staged,
@@ -247,7 +247,7 @@ fn send_on(
     Ok(true)
 }
 
-/// A socket's refusal with its hint.
+/// A socket error with its hint.
 pub(super) fn hinted(error: tapeline_wire::Error) -> anyhow::Error {
     match error.hint() {
         Some(hint) => Hinted::new(error.to_string(), hint).into(),

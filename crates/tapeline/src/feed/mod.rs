@@ -2,16 +2,16 @@
 //!
 //! | file | owns |
 //! |---|---|
-//! | `lines.rs` | where datagrams go: one or two lines, back pressure, batches |
-//! | `faults.rs` | what goes wrong on the way there, if asked for |
-//! | `replay.rs` | a capture onto the network: options, what is played |
-//! | `player.rs` | datagrams onto the lines when they are due |
-//! | `simulate.rs`, `generator.rs`, `sending.rs` | the simulated exchange onto the network or into a file: options, what is due, sending it |
-//! | `inspect.rs`, `report.rs` | what captures hold: reading them, and showing what was found |
+//! | `lines.rs` | destinations of datagrams: one or two lines, back pressure, batches |
+//! | `faults.rs` | scripted faults of outgoing datagrams |
+//! | `replay.rs` | a capture onto the network: options, files to play |
+//! | `player.rs` | sending datagrams on the lines when they are due |
+//! | `simulate.rs`, `generator.rs`, `sending.rs` | the simulated exchange, onto the network or into a file |
+//! | `inspect.rs`, `report.rs` | content of captures: reading, and reporting |
 //! | `dbn_report.rs` | files of DBN records |
-//! | `serve_retransmit.rs`, `serve_soup.rs`, `past.rs` | answering requests for messages, over UDP and TCP, and where those come from |
+//! | `serve_retransmit.rs`, `serve_soup.rs`, `past.rs` | serving messages over UDP and TCP, and their source |
 //! | `fetch_soup.rs` | a feed over TCP, into a file or a summary |
-//! | `tally.rs`, `itch_report.rs` | adding up messages, and showing what they amount to |
+//! | `tally.rs`, `itch_report.rs` | counting messages, and reporting the counts |
 //! | `iex.rs`, `iex_report.rs` | the same for IEX's TOPS and DEEP |
 
 mod dbn_report;

@@ -1,4 +1,4 @@
-//! Where a server's messages come from: captures that are read at the start, or a plant's ring that is followed.
+//! The source of a server's messages: captures that are read at start, or a plant's ring that is followed.
 
 use std::fs::File;
 use std::net::SocketAddr;
@@ -50,18 +50,19 @@ pub(super) struct PastArgs {
     memory: usize,
 }
 
-/// Nothing is lost by waiting when the end is known: a message that comes late in a file is no gap. A year.
+/// A year. Waiting loses nothing when the end is known: a message late in a file is no gap.
 const PATIENCE_NS: u64 = 365 * 86_400 * 1_000_000_000;
-/// How often a ring is read, and how many of its frames at once before requests have their turn.
+/// Read interval of a ring, and the maximum number of frames a read, so that requests have their turn.
 const FOLLOW: Duration = Duration::from_millis(5);
 const FRAMES: usize = 65_536;
-/// Between two looks whether the user wants to end, in datagrams or messages.
+/// Number of datagrams or messages between two checks for a stop request.
 const LOOK_EVERY: u64 = 65_536;
 
-/// The least memory that keeps the longest message, and some more.
+/// Minimum memory: the longest message fits, with some reserve.
 const LEAST_MEMORY: u64 = 128 << 10;
 
-/// As much memory as is of use and can be had: it is taken whole at the start, and a machine without it would end the process.
+/// Parses a memory limit between the minimum and the machine's memory: all of it is allocated at start, and a failed
+/// allocation aborts the process.
 fn memory(text: &str) -> Result<usize, String> {
     let size = arguments::size(text)?;
     let machine = rustix::system::sysinfo();
@@ -75,28 +76,28 @@ fn memory(text: &str) -> Result<usize, String> {
     usize::try_from(size).map_err(|_| format!("'{text}' is more than can be addressed"))
 }
 
-/// What can be served, now and as it grows.
+/// The messages to serve; the history can grow.
 pub(super) struct Past {
     history: History,
-    /// The ring that it grows from, and which of its feeds.
+    /// The ring that the history grows from, and the number of its feed.
     ring: Option<(Subscriber, u16)>,
 }
 
 impl Past {
-    /// What there is.
+    /// The messages that can be served now.
     pub(super) fn history(&self) -> &History {
         &self.history
     }
 
-    /// How long to wait at most before [`follow`](Self::follow) is called: a ring must not wait for its reader.
+    /// Maximum wait before [`follow`](Self::follow) must be called: a ring does not wait for its reader.
     pub(super) fn patience(&self, longest: Duration) -> Duration {
         if self.ring.is_some() { longest.min(FOLLOW) } else { longest }
     }
 
-    /// Takes what the plant has published since.
+    /// Takes the messages that the plant has published since the last call.
     ///
     /// # Errors
-    /// The ring is damaged, or went on without this reader: what it lost cannot be served, so it should be started again.
+    /// The ring is damaged, or it overwrote ticks before they were read: those cannot be served. Restart the server.
     pub(super) fn follow(&mut self) -> anyhow::Result<()> {
         let Some((subscriber, feed)) = &mut self.ring else { return Ok(()) };
         for _ in 0..FRAMES {
@@ -119,7 +120,7 @@ impl Past {
     }
 }
 
-/// A tick's message goes into the history, and what it says of sessions.
+/// Adds a tick's message, and its session changes, to the history.
 fn take(history: &mut History, tick: &Tick<'_>) -> anyhow::Result<()> {
     let has = |flag| tick.header.flags.contains(flag);
     if tick.header.kind != Kind::Status {
@@ -140,14 +141,14 @@ fn take(history: &mut History, tick: &Tick<'_>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether a tick is one of those that stand for the feed's messages, one each, where a plant publishes all of them. Those of
-/// orders and consolidated prices come on top, and carry none.
+/// Whether a tick stands for a message of the feed, one tick a message, where a plant publishes every message. Ticks of
+/// orders and consolidated prices are extra and carry no message.
 fn is_of_a_message(tick: &Tick<'_>) -> bool {
     MessageView::parse(tick.body).is_ok_and(|message| message.domain() == Domain::MARKET_PRICE)
 }
 
 impl PastArgs {
-    /// Reads all files, or joins the ring; says on standard error what the user should know about it.
+    /// Reads all files or joins the ring; prints notes for the user on standard error.
     pub(super) fn open(&self, stop: &Stop) -> anyhow::Result<Past> {
         let Some(ring) = &self.ring else { return Ok(Past { history: self.read(stop)?, ring: None }) };
         let subscriber =
@@ -164,7 +165,7 @@ impl PastArgs {
     }
 
     fn empty(&self) -> History {
-        // A place takes 8 bytes, and a message of ITCH some 30.
+        // An index entry takes 8 bytes, an ITCH message about 30.
         History::new(Limits { messages: self.memory / 32, bytes: self.memory - self.memory / 4 })
     }
 
@@ -206,14 +207,14 @@ impl PastArgs {
                 history.first()
             );
         }
-        // Nothing more will come, whether the capture says so or not.
+        // No more follow, whether the capture has an end of session or not.
         let next = history.next();
         history.end_of_session(next);
         Ok(history)
     }
 }
 
-/// Reads a file of messages; gives the sequence after its last.
+/// Reads a file of messages; returns the sequence after its last message.
 fn messages(
     mut file: ItchFile<'_>,
     path: &Path,
@@ -231,7 +232,7 @@ fn messages(
     Ok(next)
 }
 
-/// Reads captures as the lines of one feed, in the order of their times.
+/// Reads captures as the lines of one feed, in time order.
 fn arbitrate(
     mut sources: Vec<Source<'_>>,
     only: Option<SocketAddr>,
@@ -248,13 +249,13 @@ fn arbitrate(
         let open = sources.iter_mut().enumerate().filter(|(_, source)| !source.ended);
         let Some((number, source)) = open.min_by_key(|(_, source)| source.time) else { break };
         if tp::is_likely(&source.payload) {
-            // Some of these would pass for packets of MoldUDP64, with sequences that are none.
+            // Some of these also parse as MoldUDP64 packets, with meaningless sequences.
             let hint =
                 "only MoldUDP64 messages and ITCH files can be served; leave IEX out, with --only if needed";
             return Err(Hinted::new(format!("{} holds IEX-TP", paths::shown(&source.path)), hint).into());
         }
         if let Some(line) = Line::new(number) {
-            // What is no packet of this protocol is other traffic.
+            // Datagrams of another protocol are other traffic.
             let _ = arbiter.datagram(line, &source.payload, source.time, history);
         }
         source.advance(only)?;
@@ -274,7 +275,7 @@ fn arbitrate(
     Ok(())
 }
 
-/// A capture that is being read, with its next datagram.
+/// An open capture with its next datagram.
 struct Source<'r> {
     capture: Capture<'r>,
     path: PathBuf,
@@ -291,7 +292,7 @@ impl<'r> Source<'r> {
         Ok(source)
     }
 
-    /// Reads the next datagram that was asked for.
+    /// Reads the next datagram for the requested destination.
     fn advance(&mut self, only: Option<SocketAddr>) -> anyhow::Result<()> {
         while let Some(datagram) =
             self.capture.next().with_context(|| paths::shown(&self.path).to_string())?

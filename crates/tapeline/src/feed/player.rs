@@ -1,4 +1,4 @@
-//! Datagrams onto the lines of a feed when they are due.
+//! Sends datagrams on the lines of a feed when they are due.
 
 use std::time::Duration;
 
@@ -13,29 +13,29 @@ use tapeline_measure::{Clock, Nanos, Pacer, Waiting};
 use super::faults::{Done, Faults};
 use super::lines::{BATCH, Lines, Staged};
 
-/// How long a feed stays silent before it sends a heartbeat, and the interval of repeated ends of session.
+/// Silence before a heartbeat is sent, and the interval of repeated end-of-session packets.
 const HEARTBEAT_NS: u64 = 1_000_000_000;
-/// How long a wait goes on before it looks whether the user wants to end.
+/// Maximum length of one wait before the next check for a stop request.
 const LOOK_NS: u64 = 100_000_000;
-/// How often the end of a session is said at once.
+/// Number of end-of-session packets to send at once.
 const ENDS: usize = 3;
 
 /// When datagrams are due.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Pace {
-    /// As they were, so many times as fast.
+    /// At the original times, this many times as fast.
     Original(f64),
-    /// So many a second.
+    /// At a fixed rate a second.
     Rate(Schedule),
-    /// As fast as they go.
+    /// As fast as possible.
     Max,
 }
 
-/// What was sent, for programs.
+/// The result, for programs.
 #[derive(Debug, Serialize)]
 pub(crate) struct Outcome {
     pub(crate) datagrams: u64,
-    /// Messages packed here; absent where the datagrams came from captures.
+    /// Messages packed here; absent if the datagrams came from captures.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) messages: Option<u64>,
     pub(crate) bytes: u64,
@@ -47,7 +47,7 @@ pub(crate) struct Outcome {
     pub(crate) back_pressure: u64,
     pub(crate) back_pressure_ns: u64,
     pub(crate) latest_ns: u64,
-    /// What the faults did, by line.
+    /// Counts of applied faults, by line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) faults: Option<Done>,
     pub(crate) interrupted: bool,
@@ -63,24 +63,24 @@ pub(crate) struct Player {
     staged: Staged,
     clock: Clock,
     start: Nanos,
-    /// The time as last read; never later than the real one.
+    /// The time of the last clock read; never ahead of the clock.
     now: Nanos,
     last_sent: Nanos,
     recalibrate_at: Nanos,
     show_at: Nanos,
-    /// The time in the file that corresponds to a due time.
+    /// The file's time that corresponds to a due time.
     origin: Option<(Nanos, Nanos)>,
     due: Nanos,
-    /// Messages or datagrams so far, for a rate.
+    /// Messages or datagrams so far, for a fixed rate.
     units: u64,
-    /// Sequence of the next message, once files of messages have been played.
+    /// Sequence of the next message, after a file of messages has been played.
     pub(crate) next_sequence: Option<u64>,
     heartbeats: u64,
     latest_ns: u64,
 }
 
 impl Player {
-    /// Gets ready to send on these lines.
+    /// A player for these lines.
     pub(crate) fn new(lines: Lines, stop: Stop, pace: Pace, session: Session) -> Self {
         let clock = Clock::calibrate();
         let start = clock.now();
@@ -106,8 +106,8 @@ impl Player {
         }
     }
 
-    /// Sends one datagram when it is due: together with others that are due by then. `sequence` is that of a datagram
-    /// made here, whose feed must not fall silent. `false` where the user wants to end.
+    /// Sends one datagram when it is due, with others that are due by then. `sequence` is the sequence of a datagram
+    /// that was packed here; its feed sends heartbeats. Returns `false` if the user stopped it.
     pub(crate) fn play(
         &mut self,
         time: Nanos,
@@ -140,7 +140,7 @@ impl Player {
         Ok(true)
     }
 
-    /// Waits until the next datagram is due, with a heartbeat for every second of silence.
+    /// Waits until the next datagram is due, and sends a heartbeat for every second of silence.
     fn wait(&mut self, sequence: Option<u64>) -> anyhow::Result<bool> {
         let pacer = Pacer::per_second(1, self.start);
         while self.now < self.due {
@@ -164,7 +164,7 @@ impl Player {
         Ok(true)
     }
 
-    /// Sends what is staged.
+    /// Sends the staged datagrams.
     pub(crate) fn flush(&mut self) -> anyhow::Result<bool> {
         if self.staged.len() > 0 {
             let sent = self.lines.send(&self.staged, &self.clock, &self.stop)?;
@@ -179,13 +179,13 @@ impl Player {
         Ok(!self.stop.requested())
     }
 
-    /// Sends what is staged and what faults have held back; nothing more comes.
+    /// Sends the staged datagrams and those that faults still buffer; no more follow.
     pub(crate) fn finish(&mut self) -> anyhow::Result<bool> {
         self.flush()?;
         self.lines.finish(&self.clock, &self.stop)
     }
 
-    /// What is done now and then.
+    /// Recalibrates the clock and updates the progress, at intervals.
     fn look(&mut self) {
         if self.now >= self.recalibrate_at {
             self.clock.recalibrate();
@@ -197,13 +197,13 @@ impl Player {
         }
     }
 
-    /// The next file begins where this one ends.
+    /// Continues the schedule with the next file.
     pub(crate) fn next_file(&mut self) {
         self.origin = None;
         self.due = self.due.max(self.start);
     }
 
-    /// Ends the session of datagrams made here: at once, and repeatedly for as long as `linger`.
+    /// Ends the session of datagrams packed here: at once, and repeatedly for `linger`.
     pub(crate) fn end(&mut self, linger: Duration) -> anyhow::Result<bool> {
         let Some(next) = self.next_sequence else { return self.lines.finish(&self.clock, &self.stop) };
         let packet = end_of_session(self.session, next);

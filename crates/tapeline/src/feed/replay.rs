@@ -1,4 +1,4 @@
-//! `tapeline feed replay`: a capture onto the network, as it was, faster, or as fast as it goes.
+//! `tapeline feed replay`: sends a capture at its original speed, faster, or as fast as possible.
 
 use std::fs::File;
 use std::net::{SocketAddr, SocketAddrV4};
@@ -22,7 +22,7 @@ use super::faults;
 use super::lines::{Lines, Route};
 use super::player::{Outcome, Pace, Player};
 
-/// At original speed, messages this close together travel in one datagram.
+/// At original speed, messages this close together share a datagram.
 const TOGETHER_NS: u64 = 1_000_000;
 
 /// The options; the help is with the subcommand.
@@ -66,7 +66,7 @@ pub(super) struct Replay {
     format: Format,
 }
 
-/// What goes into one datagram.
+/// The content of one datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Pack {
     /// One message
@@ -76,7 +76,7 @@ pub(super) enum Pack {
     Max,
 }
 
-/// How fast, compared to the capture.
+/// Speed relative to the capture.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Speed {
     Factor(f64),
@@ -120,7 +120,7 @@ impl Replay {
         let finished = match self.play(&mut player) {
             Ok(finished) => finished,
             Err(error) => {
-                // What was whole before the damage goes out, and is told.
+                // Sends and reports the part before the damage.
                 player.finish()?;
                 self.print(&player.outcome(true), &player.lines)?;
                 return Err(error);
@@ -140,7 +140,7 @@ impl Replay {
         }
     }
 
-    /// Says which options have no effect on a file of this kind.
+    /// Notes which options have no effect on a file of this kind.
     fn note_ignored(&self, path: &Path, messages: bool) {
         let of_packing = [
             ("--pack", self.pack.is_some()),
@@ -158,7 +158,7 @@ impl Replay {
         }
     }
 
-    /// Plays all files; `false` where the user ended it.
+    /// Plays all files; returns `false` if the user stopped it.
     fn play(&self, player: &mut Player) -> anyhow::Result<bool> {
         for _ in 0..self.times {
             for path in &self.files {
@@ -207,7 +207,7 @@ impl Replay {
             if self.only.is_some_and(|only| only != datagram.destination) {
                 continue;
             }
-            // Enough to tell that there are several.
+            // Two are enough to show that there are several.
             if destinations.len() < 2 && !destinations.contains(&datagram.destination) {
                 destinations.push(datagram.destination);
             }
@@ -238,7 +238,7 @@ impl Replay {
         Ok(true)
     }
 
-    /// The last line.
+    /// Prints the result.
     fn print(&self, outcome: &Outcome, lines: &Lines) -> anyhow::Result<()> {
         if self.format == Format::Json {
             return output::print_json(outcome);
@@ -262,7 +262,7 @@ impl Replay {
     }
 }
 
-/// Plays a file of messages; `false` where the user ended it.
+/// Plays a file of messages; returns `false` if the user stopped it.
 fn play_messages(player: &mut Player, mut packer: Packer<'_>) -> anyhow::Result<bool> {
     while let Some(packed) = packer.next()? {
         let (time, messages, first) = (packed.time, packed.messages, packed.sequence);

@@ -1,5 +1,5 @@
-//! What `tapeline feed inspect` prints. The JSON carries everything that was found, in the wire's own numbers (prices with four
-//! decimals, nanoseconds); the tables are an excerpt for people.
+//! The output of `tapeline feed inspect`. The JSON has all findings in wire units (prices with four decimals,
+//! nanoseconds); the tables are an excerpt for people.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -21,7 +21,7 @@ use super::itch_report::ItchReport;
 pub(super) struct FileReport {
     pub(super) name: String,
     pub(super) format: &'static str,
-    /// Of the file as it lies on the disk.
+    /// Size of the file on disk.
     pub(super) bytes: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) packets: Option<u64>,
@@ -31,7 +31,7 @@ pub(super) struct FileReport {
     pub(super) non_udp: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) payload_bytes: Option<u64>,
-    /// Packets that gave no datagram, by reason.
+    /// Packets without a datagram, by reason.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) skipped: BTreeMap<&'static str, u64>,
     /// Datagrams by destination.
@@ -45,7 +45,7 @@ pub(super) struct FileReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) bytes_consumed: Option<u64>,
     pub(super) trailing_bytes: u64,
-    /// Whether a file of messages ended as a whole one does.
+    /// Whether a file of messages has its end marker.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) end_marker: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -75,15 +75,15 @@ impl FileReport {
     }
 }
 
-/// Everything.
+/// The whole report.
 #[derive(Debug, Serialize)]
 pub(super) struct Report<'f> {
     protocol: String,
     files: &'f [FileReport],
-    /// Bytes of the messages of all files, framing included; absent for captures of packets.
+    /// Bytes of the messages of all files, including framing; absent for captures of packets.
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes_consumed: Option<u64>,
-    /// Bytes behind the last whole message or packet.
+    /// Bytes after the last whole message or packet.
     trailing_bytes: u64,
     #[serde(flatten)]
     feed: Option<FeedReport>,
@@ -93,7 +93,7 @@ pub(super) struct Report<'f> {
     iex: Option<IexReport>,
 }
 
-/// The MoldUDP64 feed that the lines carried.
+/// The MoldUDP64 feed on the lines.
 #[derive(Debug, Serialize)]
 struct FeedReport {
     sessions: Vec<String>,
@@ -121,7 +121,7 @@ struct LineReport {
     first_deliveries: u64,
     duplicate_messages: u64,
     late_messages: u64,
-    /// Messages that never came on this line.
+    /// Messages that never arrived on this line.
     missing_messages: u64,
     stale_session_packets: u64,
     absurd_packets: u64,
@@ -139,7 +139,7 @@ struct SkewReport {
 }
 
 impl<'f> Report<'f> {
-    /// Says on standard error which of the symbols are not in the feed, where it has a protocol that is known.
+    /// Notes on standard error which symbols are not in the feed, if its protocol is known.
     pub(super) fn note_unknown(&self, symbols: &[String]) {
         let itch = self.itch.as_ref().map(ItchReport::names);
         if let Some(names) = itch.or_else(|| self.iex.as_ref().map(IexReport::names)) {
@@ -147,7 +147,7 @@ impl<'f> Report<'f> {
         }
     }
 
-    /// Puts together what was found; books of `symbols` with so many `levels` a side.
+    /// Builds the report, with books of `symbols` of `levels` price levels a side.
     pub(super) fn of(findings: &'f Findings, symbols: &[String], levels: usize) -> Self {
         let Protocols { mold, iex, itch_files, .. } = findings.protocols;
         let itch = (itch_files > 0 || mold > 0).then(|| ItchReport::of(&findings.tally, symbols, levels));
@@ -171,7 +171,7 @@ impl<'f> Report<'f> {
         }
     }
 
-    /// What the messages are instead, where most of them are none of ITCH 5.0.
+    /// The error that names the actual protocol, if most messages are not ITCH 5.0.
     pub(super) fn not_itch(&self) -> Option<Hinted> {
         let itch = self.itch.as_ref().filter(|itch| !itch.is_itch())?;
         let (foreign, all) = (thousands(itch.foreign()), thousands(itch.messages()));
@@ -184,14 +184,14 @@ impl<'f> Report<'f> {
         output::print_json(self)
     }
 
-    /// Prints tables; `top` stocks by messages.
+    /// Prints tables, with the `top` stocks by number of messages.
     pub(super) fn print_tables(&self, findings: &Findings, top: usize) -> anyhow::Result<()> {
         let mut parts = vec![files_table(findings)];
         if let Some(feed) = &self.feed {
             parts.push(feed.tables());
         }
         match (&self.itch, &self.iex) {
-            // Types, stocks and books would be made up.
+            // Types, stocks and books would be meaningless.
             (Some(itch), _) if !itch.is_itch() => {}
             (Some(itch), _) => parts.extend(itch.tables(&findings.tally, top)),
             (_, Some(iex)) => parts.extend(iex.tables(&findings.iex, top)),
@@ -213,7 +213,7 @@ impl<'f> Report<'f> {
     }
 }
 
-/// Says on standard error that nothing went to the destination that was asked for, and what else there is.
+/// Notes on standard error that nothing went to the requested destination, and lists the other destinations.
 pub(super) fn note_no_datagrams(only: SocketAddr, files: &[FileReport]) {
     const NAMED: usize = 3;
     let known: BTreeSet<&str> = files.iter().flat_map(|file| file.dest.keys().map(String::as_str)).collect();
@@ -225,7 +225,7 @@ pub(super) fn note_no_datagrams(only: SocketAddr, files: &[FileReport]) {
     }
 }
 
-/// Says on standard error that a capture has fragments of IP packets: a reason for messages that are missing.
+/// Warns on standard error that a capture has IP fragments, a possible cause of missing messages.
 pub(crate) fn warn_of_fragments(name: &str, fragments: u64) {
     anstream::eprintln!(
         "warning: {name}: {} packets are IP fragments and are not reassembled: their contents are missing",
@@ -262,7 +262,7 @@ fn files_table(findings: &Findings) -> String {
     text
 }
 
-/// A time of the capture; nanoseconds are kept.
+/// A time of the capture, to the nanosecond.
 pub(super) fn utc(ns: u64) -> String {
     jiff::Timestamp::from_nanosecond(i128::from(ns))
         .map_or_else(|_| ns.to_string(), |time| time.strftime("%Y-%m-%d %H:%M:%S.%9f").to_string())

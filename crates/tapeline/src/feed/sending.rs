@@ -1,4 +1,4 @@
-//! A generated day onto the network, on schedule.
+//! Sends a generated day on schedule.
 
 use std::time::Duration;
 
@@ -11,43 +11,43 @@ use super::generator::Generator;
 use super::lines::{BATCH, Lines, Staged};
 use crate::trading_day;
 
-/// A silent feed says so every second, as exchanges do; the clock is looked after as often.
+/// Interval of heartbeats on a silent feed, as exchanges send them, and of clock recalibration.
 const SECOND_NS: u64 = 1_000_000_000;
-/// How long a wait goes on before it looks whether the user wants to end.
+/// Maximum length of one wait before the next check for a stop request.
 const LOOK_NS: u64 = 100_000_000;
-/// How often the end of a session is said at once.
+/// Number of end-of-session packets to send at once.
 pub(super) const ENDS: usize = 3;
-/// Time to get going before the first message is due.
+/// Lead time before the first message is due.
 const LEAD_NS: u64 = 1_000_000;
 
-/// The sender at work.
+/// State of the sender.
 pub(super) struct Sending {
     pub(super) lines: Lines,
     stop: Stop,
     clock: Clock,
-    /// Only waits: the schedule with its bursts is the generator's.
+    /// Only waits: the generator has the schedule with its bursts.
     pacer: Pacer,
     waiting: Waiting,
-    /// Event times count from here.
+    /// Origin of event times.
     midnight: Nanos,
     start: Nanos,
     progress: Progress,
     show_at: Nanos,
     recalibrate_at: Nanos,
     staged: Staged,
-    /// When the staged datagrams are due.
+    /// Due times of the staged datagrams.
     due: Vec<Nanos>,
-    /// Messages that are out.
+    /// Messages sent.
     pub(super) sent: u64,
     last_sent: Nanos,
     pub(super) heartbeats: u64,
-    /// Actual send less due, for each datagram.
+    /// Actual send time less due time, for each datagram.
     pub(super) lateness: Recorder,
     pub(super) trend: Lateness,
 }
 
 impl Sending {
-    /// Gets ready to send datagrams of at most `datagram_bytes`; the first will be due in a moment.
+    /// A sender of datagrams of at most `datagram_bytes`; the first is due after the lead time.
     pub(super) fn new(
         lines: Lines,
         stop: Stop,
@@ -81,16 +81,16 @@ impl Sending {
         })
     }
 
-    /// Sends everything; `false` where the user ended it.
+    /// Sends the day; returns `false` if the user stopped it.
     pub(super) fn day(&mut self, generator: &mut Generator) -> anyhow::Result<bool> {
         self.sent = generator.done();
         while generator.due_ns().is_some() {
-            // Made before it is due, so that then it only has to be sent.
+            // Staged before it is due, so that only the send is left at the due time.
             self.staged.clear();
             self.due.clear();
             let due = self.stage(generator);
             let Some(now) = self.wait(due, Some(generator.session()))? else { return Ok(false) };
-            // Whatever else is due by now goes out with the same call.
+            // Datagrams that are due by now go out with the same call.
             while self.staged.len() < BATCH
                 && generator.due_ns().is_some_and(|due_ns| self.start + due_ns <= now)
             {
@@ -114,7 +114,7 @@ impl Sending {
         Ok(true)
     }
 
-    /// Stages the next datagram and tells when it is due.
+    /// Stages the next datagram and returns its due time.
     fn stage(&mut self, generator: &mut Generator) -> Nanos {
         let due = self.start + generator.due_ns().unwrap_or_default();
         generator.datagram(&mut self.staged, due.0.saturating_sub(self.midnight.0));
@@ -122,8 +122,8 @@ impl Sending {
         due
     }
 
-    /// Waits until `due`, with a heartbeat for every second of silence, and gives the time; `None` where the user wants
-    /// to end.
+    /// Waits until `due`, with a heartbeat for every second of silence, and returns the time; `None` if the user
+    /// stopped it.
     fn wait(&mut self, due: Nanos, session: Option<Session>) -> anyhow::Result<Option<Nanos>> {
         let mut now = self.clock.now();
         while now < due {
@@ -145,7 +145,7 @@ impl Sending {
         Ok(Some(now))
     }
 
-    /// What is done now and then.
+    /// Recalibrates the clock and updates the progress, at intervals.
     fn look(&mut self, now: Nanos) {
         if now >= self.recalibrate_at {
             self.clock.recalibrate();
@@ -157,13 +157,13 @@ impl Sending {
         }
     }
 
-    /// From the first due message to the last sent one.
+    /// From the first due message to the last sent message.
     pub(super) fn duration_ns(&self) -> u64 {
         self.last_sent.0.saturating_sub(self.start.0).max(1)
     }
 
-    /// Says that the session is over, three times and then every second for as long as `linger`; `false` where the user
-    /// ended it.
+    /// Sends the end of the session three times, then every second for `linger`; returns `false` if the user stopped
+    /// it.
     pub(super) fn end(&mut self, session: Session, linger: Duration) -> anyhow::Result<bool> {
         let packet = end_of_session(session, self.sent + 1);
         for _ in 0..ENDS {

@@ -1,4 +1,4 @@
-//! `tapeline feed serve-retransmit`: answers requests for messages, from captures or from a plant's ring.
+//! `tapeline feed serve-retransmit`: answers retransmission requests, from captures or from a plant's ring.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
@@ -45,13 +45,13 @@ pub(super) struct ServeRetransmit {
     format: Format,
 }
 
-/// Requests taken from the socket at once. They are short; a longer datagram is cut, and still too long.
+/// Requests taken from the socket at once. A valid request is short; a longer datagram is cut, and is still too long.
 const BATCH_SLOTS: usize = 64;
 const SLOT_BYTES: usize = 64;
-/// How long a wait goes on before it looks whether the user wants to end.
+/// Maximum length of one wait before the next check for a stop request.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Printed as a line of JSON when requests are answered.
+/// Printed as a line of JSON when the server is ready.
 #[derive(Debug, Serialize)]
 pub(super) struct Ready {
     pub(super) ready: String,
@@ -70,7 +70,7 @@ impl Ready {
         }
     }
 
-    /// As `format` says: JSON for a script that waits for it, words for people.
+    /// Prints it in `format`: JSON for a script that waits for the line, text for people.
     pub(super) fn say(&self, format: Format) -> anyhow::Result<()> {
         match format {
             Format::Json => output::print_json_line(self),
@@ -88,14 +88,14 @@ impl Ready {
     }
 }
 
-/// What was done.
+/// The result, for programs.
 #[derive(Debug, Serialize)]
 struct Outcome {
     requests: u64,
     answers: u64,
     messages: u64,
     bytes: u64,
-    /// Answers that the socket had no room for.
+    /// Answers that a full socket did not take.
     unsent: u64,
     unanswered: BTreeMap<&'static str, u64>,
 }
@@ -117,7 +117,7 @@ impl ServeRetransmit {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Answers until it is time to end; gives how many answers the socket did not take.
+    /// Answers requests until stopped; returns the number of answers that the socket did not take.
     fn serve(
         &self,
         socket: &mut Receiver,
@@ -145,7 +145,7 @@ impl ServeRetransmit {
                 let requester = request.source;
                 let answer =
                     server.answer(*requester.ip(), request.bytes, past.history(), clock.now(), &mut buffer);
-                // A requester that cannot be reached is its own misfortune, not the end of the others.
+                // A failed send to one requester must not end the service for the others.
                 if let Ok(answer) = answer
                     && !socket.send_to(answer, requester).unwrap_or(false)
                 {

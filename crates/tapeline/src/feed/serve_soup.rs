@@ -1,4 +1,4 @@
-//! `tapeline feed serve-soup`: captures or a plant's ring over SoupBinTCP, to any number of clients, each from where it asks.
+//! `tapeline feed serve-soup`: captures or a plant's ring over SoupBinTCP, to any number of clients.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
@@ -52,19 +52,19 @@ pub(super) struct ServeSoup {
     format: Format,
 }
 
-/// Bytes that wait to be sent to one client: enough to keep a fast connection busy, little for a slow one.
+/// Output buffer of one client: enough to keep a fast connection busy, little for a slow one.
 const ROOM: usize = 256 << 10;
-/// Bytes of a client that were received and not taken. A login has 49.
+/// Input buffer of one client. A login has 49 bytes.
 const INPUT_BYTES: usize = 4 << 10;
-/// How often one client's room is filled before the others have their turn.
+/// How often one client's output buffer is filled before the other clients have their turn.
 const ROUNDS: usize = 16;
-/// How long a wait goes on at most, so that heartbeats and the user's wish to end are not late.
+/// Maximum length of one wait, so that heartbeats and a stop request are handled in time.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// How long nobody is accepted after that failed: those that wait would be reported at once, and again and again.
+/// Pause after a failed accept: pending connections would repeat the error at once.
 const REST_NS: u64 = 1_000_000_000;
 
-/// A client has so long for its login where others wait for its place.
+/// Time limit for a login when other connections wait for the slot.
 const OPENING_NS: u64 = 1_000_000_000;
 
 /// One client.
@@ -72,13 +72,13 @@ struct Connection {
     stream: Stream,
     server: Server,
     began: Nanos,
-    /// When the client last took something that was to be sent.
+    /// When the client last took output.
     moved: Nanos,
-    /// It was told that nothing follows, and is waited for.
+    /// Output is closed after the last packet; the client's disconnect is pending.
     finished: bool,
 }
 
-/// What was done.
+/// The result, for programs.
 #[derive(Debug, Default, Serialize)]
 struct Outcome {
     connections: u64,
@@ -103,7 +103,7 @@ impl ServeSoup {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Serves until it is time to end.
+    /// Serves until stopped.
     fn serve(
         &self,
         listener: &mut Listener,
@@ -133,7 +133,7 @@ impl ServeSoup {
             if now >= accepts_from
                 && let Err(error) = self.accept(listener, &mut connections, now, &mut outcome)
             {
-                // Too many open files, say: those that are connected go on.
+                // For example too many open files: open connections continue.
                 anstream::eprintln!("warning: {error}; accepts no connections for one second");
                 accepts_from = now + REST_NS;
             }
@@ -188,9 +188,9 @@ impl ServeSoup {
     }
 }
 
-/// Ends the connection that has been without a login for longest, and for [`OPENING_NS`]; whether there was one.
+/// Ends the oldest connection without a login, if it is older than [`OPENING_NS`]; returns whether one was ended.
 fn make_room(connections: &mut Vec<Connection>, now: Nanos, outcome: &mut Outcome) -> bool {
-    // In the order in which they came.
+    // In order of connection.
     let silent = connections.iter().position(|there| there.server.state() == ServerState::AwaitingLogin);
     match silent {
         Some(at) if now >= connections[at].began + OPENING_NS => {
@@ -210,7 +210,7 @@ impl Outcome {
 }
 
 impl Connection {
-    /// Takes what has come and sends what is due; how the connection ended, if it did.
+    /// Handles received packets and sends due output; returns how the connection ended, if it did.
     fn step(&mut self, accounts: &Accounts, history: &History, now: Nanos) -> Option<&'static str> {
         let Ok(received) = self.stream.receive() else { return Some("broken") };
         let mut taken = 0;
@@ -226,7 +226,7 @@ impl Connection {
             }
         }
         if received == Received::Full && taken == 0 {
-            // A packet that no client of a feed has any reason to send.
+            // A packet that a client of a feed never sends.
             return Some("violation");
         }
         if let Some(end) = self.send(history, now) {
@@ -235,7 +235,7 @@ impl Connection {
         self.end(received, now)
     }
 
-    /// Sends what is due, as much as the socket takes; how that ended the connection, if it did.
+    /// Sends due output, as much as the socket takes; returns how that ended the connection, if it did.
     fn send(&mut self, history: &History, now: Nanos) -> Option<&'static str> {
         for _ in 0..ROUNDS {
             self.server.serve(history, now, self.stream.output(), ROOM);
@@ -256,8 +256,8 @@ impl Connection {
         None
     }
 
-    /// Whether it is over, and how that came. What was said last must reach the client, so it closes first, or is given as
-    /// long as any silence.
+    /// How the connection ended, if it did. The last packets must reach the client, so the server waits for the client
+    /// to close first, up to the silence limit.
     fn end(&mut self, received: Received, now: Nanos) -> Option<&'static str> {
         let left = received == Received::Closed;
         let end = match self.server.state() {

@@ -1,9 +1,10 @@
-//! `tapeline feed simulate`: the simulated exchange on a fixed schedule, onto the network or into a file.
+//! `tapeline feed simulate`: the simulated exchange on a fixed schedule, over the network or into a file.
 //!
-//! The unit of the schedule is the message: message k is due at start + k / rate (bursts as asked). A datagram takes the
-//! messages that fit and are due within a millisecond, and is sent when the first of them is due, as one burst; that instant is the
-//! event time of all of them. So a receiver gets the latency from due as: its time − midnight in New York − event time, and what
-//! packing costs is not in it. A sender that was held up catches up: the schedule never waits.
+//! The unit of the schedule is the message: message k is due at start + k / rate (bursts as requested). A datagram
+//! takes the messages that fit and are due within a millisecond. It is sent when its first message is due, as one
+//! burst; that instant is the event time of all its messages. A receiver measures latency from due as: its time −
+//! midnight in New York − event time, which excludes the cost of packing. A late sender catches up: the schedule
+//! never waits.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -33,11 +34,11 @@ use super::replay::Pack;
 use super::sending::{ENDS, Sending};
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// The exit status where the sender did not keep its schedule.
+/// Exit status of a sender that did not keep its schedule.
 const GENERATOR_LIMITED: u8 = 4;
-/// A file's progress is shown after so many messages.
+/// Number of messages between two progress updates for a file.
 const SHOW_EVERY: u64 = 65_536;
-/// A file's day begins when the market opens, 09:30 in New York, on 2020-01-02 (a file has to be the same every time).
+/// A file's day begins when the market opens, 09:30 in New York, on 2020-01-02 (so that a file is the same every time).
 const FILE_OPENING_NS: u64 = 34_200 * SECOND_NS;
 const FILE_MIDNIGHT: Nanos = Nanos(1_577_941_200 * SECOND_NS);
 
@@ -110,7 +111,7 @@ enum Wait {
     Yield,
 }
 
-/// What was generated, for programs.
+/// The result, for programs.
 #[derive(Debug, Serialize)]
 struct Outcome {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -133,15 +134,15 @@ struct Outcome {
     bytes_per_second: f64,
     back_pressure: u64,
     back_pressure_ns: u64,
-    /// Actual send less due, per datagram; absent in a file.
+    /// Actual send time less due time, for each datagram; absent in a file.
     #[serde(skip_serializing_if = "Option::is_none")]
     lateness: Option<Percentiles>,
     live_orders: usize,
     levels: usize,
     traded_shares: u64,
-    /// Over best bid and ask of all stocks: see `tapeline_feed::simulate::checksum`.
+    /// Checksum over the best bid and ask of all stocks: see `tapeline_feed::simulate::checksum`.
     books_checksum: String,
-    /// What the faults did, by line.
+    /// Counts of applied faults, by line.
     #[serde(skip_serializing_if = "Option::is_none")]
     faults: Option<Done>,
     interrupted: bool,
@@ -167,13 +168,13 @@ impl Simulate {
                 self.write_file(path).with_context(|| format!("writing {}", paths::shown(&path)))?
             }
             (None, Some(to)) => self.send(to)?,
-            // clap asks for one of the two.
+            // clap requires one of the two.
             (None, None) => anyhow::bail!("neither --to nor --write"),
         };
         self.print(&outcome)?;
         Ok(match outcome.verdict {
             _ if outcome.interrupted => ExitCode::from(130),
-            // Not what was asked for: a script that measures with it must not take it for a good run.
+            // The requested rate was not reached: a script that measures with it must not take it for a good run.
             Some(Verdict::GeneratorLimited) => ExitCode::from(GENERATOR_LIMITED),
             _ => ExitCode::SUCCESS,
         })
@@ -183,7 +184,7 @@ impl Simulate {
         Schedule::new(self.rate, self.burst)
     }
 
-    /// How many messages the day has, opening and closing included.
+    /// Number of messages of the day, including opening and closing.
     fn total(&self) -> u64 {
         let duration_ns = u64::try_from(self.duration.as_nanos()).unwrap_or(u64::MAX);
         self.messages.unwrap_or_else(|| self.schedule().messages_in(duration_ns)).max(CLOSING_MESSAGES)
@@ -234,7 +235,7 @@ impl Simulate {
         outcome.interrupted = interrupted;
         outcome.faults = sending.lines.faults().map(Faults::done).cloned();
 
-        // From the first due message to the last there is one interval less than messages.
+        // There is one interval less than messages.
         let intervals = sending.sent.saturating_sub(1);
         let span_s = generator.schedule().due_ns(intervals) as f64 / 1e9;
         let (verdict, why) = judge(&Evidence {
@@ -315,7 +316,7 @@ impl Simulate {
         Ok(outcome)
     }
 
-    /// What can be said of both: the rest is filled in by the caller.
+    /// The result fields that both kinds share; the caller sets the rest.
     fn outcome(&self, generator: &Generator, messages: u64, duration_ns: u64) -> Outcome {
         let exchange = generator.exchange();
         Outcome {
@@ -354,7 +355,7 @@ impl Simulate {
         if let (Some(verdict), Some(why)) = (outcome.verdict, &outcome.why) {
             output::print(&format!("{}: {why}", output::painted(verdict)))?;
         }
-        // A file is written as fast as it goes.
+        // A file is written as fast as possible.
         let asked = match self.write {
             Some(_) => String::new(),
             None => format!(" ({} asked)", output::rate(outcome.asked_rate_hz as f64, "msgs")),

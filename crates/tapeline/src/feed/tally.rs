@@ -1,4 +1,4 @@
-//! Adding up a feed's messages: by type, by stock, and into books.
+//! Counts a feed's messages by type and by stock, and builds books.
 
 use tapeline_feed::book;
 use tapeline_feed::itch::Locate;
@@ -15,7 +15,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Nothing so far.
+    /// An empty tally.
     pub(crate) fn new() -> Self {
         Self { summary: Summary::new(book::Settings::default()), by_locate: vec![0; 1 << 16] }
     }
@@ -26,14 +26,14 @@ impl Tally {
         self.summary.message(bytes);
     }
 
-    /// Which stock a message is about stands in the same place in every type.
+    /// The stock locate is at the same offset in every message type.
     fn count(&mut self, bytes: &[u8]) {
         if let Some([high, low]) = bytes.get(1..3).and_then(<[u8]>::first_chunk) {
             self.by_locate[usize::from(u16::from_be_bytes([*high, *low]))] += 1;
         }
     }
 
-    /// Symbols with how many messages were about them, the busiest first.
+    /// Symbols with their number of messages, the busiest first.
     pub(super) fn busiest(&self) -> Vec<(Locate, u64)> {
         let counted = (1..=u16::MAX).map(|locate| (Locate(locate), self.by_locate[usize::from(locate)]));
         let mut busiest: Vec<_> = counted.filter(|(_, count)| *count > 0).collect();

@@ -1,15 +1,15 @@
-//! What is behind a journal's last tick, said.
+//! Reports about a torn end of a journal.
 
 use serde_json::{Value, json};
 use tapeline_journal::Tail;
 use tapeline_measure::figures::thousands;
 
-/// As the reports have it: `torn`.
+/// The member `torn` of the JSON reports.
 pub(super) fn torn_json(tail: &Tail) -> Value {
     json!({ "segment": tail.segment, "offset": tail.offset, "bytes": tail.bytes, "records": tail.records })
 }
 
-/// For people, on standard error.
+/// The note for people, on standard error.
 pub(in crate::journal) fn say_torn(tail: &Tail) {
     anstream::eprintln!(
         "note: {}: {} bytes after record {}, from byte {} on, are not a record: torn by a crash, or still being written",

@@ -1,9 +1,9 @@
-//! `tapeline journal export`: ticks as rows of tables, in files that others read.
+//! `tapeline journal export`: ticks as rows of tables, in files for other programs.
 //!
 //! | file | owns |
 //! |---|---|
 //! | `export/days.rs` | batches of a day's rows, and when they are written |
-//! | `export/files.rs` | the files: their places, and that none is half there |
+//! | `export/files.rs` | the files: their places, and that each is complete |
 
 mod days;
 mod files;
@@ -29,7 +29,7 @@ use super::ending::{say_torn, torn_json};
 use super::hinted;
 use super::place::Place;
 
-/// Ticks between two looks whether the user wants to end.
+/// Ticks between two checks for an interrupt.
 const LOOK_EVERY: u64 = 4_096;
 
 /// The options; the help is with the subcommand.
@@ -77,7 +77,7 @@ pub(super) struct Export {
     format: Format,
 }
 
-/// What is written.
+/// The output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum To {
     /// Parquet files by table and day
@@ -86,7 +86,7 @@ enum To {
     KdbLog,
 }
 
-/// How numbers are held.
+/// The type of numbers.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Held {
     /// Prices as DECIMAL(18,9), as float in kdb+; sizes as integers; a value that is not exact is an error
@@ -103,7 +103,7 @@ fn named_table(name: &str) -> Result<Table, String> {
     })
 }
 
-/// What was read.
+/// The result of an export.
 #[derive(Debug, Default)]
 struct Done {
     ticks: u64,
@@ -176,13 +176,13 @@ impl Export {
     }
 }
 
-/// An error of the export's, with what the user can do about it.
+/// Adds a hint to an export error.
 fn failed(error: tapeline_export::Error) -> anyhow::Error {
     let hint = error.hint().unwrap_or_default();
     anyhow::Error::new(error).context(Hinted::new("ticks cannot be written as rows", hint))
 }
 
-/// Exports what the journal has, from where the reader is on.
+/// Exports the journal from the reader's position.
 fn export(reader: &mut Reader<Directory>, days: &mut Days, stop: &Stop) -> anyhow::Result<Done> {
     let broken = |error| hinted("the journal cannot be read on", error);
     let mut done = Done::default();
@@ -212,7 +212,7 @@ fn export(reader: &mut Reader<Directory>, days: &mut Days, stop: &Stop) -> anyho
                     anstream::eprintln!("warning: ticks {from} to {to} are missing in the journal");
                 });
                 done.missing += to - from + 1;
-                // What changed meanwhile is not known.
+                // The changes in the gap are not known.
                 rows.forget();
             }
             Next::End => {

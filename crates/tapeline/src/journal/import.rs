@@ -2,10 +2,10 @@
 //!
 //! | file | owns |
 //! |---|---|
-//! | `import/mapping.rs` | which column becomes what: a file of the user's, or what is usual |
+//! | `import/mapping.rs` | maps columns to fields: a file of the user's, or the usual mapping |
 //! | `import/cell.rs` | a q value as a field |
-//! | `import/ticks.rs` | from rows to ticks in the journal |
-//! | `import/untaken.rs` | what could not be taken, by its place and reason |
+//! | `import/ticks.rs` | converts rows to ticks in the journal |
+//! | `import/untaken.rs` | data that could not be taken, by place and reason |
 
 mod cell;
 mod mapping;
@@ -31,7 +31,7 @@ use self::mapping::{Mapping, TABLES_HINT};
 use self::ticks::Ticks;
 use super::hinted;
 
-/// Between two looks whether the user wants to end, in messages.
+/// Messages between two checks for an interrupt.
 const LOOK_EVERY: u64 = 4_096;
 
 /// The options; the help is with the subcommand.
@@ -75,7 +75,7 @@ impl Import {
             Some(path) => Mapping::read(path)?,
             None => Mapping::usual(),
         };
-        // All are opened first: none is half imported because of another's name.
+        // Open all logs first, so that a wrong name does not leave half an import.
         let order = if self.big_endian { Order::Big } else { Order::Little };
         let mut logs = Vec::new();
         for path in &self.logs {
@@ -130,7 +130,7 @@ impl Import {
     }
 }
 
-/// The day at the end of a log's name, as `tick.q` has it, such as `sym2022.06.16`, or `sym2022.06.16.gz`.
+/// The date at the end of a log's name, as `tick.q` writes it, such as `sym2022.06.16`, or `sym2022.06.16.gz`.
 fn day_of(path: &Path) -> Option<Date> {
     let name = path.file_name()?.to_str()?;
     let name = name.strip_suffix(".gz").unwrap_or(name);
@@ -142,7 +142,7 @@ fn day_of(path: &Path) -> Option<Date> {
     is_day.then(|| day.replace('.', "-").parse().ok())?
 }
 
-/// Takes a log to its end; whether it ended with a whole message.
+/// Reads a log to its end; returns whether it ended with a complete message.
 fn read(path: &Path, log: &mut LogFile, ticks: &mut Ticks<'_>, stop: &Stop) -> anyhow::Result<bool> {
     let mut progress = Progress::counting("importing", "messages", None);
     let (mut messages, mut failed) = (0, None);

@@ -1,4 +1,4 @@
-//! `tapeline journal inspect`: segments, and ticks from a place on.
+//! `tapeline journal inspect`: segments, and ticks from a given place.
 
 use std::process::ExitCode;
 

@@ -1,14 +1,14 @@
-//! `tapeline journal`: what a plant has published, read again.
+//! `tapeline journal`: reads what a plant has published.
 //!
 //! | file | owns |
 //! |---|---|
 //! | `place.rs` | which journal, and where in it |
 //! | `verify.rs` | every checksum and sequence: counts, holes, verdict |
 //! | `inspect.rs` | segments, and ticks from a place on |
-//! | `ending.rs` | what is behind the last tick, said |
-//! | `export.rs` and its folder | ticks as rows of tables in files that others read |
+//! | `ending.rs` | reports about a torn end |
+//! | `export.rs` and its folder | ticks as rows of tables, in files for other programs |
 //! | `import.rs` and its folder | rows of kdb+ logs as ticks of a journal |
-//! | `replay.rs` and its folder | onto a ring, at any speed, and on with what is live; to clients; onto UDP |
+//! | `replay.rs` and its folder | onto a ring, at any speed, then live ticks; to clients; onto UDP |
 
 mod ending;
 mod export;
@@ -58,7 +58,7 @@ impl Journal {
     }
 }
 
-/// An error of the journal's, with what the user can do about it.
+/// Adds the context and a hint to a journal error.
 pub(crate) fn hinted(what: &str, error: tapeline_journal::Error) -> anyhow::Error {
     let hint = error.hint().unwrap_or_default();
     anyhow::Error::new(error).context(Hinted::new(what, hint))

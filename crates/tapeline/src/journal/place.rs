@@ -1,4 +1,4 @@
-//! Which journal, and where in it to begin.
+//! The journal to read, and where in it to begin.
 
 use clap::Args;
 use jiff::Timestamp;
@@ -9,7 +9,7 @@ use tapeline_measure::Nanos;
 
 use super::hinted;
 
-/// What a journal's folder has from its first moment on: the file that keeps other writers out.
+/// The file that locks a journal's folder against other writers; it exists from the start.
 const LOCK: &str = "lock";
 
 /// The options that name a place.
@@ -27,15 +27,15 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// A reader there.
+    /// Opens a reader at this place.
     ///
     /// # Errors
-    /// It cannot be read so far, or the folder is no journal's.
+    /// The journal cannot be read up to this place, or the folder does not contain a journal.
     pub(super) fn open(&self) -> anyhow::Result<Reader<Directory>> {
         let what = format!("cannot read the journal in {}", paths::shown(&self.folder));
         let mut reader =
             Directory::open(&self.folder).and_then(Reader::open).map_err(|error| hinted(&what, error))?;
-        // A journal that has just begun has its lock alone, and one that was copied may have none.
+        // A new journal has only its lock file, and a copied one may have none.
         if reader.segments().next().is_none() && !self.folder.join(LOCK).exists() {
             let what =
                 format!("{what}: expected segments (NUMBER.journal) or the file `{LOCK}`, found neither");
@@ -45,7 +45,7 @@ impl Place {
         Ok(reader)
     }
 
-    /// Where nothing was found from this place to the journal's end: says so on standard error, and which tick is the last.
+    /// Reports on standard error that the journal ends before this place, and which tick is the last.
     pub(super) fn say_that_it_is_behind(&self, reader: &Reader<Directory>) {
         let place = match (self.from_sequence, self.from_time) {
             (Some(seq), _) => format!("sequence {seq}"),
@@ -58,7 +58,7 @@ impl Place {
         }
     }
 
-    /// Where it begins.
+    /// The starting point in the journal.
     pub(super) fn from(&self) -> From {
         match (self.from_sequence, self.from_time) {
             (Some(seq), _) => From::Seq(seq),
@@ -67,7 +67,7 @@ impl Place {
         }
     }
 
-    /// The earliest time that is wanted; 0 where any is.
+    /// The earliest wanted time; 0 if there is no limit.
     pub(super) fn earliest(&self) -> Nanos {
         self.from_time.unwrap_or_default()
     }

@@ -1,5 +1,5 @@
-//! `tapeline journal replay`: ticks onto a ring, and on with those that are live; that ring served to clients (`replay/service.rs`); or
-//! a feed's messages onto UDP (`replay/feed.rs`).
+//! `tapeline journal replay`: ticks onto a ring, then the live ticks; that ring served to clients
+//! (`replay/service.rs`); or a feed's messages onto UDP (`replay/feed.rs`).
 
 mod behind;
 mod feed;
@@ -30,9 +30,9 @@ use super::hinted;
 use super::place::Place;
 use crate::events;
 
-/// Where nothing comes, for how long to wait for more.
+/// How long to wait when no data is available.
 const NAP: Duration = Duration::from_millis(1);
-/// Ticks between two looks whether the user wants to end.
+/// Ticks between two checks for an interrupt.
 const LOOK_EVERY: u64 = 4_096;
 
 /// The options; the help is with the subcommand.
@@ -84,7 +84,7 @@ pub(super) struct Replay {
     format: Format,
 }
 
-/// How many times as fast as it was; `None` without a pause.
+/// The speed as a multiple of the original; `None` without a pause.
 #[derive(Clone, Copy, Debug)]
 struct Speed(Option<f64>);
 
@@ -96,39 +96,39 @@ fn speed(text: &str) -> Result<Speed, String> {
     factor.map(|factor| Speed(Some(factor))).ok_or_else(|| "a number above 0, or max, is expected".to_owned())
 }
 
-/// What was published.
+/// The result of a replay.
 #[derive(Debug, Default)]
 struct Done {
-    /// Before the place where it begins, for images.
+    /// Ticks before the starting point, published for images.
     before: u64,
     history: u64,
     live: u64,
     missing: u64,
-    /// The last tick that was published, is missing, or is before the place where it begins.
+    /// The last tick that was published, is missing, or is before the starting point.
     last: Option<u64>,
-    /// The user ended it before all of the journal was published, or while the journal was waited for.
+    /// The user stopped it before the whole journal was published, or while it waited for the journal.
     is_interrupted: bool,
 }
 
 impl Done {
-    /// The last tick that was published, or is missing; `None` if there was none.
+    /// The last tick that was published or is missing; `None` if there was none.
     fn last(&self) -> Option<u64> {
         self.last.filter(|_| self.before + self.history + self.live + self.missing > 0)
     }
 }
 
-/// Where it goes.
+/// The target of a replay, and its state.
 struct Onto<'a> {
     ring: Publisher,
     service: Option<Service>,
     stop: &'a Stop,
     clock: Clock,
     speed: Speed,
-    /// When the first tick was published: here, and then.
+    /// When the first tick was published: now, and originally.
     begun: Option<(Nanos, Nanos)>,
-    /// Ticks before this time are passed by; it is over with the first one that is not.
+    /// Ticks before this time are skipped, until the first one that is not before it.
     earliest: Nanos,
-    /// A tick of the live ring, which may write over its own while there is no room for it here.
+    /// A copy of a live tick: the live ring may overwrite the original while the target ring has no capacity.
     copy: Vec<u8>,
     done: Done,
 }
@@ -144,7 +144,7 @@ impl Replay {
         let of_service = service.as_ref().map(|service| service.hub.ring().clone());
         let name = self.onto.clone().or(of_service).context("--onto names the ring to publish to")?;
         if let Some(live) = &self.then {
-            // Who names a wrong one is told now, and not behind a day's ticks.
+            // Report a wrong ring at once, not after a day's ticks.
             let what = "name different rings with --onto and --then";
             anyhow::ensure!(*live != name, Hinted::new(format!("{live} would be read and written"), what));
             tapeline_ring::inspect(live).with_context(|| no_plant(live))?;
@@ -171,7 +171,7 @@ impl Replay {
         let outcome = self.play(&name, &mut reader, &mut onto);
         let Onto { ring, service, done, .. } = onto;
         ring.close()?;
-        // Its clients have what they are owed.
+        // Wait until the hub's clients have received their queued messages.
         let hub = service.map(|service| service.hub.end()).transpose()?;
         if self.format == Format::Json {
             let mut report = json!({
@@ -201,7 +201,7 @@ impl Replay {
         })
     }
 
-    /// Publishes all that there is to be published.
+    /// Publishes everything that is to be published.
     fn play(&self, name: &Name, reader: &mut Reader<Directory>, onto: &mut Onto<'_>) -> anyhow::Result<()> {
         if onto.service.is_some() {
             onto.before(reader, self.place.from())?;
@@ -224,7 +224,7 @@ impl Replay {
             return Ok(());
         };
         if onto.done.last.is_none() {
-            // The journal had nothing of what is wanted, so far: what is live may begin before that.
+            // The journal has no wanted tick so far: the live ticks may begin before that place.
             onto.done.last = Some(match self.place.from() {
                 From::Seq(seq) => seq.saturating_sub(1),
                 From::Oldest | From::Time(_) => reader.passed(),
@@ -235,7 +235,8 @@ impl Replay {
 }
 
 impl Onto<'_> {
-    /// Publishes what the journal has before the place where it begins, and goes there: nobody sees it come, and images have it.
+    /// Publishes the journal up to the starting point: clients do not see these ticks, but their images contain
+    /// them.
     fn before(&mut self, reader: &mut Reader<Directory>, from: From) -> anyhow::Result<()> {
         let broken = |error| hinted("the journal cannot be read up to the start of the replay", error);
         let first = match reader.next().map_err(broken)? {
@@ -260,7 +261,7 @@ impl Onto<'_> {
                     self.done.before += 1;
                     self.done.last = Some(record.seq);
                 }
-                // Its clients are told by the sequence.
+                // Clients notice the gap by the sequence.
                 Next::Missing { .. } => {}
                 Next::End => break,
             }
@@ -269,17 +270,17 @@ impl Onto<'_> {
         reader.seek(from).map_err(broken)
     }
 
-    /// Whether it is to go on.
+    /// Whether to continue.
     ///
     /// # Errors
-    /// The hub has ended: it says why when it is asked for its report.
+    /// The hub has ended: its report states the reason.
     fn goes_on(&self) -> anyhow::Result<bool> {
         let is_over = self.service.as_ref().is_some_and(|service| service.hub.has_ended());
         anyhow::ensure!(!is_over, "the hub has ended early");
         Ok(!self.stop.requested())
     }
 
-    /// Publishes all that the journal has.
+    /// Publishes the whole journal.
     fn history(&mut self, reader: &mut Reader<Directory>) -> anyhow::Result<()> {
         let broken = |error| hinted("the journal cannot be read on", error);
         loop {
@@ -300,7 +301,7 @@ impl Onto<'_> {
         Ok(())
     }
 
-    /// Publishes a tick of the journal, when it is due.
+    /// Publishes a tick of the journal when it is due.
     fn record(&mut self, record: &Record<'_>) -> anyhow::Result<()> {
         if self.is_early(record.time) {
             self.done.last = Some(record.seq);
@@ -314,14 +315,14 @@ impl Onto<'_> {
         Ok(())
     }
 
-    /// These are nowhere.
+    /// Reports ticks that neither the journal nor the ring has.
     fn miss(&mut self, from: u64, to: u64) {
         anstream::eprintln!("warning: ticks {from} to {to} are missing in the journal");
         self.done.missing += to - from + 1;
         self.done.last = Some(to);
     }
 
-    /// Goes on with a ring, from the tick behind the last one: what is no longer there is in the journal.
+    /// Continues with a ring after the last tick; ticks that the ring no longer has are in the journal.
     fn live(&mut self, reader: &mut Reader<Directory>, ring: &Name) -> anyhow::Result<()> {
         self.speed = Speed(None);
         let mut live = Subscriber::join(ring, Start::Oldest).with_context(|| no_plant(ring))?;
@@ -330,7 +331,8 @@ impl Onto<'_> {
         while self.goes_on()? {
             let epoch = live.epoch();
             match live.next() {
-                // Of a plant that was killed: what the journal has of it is passed on already, and the numbers of the rest are others' now.
+                // From a killed plant: its ticks in the journal are published already, and other ticks now have the
+                // numbers of the rest.
                 tapeline_ring::Poll::Frame(frame) if frame.epoch() < epoch => {}
                 tapeline_ring::Poll::Frame(frame) => {
                     self.copy.clear();
@@ -347,16 +349,16 @@ impl Onto<'_> {
                     self.ring.flush();
                     anyhow::ensure!(is_alive, "the plant has died");
                     live.wait(Wait::Park, Duration::from_millis(20));
-                    // Who ends the ring lets go of it too: one more look tells that from death.
+                    // A publisher that ends the ring also releases it: one more poll distinguishes that from death.
                     is_alive = live.publisher_alive()?;
                 }
-                // What was lost is in the journal, or will be.
+                // The lost ticks are in the journal, or will be.
                 tapeline_ring::Poll::Evicted { .. } => match Subscriber::join(ring, Start::Oldest) {
                     Ok(again) => {
                         beside = JournalFollower::of(ring.clone(), "replay", &events::printed());
                         live = again;
                     }
-                    // The ring has gone with its plant meanwhile.
+                    // The plant has removed the ring meanwhile.
                     Err(tapeline_ring::Error::NotFound { .. }) => {
                         self.go_behind(reader)?;
                         self.catch_up(reader, &mut live, &mut beside)?;
@@ -370,7 +372,7 @@ impl Onto<'_> {
         Ok(())
     }
 
-    /// Publishes a tick that is live, behind all that is before it.
+    /// Publishes a live tick after all ticks before it.
     fn live_tick(
         &mut self,
         bytes: &[u8],
@@ -384,7 +386,7 @@ impl Onto<'_> {
             return Ok(());
         }
         if seq > last + 1 && !self.fill(reader, seq - 1)? {
-            // This one is in the journal too, or will be.
+            // The journal has this tick too, or will have it.
             beside.take(seq);
             return self.catch_up(reader, live, beside);
         }
@@ -397,7 +399,7 @@ impl Onto<'_> {
         Ok(())
     }
 
-    /// Whether a tick of that time is before the place where it begins.
+    /// Whether a tick with this time is before the starting point.
     fn is_early(&mut self, time: Nanos) -> bool {
         let is_early = time < self.earliest;
         if !is_early {
@@ -406,10 +408,10 @@ impl Onto<'_> {
         is_early
     }
 
-    /// Looks whether the first tick of a ring is the one that the journal has under its number.
+    /// Checks that the first tick of a ring equals the journal's tick of the same number.
     ///
     /// # Errors
-    /// It is another one: the journal is of another plant.
+    /// The ticks differ: the journal belongs to another plant.
     fn know(&self, reader: &mut Reader<Directory>, ring: &Name, bytes: &[u8]) -> anyhow::Result<()> {
         let seq = tick_of(bytes)?.header.seq.0;
         let broken = |error| hinted("the journal cannot be read on", error);
@@ -426,13 +428,13 @@ impl Onto<'_> {
         self.go_behind(reader)
     }
 
-    /// Has the journal read on behind the last tick.
+    /// Moves the journal's reader to the tick after the last one.
     fn go_behind(&self, reader: &mut Reader<Directory>) -> anyhow::Result<()> {
         let broken = |error| hinted("the journal cannot be read on", error);
         self.done.last.map_or(Ok(()), |last| reader.seek(From::Seq(last + 1)).map_err(broken))
     }
 
-    /// Waits until a tick of that time is due.
+    /// Waits until a tick with this time is due.
     fn pause(&mut self, time: Nanos) {
         let Speed(Some(factor)) = self.speed else { return };
         let now = self.clock.now();
@@ -445,7 +447,7 @@ impl Onto<'_> {
         }
     }
 
-    /// Publishes a tick, when there is room; `false` if the user ends it before.
+    /// Publishes a tick when the ring has capacity; `false` if the user stops it before.
     fn publish(&mut self, tick: &[u8]) -> anyhow::Result<bool> {
         let Done { before, history, live, .. } = self.done;
         if (before + history + live).is_multiple_of(LOOK_EVERY) {

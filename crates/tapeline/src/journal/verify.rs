@@ -13,9 +13,9 @@ use tapeline_measure::figures::thousands;
 use super::ending::{say_torn, torn_json};
 use super::place::Place;
 
-/// Holes that are named.
+/// Maximum number of gaps that are listed.
 const MOST_HOLES: usize = 100;
-/// Between two looks whether the user wants to end, in records.
+/// Records between two checks for an interrupt.
 const LOOK_EVERY: u64 = 1 << 16;
 
 /// The options; the help is with the subcommand.
@@ -35,7 +35,7 @@ pub(super) struct Verify {
     format: Format,
 }
 
-/// What was found.
+/// The results.
 #[derive(Debug, Default)]
 struct Tally {
     records: u64,
@@ -46,9 +46,9 @@ struct Tally {
     holes: Vec<(u64, u64)>,
     /// The user ended it before the journal's end.
     is_interrupted: bool,
-    /// How the journal ends; `None` where that was not looked at.
+    /// How the journal ends; `None` if this was not checked.
     end: Option<End>,
-    /// What is lost before the first file, and behind the last.
+    /// The ticks lost before the first file and after the last.
     ends: Ends,
 }
 
@@ -61,12 +61,12 @@ enum End {
     BeingWritten,
     /// Its writer was killed, or its machine stopped.
     NotClosed,
-    /// It does not say so: it was written by an earlier version.
+    /// Not known: an earlier version wrote the journal.
     Unknown,
 }
 
 impl End {
-    /// As the report has it for programs.
+    /// The name in the JSON report.
     const fn name(self) -> &'static str {
         match self {
             Self::Closed => "closed",
@@ -76,7 +76,7 @@ impl End {
         }
     }
 
-    /// For people.
+    /// The sentence in the report for people.
     const fn sentence(self) -> &'static str {
         match self {
             Self::Closed => "the journal was closed behind the last tick",
@@ -133,18 +133,18 @@ impl Verify {
 }
 
 impl Tally {
-    /// Whether there was nothing, and nothing was said to be missing.
+    /// Whether no tick was read and none is known to be missing.
     const fn is_empty(&self) -> bool {
         self.records == 0 && self.missing == 0
     }
 
-    /// The ends at which something is lost.
+    /// The ends at which ticks are lost.
     fn lost(&self) -> Vec<(&'static str, Lost)> {
         let ends = [("first", self.ends.lost_before), ("last", self.ends.lost_behind)];
         ends.into_iter().filter_map(|(which, lost)| Some((which, lost?))).collect()
     }
 
-    /// Reads on to the end, or until it is to stop, and looks how the journal ends: what is behind the last tick.
+    /// Reads to the end, or until stopped, and finds out how the journal ends. Returns what follows the last tick.
     fn read_to_the_end(
         &mut self,
         reader: &mut Reader<Directory>,
@@ -156,7 +156,7 @@ impl Tally {
         }
         self.ends = reader.ends()?;
         if self.ends.lost_behind.is_some() {
-            // Unless its writer has written, and closed it, since it was read to the end.
+            // The writer may have written more, and closed the journal, since the end was read.
             tail = self.read(reader, &is_to_stop)?;
             self.ends = reader.ends()?;
         }
@@ -169,7 +169,7 @@ impl Tally {
         Ok(tail)
     }
 
-    /// Reads on to the end, or until it is to stop: what is behind the last tick.
+    /// Reads to the end, or until stopped. Returns what follows the last tick.
     fn read(
         &mut self,
         reader: &mut Reader<Directory>,
@@ -202,7 +202,7 @@ impl Tally {
         }
     }
 
-    /// All members, as `docs/journal.md` has them.
+    /// All members, as in `docs/journal.md`.
     fn json(&self, segments: usize, outcome: &Result<Option<Tail>, Error>) -> serde_json::Value {
         let end = |end: Option<(u64, Nanos)>| end.map(|(seq, time)| json!({ "sequence": seq, "time": time }));
         let holes = self.holes.iter().map(|(from, to)| json!({ "from": from, "to": to }));
@@ -258,7 +258,7 @@ impl Tally {
     }
 }
 
-/// Which ticks are lost, for people.
+/// The lost ticks, as text.
 fn said(lost: Lost) -> String {
     match lost.to {
         Some(to) => format!("ticks {} to {to}", lost.from),

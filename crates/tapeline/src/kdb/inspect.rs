@@ -1,4 +1,4 @@
-//! `tapeline kdb inspect`: what tickerplants' logs hold.
+//! `tapeline kdb inspect`: shows the content of tickerplants' logs.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -15,7 +15,7 @@ use tapeline_node::tick::log_file::LogFile;
 use super::report::Report;
 use super::tally::Tally;
 
-/// Between two looks whether the user wants to end, in messages.
+/// Number of messages between two checks for a stop request.
 const LOOK_EVERY: u64 = 4_096;
 
 /// The options; the help is with the subcommand.
@@ -64,7 +64,7 @@ impl Inspect {
     }
 }
 
-/// Reads a log to its end, or until the user has had enough.
+/// Reads a log to its end, or until the user stops it.
 fn read(path: &Path, order: Order, stop: &Stop) -> anyhow::Result<Report> {
     let mut log = LogFile::open(path, &paths::shown(&path), order)?;
     let mut tally = Tally::default();

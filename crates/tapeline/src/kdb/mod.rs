@@ -1,10 +1,10 @@
-//! `tapeline kdb`: what kdb+ tickerplants keep.
+//! `tapeline kdb`: files of kdb+ tickerplants.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `inspect.rs` | what is in logs: options, reading them, verdict |
+//! | `inspect.rs` | content of logs: options, reading, verdict |
 //! | `tally.rs` | adding up updates by table |
-//! | `report.rs` | showing that, as tables and as JSON |
+//! | `report.rs` | the output as tables and as JSON |
 
 mod inspect;
 mod report;

@@ -1,4 +1,4 @@
-//! What logs hold, for people and for programs.
+//! The content of logs, for people and for programs.
 
 use serde_json::{Value as Json, json};
 use tapeline_console::output::{self, table};
@@ -8,23 +8,23 @@ use tapeline_node::tick::log_file::Tail;
 
 use super::tally::{ColumnTally, Table, Tally};
 
-/// Characters of a cell that a table shows.
+/// Maximum number of characters of a cell in a table.
 const MOST_SHOWN: usize = 40;
 
-/// One log and what it held.
+/// One log and its content.
 pub(super) struct Report {
-    /// The path, as it was given.
+    /// The path as given.
     pub(super) path: String,
-    /// What was read, up to the end of the last whole message.
+    /// Bytes up to the end of the last whole message.
     pub(super) whole_bytes: u64,
     pub(super) tally: Tally,
     pub(super) tail: Option<Tail>,
-    /// Why the file could be read no further.
+    /// Why the read stopped before the end of the file.
     pub(super) failure: Option<String>,
 }
 
 impl Report {
-    /// All members, as `docs/kdb.md` has them.
+    /// All members, as documented in `docs/kdb.md`.
     pub(super) fn json(&self) -> Json {
         let tally = &self.tally;
         let tables: serde_json::Map<_, _> =
@@ -83,7 +83,7 @@ impl Report {
         Ok(())
     }
 
-    /// Says on standard error what is not as it should be.
+    /// Prints faults on standard error.
     pub(super) fn print_faults(&self) {
         let Self { path, tally, .. } = self;
         if let Some((offset, reason)) = tally.first_other {
@@ -117,7 +117,7 @@ impl Report {
     }
 }
 
-/// What to do about what is behind the last whole message.
+/// A hint on the bytes after the last whole message.
 fn hint(tail: &Tail, messages: u64) -> String {
     if let (0, Some(order)) = (messages, tail.order) {
         let how = if order == Order::Big { "with" } else { "without" };
@@ -168,7 +168,7 @@ impl Table {
 }
 
 impl ColumnTally {
-    /// Names, with q's letters behind them.
+    /// Column names, followed by q's type letters.
     fn types(&self) -> String {
         let named = |kind: &Type| match kind.letter() {
             ' ' => kind.name().to_owned(),
@@ -178,7 +178,7 @@ impl ColumnTally {
     }
 }
 
-/// A cell in JSON: numbers and times as they travel, texts as texts, nulls as null, infinities as q writes them.
+/// A cell in JSON: numbers and times as encoded, text as text, nulls as null, infinities as in q.
 fn cell(value: &Value) -> Json {
     match value {
         Value::Atom(atom) => match atom {
@@ -211,7 +211,7 @@ fn cell(value: &Value) -> Json {
     }
 }
 
-/// A cell as q shows it, cut where it is long.
+/// A cell as in q, cut if it is long.
 fn shown(value: &Value) -> String {
     let mut whole = match value {
         Value::Atom(atom) => atom.to_string(),
@@ -228,7 +228,7 @@ fn shown(value: &Value) -> String {
     whole
 }
 
-/// The text of a string's characters.
+/// The characters of a string as text.
 fn text(items: &[Atom<Box<[u8]>>]) -> String {
     let bytes: Vec<u8> = items
         .iter()

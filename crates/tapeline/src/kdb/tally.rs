@@ -1,54 +1,54 @@
-//! Adding up the updates of a log, by table.
+//! Counts the updates of a log by table.
 
 use std::collections::BTreeMap;
 
 use tapeline_kdb::{Column, NoUpdate, Type, Update, Value, View};
 
-/// Tables that are told apart; what goes to others is added up.
+/// Maximum number of tables to count separately; updates of others share one count.
 const MOST_TABLES: usize = 1_000;
-/// Functions that are told apart for each table; a log has one, as a rule.
+/// Maximum number of functions to count for each table; a log usually has one.
 const MOST_FUNCTIONS: usize = 100;
-/// Columns of a table that are looked at.
+/// Maximum number of columns of a table to examine.
 const MOST_COLUMNS: usize = 1_000;
 
-/// What a log holds.
+/// The content of a log.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     pub(super) messages: u64,
     pub(super) tables: BTreeMap<String, Table>,
-    /// Updates of tables beyond those that are told apart.
+    /// Updates of tables beyond the limit.
     pub(super) untold: u64,
-    /// Messages that are no updates.
+    /// Messages that are not updates.
     pub(super) others: u64,
-    /// The first of them: where it begins, and why it is none.
+    /// The first of these messages: its offset, and why it is no update.
     pub(super) first_other: Option<(u64, NoUpdate)>,
 }
 
-/// What a log holds for one table.
+/// The content of a log for one table.
 #[derive(Debug, Default)]
 pub(super) struct Table {
     pub(super) messages: u64,
     pub(super) rows: u64,
-    /// How often each function is called with it: `upd`, as a rule.
+    /// Number of calls of each function with this table; usually only `upd`.
     pub(super) functions: BTreeMap<String, u64>,
     pub(super) columns: Vec<ColumnTally>,
-    /// The fewest and the most columns of an update.
+    /// Minimum and maximum number of columns in an update.
     pub(super) width: Option<(usize, usize)>,
     pub(super) first: Vec<Value>,
     pub(super) last: Vec<Value>,
 }
 
-/// What is known of a column.
+/// The known properties of a column.
 #[derive(Debug, Default)]
 pub(super) struct ColumnTally {
-    /// Its name, where the rows came as a table.
+    /// Its name, if rows arrived as a table.
     pub(super) name: Option<String>,
-    /// Its types, in the order in which they came: one, as a rule.
+    /// Its types, in order of first appearance; usually one.
     pub(super) types: Vec<Type>,
 }
 
 impl Tally {
-    /// Adds a message that begins there.
+    /// Adds the message at this offset.
     pub(super) fn add(&mut self, offset: u64, message: &View<'_>) {
         self.messages += 1;
         let update = match Update::of(message) {
@@ -115,7 +115,7 @@ impl Table {
     }
 }
 
-/// The first and the last cell of a column; `None` if it has none.
+/// The first and the last cell of a column; `None` if it is empty.
 fn ends(column: &Column<'_>) -> Option<(Value, Value)> {
     Some(match column {
         Column::Vector(vector) => {

@@ -1,4 +1,4 @@
-//! `tapeline omm accept`: what non-interactive providers publish to.
+//! `tapeline omm accept`: accepts non-interactive providers, and shows what they publish.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -55,16 +55,16 @@ pub(crate) struct AcceptArgs {
     quiet: bool,
 }
 
-/// Where EMA's NI providers look for a hub.
+/// Default hub port of EMA's NI providers.
 const USUAL_PORT: u16 = 14_003;
-/// The longest wait between two looks at whether to end.
+/// Maximum wait between two checks for a stop request.
 const TURN: Duration = Duration::from_millis(100);
 
 impl AcceptArgs {
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
         let stop = Stop::on_signals()?;
         let clock = Clock::calibrate();
-        // EMA has no such program: the connections are those of a provider that consumers connect to.
+        // EMA has no acceptor: use the settings of a provider that consumers connect to.
         let chosen = self.config.load(Group::IProvider)?;
         let mut hub = Hub {
             settings: Settings { most_items: self.max_items, ..Settings::default() },
@@ -91,7 +91,7 @@ impl AcceptArgs {
     }
 }
 
-/// What all connections share.
+/// State that all connections share.
 struct Hub {
     settings: Settings,
     json: JsonSettings,
@@ -101,7 +101,7 @@ struct Hub {
     is_quiet: bool,
 }
 
-/// A connection of a provider.
+/// A provider's connection.
 struct Publisher {
     acceptor: Acceptor,
     room: RoleConnection,
@@ -109,18 +109,18 @@ struct Publisher {
     tally: Tally,
 }
 
-/// What a provider published, counted.
+/// Counts of what a provider published.
 #[derive(Debug, Default)]
 struct Tally {
     refreshes: u64,
     updates: u64,
     statuses: u64,
-    /// Entries of maps.
+    /// Map entries.
     orders: u64,
     fields: u64,
     /// Bytes of the largest payload.
     largest: usize,
-    /// Payloads that could not be read to their end.
+    /// Payloads with a decoding error.
     unreadable: u64,
 }
 
@@ -182,12 +182,12 @@ impl Serve for Hub {
     }
 }
 
-/// A provider, while something of its is looked at.
+/// A provider's connection while one of its messages is handled.
 struct Taking<'a> {
     hub: &'a mut Hub,
     user: &'a mut String,
     tally: &'a mut Tally,
-    /// The directory is another one.
+    /// The directory changed.
     has_news: bool,
 }
 
@@ -221,7 +221,7 @@ impl Application for Taking<'_> {
                 };
                 if let Err(refused) = acceptor.accept_login(out, &request, features) {
                     anstream::eprintln!("note: an answer to {} cannot be written: {refused}", self.user);
-                    // Who it is has no room beside what this side says.
+                    // The login's attributes leave no space for the features of this side.
                     let (stream, data) = (StreamState::CLOSED, DataState::SUSPECT);
                     let text = b"The login is too long to be answered";
                     let code = StateCode::USAGE_ERROR;
@@ -254,7 +254,7 @@ impl Application for Taking<'_> {
                 let _ = acceptor.dictionary(out, request.stream_id, &self.hub.dictionary);
             }
             Event::Generic { message, .. } => self.hub.lines.message("", &message, &self.hub.dictionary),
-            // One line for each connection: a peer can send as many as it likes.
+            // One line a connection: a peer can send any number of malformed messages.
             Event::Malformed(fault) if acceptor.counters().malformed == 1 => {
                 anstream::eprintln!("note: a message of {} cannot be read: {fault}", self.user);
             }

@@ -1,4 +1,4 @@
-//! `tapeline omm decode`: shows what bytes say.
+//! `tapeline omm decode`: decodes bytes to messages.
 
 mod captured;
 mod input;
@@ -91,7 +91,7 @@ impl DecodeArgs {
         Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 
-    /// Whether every connection could be followed to its end.
+    /// Shows a capture; returns whether every connection could be followed to its end.
     fn show_capture(
         &self,
         source: &str,
@@ -141,7 +141,7 @@ impl DecodeArgs {
         Ok(())
     }
 
-    /// Whether all of a text could be read.
+    /// Shows a text of JSON; returns whether all of it could be read.
     fn show_text(
         &self,
         piece: &Piece,
@@ -166,7 +166,7 @@ impl DecodeArgs {
         Ok(is_good)
     }
 
-    /// Whether the bytes were what they were said to be.
+    /// Shows bytes; returns whether they decode as the requested type.
     fn show(&self, piece: &Piece, bytes: &[u8], dictionary: &Dictionary) -> anyhow::Result<bool> {
         let opened = if self.data_type == DataType::MSG {
             MessageView::parse(bytes).and_then(|message| {
@@ -203,7 +203,7 @@ impl DecodeArgs {
     }
 }
 
-/// What was said, as members of a JSON object.
+/// One decoded text item as members of a JSON object.
 fn tell(line: &mut Map<String, Json>, said: &Said, dictionary: &Dictionary) {
     match said {
         Said::Message(bytes) => match MessageView::parse(bytes) {
@@ -223,7 +223,7 @@ fn tell(line: &mut Map<String, Json>, said: &Said, dictionary: &Dictionary) {
     }
 }
 
-/// The same as lines of text.
+/// One decoded text item as lines of text.
 fn outline(said: &Said, dictionary: &Dictionary) -> String {
     match said {
         Said::Message(bytes) => match MessageView::parse(bytes) {
@@ -237,7 +237,7 @@ fn outline(said: &Said, dictionary: &Dictionary) -> String {
     }
 }
 
-/// The name of a container, in any case, with hyphens or underscores: a value parser for clap.
+/// Parses the name of a container, in any case, with hyphens or underscores: a value parser for clap.
 fn container(text: &str) -> Result<DataType, String> {
     let wanted = text.replace('-', "_").to_ascii_uppercase();
     let all = || (130..=142).map(DataType).filter_map(|data_type| Some((data_type, data_type.name()?)));

@@ -1,11 +1,11 @@
-//! Names of items.
+//! Item names.
 
 use clap::Args;
 use tapeline_console::failure::Hinted;
 use tapeline_console::paths::FilePath;
 use tapeline_perf::omm::item_list;
 
-/// Which items.
+/// The items.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ItemArgs {
     /// Names of items
@@ -17,7 +17,7 @@ pub(crate) struct ItemArgs {
 }
 
 impl ItemArgs {
-    /// All of them.
+    /// All item names, which may be none.
     pub(crate) fn load_any(&self) -> anyhow::Result<Vec<String>> {
         let mut items = self.items.clone();
         if let Some(path) = &self.item_file {
@@ -26,7 +26,7 @@ impl ItemArgs {
         Ok(items)
     }
 
-    /// All of them, at least one.
+    /// All item names, at least one.
     pub(crate) fn load(&self) -> anyhow::Result<Vec<String>> {
         let items = self.load_any()?;
         if items.is_empty() {

@@ -1,4 +1,4 @@
-//! What a program says on standard output: one event a line, as text or as JSON.
+//! The standard output of a program: one event a line, as text or as JSON.
 
 use std::fmt::{self, Write as _};
 use std::io::{BufWriter, IsTerminal, Write};
@@ -21,7 +21,7 @@ pub(crate) enum LineFormat {
     Json,
 }
 
-/// Standard output. What goes wrong with it is kept until somebody asks: events come where nobody can.
+/// Standard output. An error is stored until the next `flush`, since event handlers cannot return it.
 pub(crate) struct Lines {
     is_json: bool,
     out: BufWriter<std::io::Stdout>,
@@ -29,7 +29,7 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// In the format that was asked for; else as text on a terminal, and as JSON in a pipe.
+    /// Uses the requested format; without one, text on a terminal and JSON in a pipe.
     pub(crate) fn new(format: Option<LineFormat>) -> Self {
         let is_json = match format {
             Some(format) => format == LineFormat::Json,
@@ -38,7 +38,7 @@ impl Lines {
         Self { is_json, out: BufWriter::new(std::io::stdout()), failed: None }
     }
 
-    /// A connection is open: with whom, where this side called, and what was agreed on.
+    /// Prints an open connection: the server, if this side connected, and the negotiated settings.
     pub(crate) fn connected(&mut self, server: &str, agreed: &Negotiated) {
         let mut members: Vec<(&str, Json)> = Vec::new();
         if !server.is_empty() {
@@ -55,7 +55,7 @@ impl Lines {
         self.event("connected", &members);
     }
 
-    /// An event with some figures and texts.
+    /// Prints an event with its figures and texts.
     pub(crate) fn event(&mut self, name: &str, members: &[(&str, Json)]) {
         if self.is_json {
             let mut line = Map::new();
@@ -73,11 +73,11 @@ impl Lines {
         self.text(&text);
     }
 
-    /// A message of an item's.
+    /// Prints an item's message.
     pub(crate) fn message(&mut self, item: &str, message: &MessageView<'_>, dictionary: &Dictionary) {
         if self.is_json {
             let mut line = Map::new();
-            // In front, as people who read JSON expect them.
+            // First, as people who read JSON expect them.
             line.insert("event".into(), Json::Null);
             line.insert("item".into(), item.into());
             shown::describe(&mut line, message, dictionary);
@@ -104,10 +104,10 @@ impl Lines {
         self.text(&text);
     }
 
-    /// Writes out what waits: before each wait, so that whoever reads sees all there is.
+    /// Writes out buffered lines. Call it before each wait, so that a reader gets every line.
     ///
     /// # Errors
-    /// Of any line since the last time.
+    /// The first error of any line since the last call.
     pub(crate) fn flush(&mut self) -> anyhow::Result<()> {
         let flushed = self.out.flush();
         match self.failed.take() {

@@ -1,7 +1,7 @@
-//! What a provider says of its items: quotes and trades, and books of orders.
+//! Simulated content of a provider's items: quotes, trades and order books.
 //!
-//! All of it follows from an item's name and from how often it changed, so that every consumer sees the same, and a test
-//! knows what to expect.
+//! All content follows from an item's name and its number of changes, so that every consumer gets the same data and a
+//! test knows what to expect.
 
 use std::rc::Rc;
 
@@ -9,24 +9,24 @@ use tapeline_omm::rwf::{DataType, MapAction, MapEncoder, MapHead, UpdateType};
 use tapeline_omm::{Fid, FieldList, FieldListEncoder, Full, Real, Refused, Time, fid};
 use tapeline_perf::omm::messages::DomainMessages;
 
-/// An item whose book has more than a megabyte.
+/// An item with an order book of more than a megabyte.
 pub(crate) const BIG: &[u8] = b"BIG";
 /// An item whose posts are refused.
 pub(crate) const NAK: &[u8] = b"NAK";
-/// An item that is not there.
+/// An item that does not exist.
 pub(crate) const UNKNOWN: &[u8] = b"UNKNOWN";
 /// An item that is closed after its first update.
 pub(crate) const GONE: &[u8] = b"GONE";
 
-/// Orders of a usual book.
+/// Orders of a normal book.
 const ORDERS: u64 = 20;
-/// Orders of the big one: of 65 bytes each.
+/// Orders of the book of [`BIG`], 65 bytes each.
 const BIG_ORDERS: u64 = 20_000;
 /// US dollars (ISO 4217), and prices of two decimals.
 const USD: u16 = 840;
 const TWO_DECIMALS: u16 = 2;
 
-/// The fields of quoted items, where no message file says which.
+/// The fields of quoted items without a message file.
 pub(crate) const PRICE_FIELDS: &[Fid] = &[
     fid::TRDPRC_1,
     fid::CURRENCY,
@@ -45,7 +45,7 @@ pub(crate) const PRICE_FIELDS: &[Fid] = &[
     fid::QUOTIM_NS,
     fid::SALTIM_NS,
 ];
-/// The fields of books of orders that quoted items do not have.
+/// The fields of order books that quoted items do not have.
 pub(crate) const BOOK_FIELDS: &[Fid] = &[
     fid::ORDER_ID,
     fid::ORDER_PRC,
@@ -56,22 +56,22 @@ pub(crate) const BOOK_FIELDS: &[Fid] = &[
     fid::OR_TIM_NS,
 ];
 
-/// Ids of the fields that are wanted; all if there is none. Streams that want the same share them.
+/// Ids of the requested fields; `None` means all. Streams with the same view share it.
 pub(crate) type View = Option<Rc<[i16]>>;
 
-/// An item's state after so many changes.
+/// An item's state after a number of changes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moment<'a> {
     pub(crate) name: &'a [u8],
-    /// Changes since it was opened first.
+    /// Changes since the item was first opened.
     pub(crate) turn: u64,
     /// Nanoseconds since 1970.
     pub(crate) now_ns: u64,
-    /// What is said of quoted items instead.
+    /// Messages that replace the simulated content of quoted items.
     pub(crate) messages: Option<&'a DomainMessages>,
 }
 
-/// A field list of which only the fields of a view are written.
+/// A field list that writes only the fields of a view.
 struct Viewed<'a, 'v> {
     list: FieldListEncoder<'a>,
     view: Option<&'v [i16]>,
@@ -86,7 +86,7 @@ impl Viewed<'_, '_> {
         if self.view.is_none_or(|view| view.contains(&fid.0)) { write(&mut self.list, fid) } else { Ok(()) }
     }
 
-    /// All fields of a list that is there already.
+    /// Copies the view's fields of an encoded list.
     fn copy(&mut self, list: &[u8]) -> Result<(), Full> {
         for field in FieldList::parse(list).into_iter().flatten().map_while(Result::ok) {
             self.add(field.fid, |list, fid| list.raw(fid, field.data))?;
@@ -134,7 +134,7 @@ impl Moment<'_> {
         Ok(fields.list.finish())
     }
 
-    /// What kind of change this turn is: three quotes, then a trade.
+    /// The update type of this turn: three quotes, then a trade.
     pub(crate) fn update_type(&self) -> UpdateType {
         match self.messages {
             Some(_) => UpdateType::MULTIPLE,
@@ -143,7 +143,7 @@ impl Moment<'_> {
         }
     }
 
-    /// What changes with this turn, in so far as the view has it: bytes written, and whether there is anything in them.
+    /// The fields that change with this turn and are in the view: bytes written, and whether there are any.
     pub(crate) fn price_change(
         &self,
         view: Option<&[i16]>,
@@ -179,7 +179,7 @@ impl Moment<'_> {
         fields.time(fid::SALTIM_NS, self.now_ns)
     }
 
-    /// Between bid and ask, in cents: within a dollar of where the name puts it.
+    /// The price between bid and ask, in cents: within a dollar of the base price for the name.
     fn middle(&self) -> u64 {
         let seed = self.seed();
         1_000 + seed % 50_000 + mix(seed, self.turn) % 100
@@ -205,7 +205,7 @@ impl Moment<'_> {
         Ok(map.finish())
     }
 
-    /// What changes with this turn: an order comes, one changes, the first one goes again.
+    /// The change of this turn: adds an order, updates another, or deletes the added one.
     pub(crate) fn book_change(&self, room: &mut [u8]) -> Result<usize, Refused> {
         let mut map = MapEncoder::new(room, &head())?;
         let round = self.turn / 3;
@@ -241,7 +241,7 @@ fn key(number: u64) -> String {
     format!("ORDER{number}")
 }
 
-/// A number that looks like chance (SplitMix64's last steps).
+/// A pseudo-random number (the last steps of SplitMix64).
 fn mix(seed: u64, number: u64) -> u64 {
     let mut value = seed.wrapping_add(number.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
     value = (value ^ (value >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -271,7 +271,7 @@ mod tests {
         let fids: Vec<_> =
             FieldList::parse(&room[..len]).unwrap().iter().map(|field| field.unwrap().fid).collect();
         assert_eq!(fids, [fid::BID, fid::ASK]);
-        // A trade is nothing to a view of quotes.
+        // A trade changes nothing in a view of quotes.
         assert!(!MOMENT.price_change(Some(&[fid::BID.0]), &mut room).unwrap().1);
         let quote = Moment { turn: 1, ..MOMENT };
         assert!(quote.price_change(Some(&[fid::BID.0]), &mut room).unwrap().1);

@@ -1,19 +1,19 @@
 //! `tapeline omm`: consumers and providers of the Open Message Model, over RSSL.
 //!
 //! Each program is one thread: connections on a [`Reactor`](tapeline_wire::rssl::Reactor), and the roles of
-//! [`tapeline_omm::role`] for what is said on them. What is here puts the two together, and shows what comes.
+//! [`tapeline_omm::role`] for the messages on them. This module combines the two, and prints what arrives.
 //!
 //! | file | owns |
 //! |---|---|
 //! | `watch.rs`, `watch/` | `tapeline omm watch` |
-//! | `serve.rs`, `serve/` | `tapeline omm serve`: connections, and what they ask of the market |
+//! | `serve.rs`, `serve/` | `tapeline omm serve`: connections, and their requests |
 //! | `publish.rs` | `tapeline omm publish` |
-//! | `accept.rs` | `tapeline omm accept`: what NI providers publish to |
-//! | `serving.rs` | where the provider and the acceptor listen |
+//! | `accept.rs` | `tapeline omm accept`: an acceptor of NI providers |
+//! | `serving.rs` | listening addresses of the provider and the acceptor |
 //! | `decode.rs` | `tapeline omm decode` |
-//! | `items.rs` | names of items from the command line and from files |
-//! | `market.rs` | items that a provider serves: their images, changes and books |
-//! | `lines.rs`, `shown.rs` | what is printed: events as lines, messages as JSON |
+//! | `items.rs` | item names from the command line and from files |
+//! | `market.rs` | items of the provider: images, changes and books |
+//! | `lines.rs`, `shown.rs` | output: events as lines, messages as JSON |
 //!
 //! The performance tools are in [`tapeline_perf::omm`], the options that all of these share in [`tapeline_console::omm`].
 

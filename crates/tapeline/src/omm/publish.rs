@@ -65,18 +65,18 @@ pub(crate) struct PublishArgs {
     format: Option<LineFormat>,
 }
 
-/// The longest wait between two looks at whether to end.
+/// Maximum wait between two checks for a stop request.
 const TURN: Duration = Duration::from_millis(100);
-/// Updates that are made up for at most, when the machine was busy.
+/// Maximum number of overdue updates to catch up on after a busy phase.
 const MOST_BEHIND: u64 = 10_000;
-/// How long the last messages may take.
+/// Time limit for the last messages.
 const GOODBYE: Duration = Duration::from_secs(10);
-/// Bytes for an image: the big book's, as a rule.
+/// Buffer size for an image; only the book of `BIG` is large.
 const LONGEST: usize = 4 << 20;
 
 impl PublishArgs {
-    /// What is published, and which of them has the items: the one of the command line or the first of the configuration,
-    /// beside which the others stand empty.
+    /// The services, and the number of the one with the items: the one from the command line, or the first of the
+    /// configuration. The others are published without items.
     fn services(&self, mut chosen: Vec<(u16, String, Option<String>)>) -> (u16, Vec<ServiceEntry>) {
         if chosen.is_empty() {
             chosen.push((1, "DIRECT_FEED".to_owned(), Some("Tapeline".to_owned())));
@@ -87,7 +87,7 @@ impl PublishArgs {
             (None, None) => true,
         };
         let meant = chosen.iter().position(is_meant).unwrap_or_else(|| {
-            // Another than these stands in for all of them.
+            // The requested service is not in the configuration: it replaces all of them.
             chosen.truncate(1);
             0
         });
@@ -137,7 +137,7 @@ struct Item {
     updates: u64,
 }
 
-/// What was published, counted.
+/// Counts of published messages.
 #[derive(Debug, Default)]
 struct Tally {
     refreshes: u64,
@@ -155,19 +155,19 @@ struct Publisher {
     tally: Tally,
     payload: Vec<u8>,
     now: Nanos,
-    /// Images that went out on this connection.
+    /// Images sent on this connection.
     images: usize,
     pace: Pace,
-    /// Once all images are out: when the first update was due, and how many were since.
+    /// After all images are sent: when the first update was due, and the number of updates since.
     begun: Option<(Nanos, u64)>,
-    /// Whose turn it is.
+    /// Index of the next item to update.
     next: usize,
-    /// How long until the next update.
+    /// Time until the next update.
     due: Duration,
-    /// What could not be sent: the program ends with it.
+    /// The first failed send: the program ends with it.
     failure: Option<anyhow::Error>,
     is_ending: bool,
-    /// The hub has answered since.
+    /// The hub has answered the last login.
     is_heard: bool,
     refusal: Option<String>,
 }
@@ -232,7 +232,7 @@ impl Program {
             && self.publisher.images == items.len()
     }
 
-    /// Withdraws what is published, logs out once the hub has taken it all, and says what was published.
+    /// Withdraws the items, logs out after the hub has read everything, and prints the totals.
     fn end(mut self, clock: &Clock, is_interrupted: bool) -> anyhow::Result<ExitCode> {
         let is_done = self.is_done();
         self.publisher.is_ending = true;
@@ -253,7 +253,8 @@ impl Program {
                     left.next();
                 }
                 if left.peek().is_none() && !is_asked {
-                    // ETA forgets what it has not read when a connection over TLS closes: an answer comes after all of it.
+                    // ETA drops unread input when a TLS connection closes. The answer to a login shows that the hub
+                    // has read all before it.
                     provider.renew_login(out, &credentials.request())?;
                     is_asked = true;
                 }
@@ -292,7 +293,7 @@ impl Program {
     }
 }
 
-/// How fast updates go out, and how many.
+/// Rate and number of updates.
 #[derive(Clone, Copy, Debug)]
 struct Pace {
     rate: u64,
@@ -300,7 +301,7 @@ struct Pace {
 }
 
 impl Publisher {
-    /// Publishes the updates that are due, once all images are out.
+    /// Publishes the updates that are due, after all images are sent.
     fn publish_due(&mut self, provider: &mut NiProvider, out: &mut dyn Outbox) -> Result<(), Refused> {
         let Pace { rate, wanted } = self.pace;
         if rate == 0 || self.is_ending || !provider.is_ready() || self.images != self.items.len() {
@@ -423,7 +424,7 @@ impl Application for Publisher {
                 }
             }
             Event::Message { message, .. } => {
-                // A hub that posts is told that it was heard, and by whom nothing is done.
+                // A post from a hub gets its acknowledgement; nothing else is done with it.
                 if let Ok(Header::Post(post)) = message.header()
                     && tapeline_omm::domain::post::wants_ack(&post)
                 {
@@ -432,7 +433,7 @@ impl Application for Publisher {
                 self.lines.message("", message, &self.dictionary);
             }
             Event::Malformed(fault) => {
-                // Once: the end has how many.
+                // Only the first: the total is in the `end` event.
                 if self.tally.malformed == 0 {
                     anstream::eprintln!("note: a message cannot be read: {fault}");
                 }

@@ -75,15 +75,15 @@ pub(crate) struct ServeArgs {
     format: Option<LineFormat>,
 }
 
-/// Where EMA's consumers look for a provider.
+/// Default provider port of EMA's consumers.
 const USUAL_PORT: u16 = 14_002;
-/// The longest wait between two looks at whether to end.
+/// Maximum wait between two checks for a stop request.
 const TURN: Duration = Duration::from_millis(100);
-/// How long a consumer may leave no room for an answer that it is owed; it is cut then.
+/// How long a consumer may leave no buffer space for a pending answer before it is disconnected.
 const LONGEST_STUCK: Duration = Duration::from_secs(30);
-/// What a consumer may be owed that does not read: an echo of the longest kind, or many short ones.
+/// Maximum pending bytes for a consumer that does not read: one echo of maximum length, or many short ones.
 const MOST_OWED: usize = 17 << 20;
-/// Updates that are made up for at most, when the machine was busy.
+/// Maximum number of overdue updates to catch up on after a busy phase.
 const MOST_BEHIND: u64 = 10_000;
 
 impl ServeArgs {
@@ -112,7 +112,7 @@ impl ServeArgs {
 }
 
 impl ServeArgs {
-    /// Those of the configuration, or the one of the command line.
+    /// The services of the configuration, or the one from the command line.
     fn services(&self, chosen: Vec<(u16, String, Option<String>)>) -> Vec<(u16, String, Option<String>)> {
         if !chosen.is_empty() && self.service.is_none() && self.service_id.is_none() {
             return chosen;
@@ -133,26 +133,26 @@ struct Client {
 }
 
 impl Client {
-    /// Messages of its that could not be read.
+    /// Messages from this consumer that could not be read.
     fn malformed(&self) -> u64 {
         self.provider.counters().malformed + self.room.unreadable()
     }
 }
 
-/// What all clients share.
+/// State that all clients share.
 struct Market {
     services: Directory,
     dictionary: Arc<Dictionary>,
     deny: Option<String>,
     board: Board,
-    /// The view that was asked for last.
+    /// The view of the last request that had one.
     last_view: View,
     lines: Lines,
     settings: Settings,
     json: JsonSettings,
-    /// Answers wait for their consumer's next turn.
+    /// Some answers wait for their consumer's next turn.
     is_busy: bool,
-    /// Of those that are gone.
+    /// Totals of closed connections.
     tally: Tally,
 }
 
@@ -224,16 +224,16 @@ impl Serve for Market {
     }
 }
 
-/// All of it but the sockets.
+/// The program without its sockets.
 struct Program {
     market: Market,
     clients: Connections<Market>,
     /// Updates a second.
     rate: u64,
     started: Nanos,
-    /// Updates since then, sent or with nobody to send them to.
+    /// Updates since `started`, sent or without a subscriber.
     updates: u64,
-    /// Where messages are written that go to several.
+    /// Buffer for a message that goes to several streams.
     message: Vec<u8>,
 }
 
@@ -283,7 +283,7 @@ impl Program {
         })
     }
 
-    /// Does what is due: pings of the roles, posts to be passed on, updates. How long until the next update.
+    /// Does what is due: pings of the roles, posts to pass on, updates. Returns the time until the next update.
     fn publish(&mut self, reactor: &mut Reactor, now: Nanos) -> anyhow::Result<Duration> {
         self.market.is_busy = false;
         self.clients.tick(&mut self.market, reactor, now);
@@ -310,7 +310,7 @@ impl Program {
         Ok(Duration::from_nanos(u64::try_from(next.saturating_sub(elapsed)).unwrap_or(u64::MAX)))
     }
 
-    /// A change of an item goes to all who have it open. Who has no room gets a new image later.
+    /// Sends an item's change to every stream that has it open. A stream without buffer space gets a new image later.
     fn send(&mut self, reactor: &mut Reactor, now: Nanos, change: &Change) -> anyhow::Result<()> {
         if self.message.len() < change.longest() {
             self.message.resize(change.longest(), 0);
@@ -319,7 +319,7 @@ impl Program {
         let (streams, messages) = self.market.board.streams(change.item());
         for open in streams {
             let Some(client) = self.clients.open.get_mut(&open.connection) else { continue };
-            // The image that is owed will have this in it.
+            // The pending image includes this change.
             if open.wants_image {
                 continue;
             }
@@ -329,7 +329,7 @@ impl Program {
             }
             let Some(mut sender) = reactor.sender(open.connection) else { continue };
             let mut out = client.room.outbox(&mut sender);
-            // Most have the same view, or none.
+            // Most streams have the same view, or none.
             let len = match encoded {
                 Some((view, len)) if *view == open.view || change.is_posted() => len,
                 _ => change.encode(open.view.as_deref(), now, messages, &mut self.message)?,
@@ -352,8 +352,8 @@ impl Program {
     }
 }
 
-/// Says which fields the dictionary that consumers are given does not explain: with a message file, those of books of orders alone
-/// are our own.
+/// Notes which served fields are missing from the consumers' dictionary. With a message file, only the fields of order
+/// books are checked.
 fn note_lacking(dictionary: &Dictionary, has_messages: bool) {
     let prices = if has_messages { &[] } else { market::PRICE_FIELDS };
     let lacks: Vec<String> = (prices.iter().chain(market::BOOK_FIELDS))
@@ -395,7 +395,7 @@ mod tests {
         args: ServeArgs,
     }
 
-    /// A provider, and a consumer that asks and never reads.
+    /// A provider, and a consumer that requests and never reads.
     struct Desk {
         program: Program,
         reactor: Reactor,
@@ -439,7 +439,7 @@ mod tests {
             self.program.clients.open.values().next().unwrap()
         }
 
-        /// Goes on until the provider has taken all that was said.
+        /// Runs until the provider has handled every message from the peer.
         fn settle(&mut self) {
             let taken = |desk: &Self| {
                 desk.program
@@ -456,9 +456,9 @@ mod tests {
         }
     }
 
-    /// Six images are asked for; there is room for one or two.
+    /// Six images are requested; one or two fit.
     fn stuck() -> Desk {
-        // Little room, so that one long image takes it all.
+        // A small buffer, so that one long image fills it.
         let mut desk = Desk::open("2");
         (5..11).for_each(|id| desk.ask(id));
         desk.settle();
@@ -481,7 +481,7 @@ mod tests {
             let change = desk.program.market.board.next().unwrap();
             desk.program.send(&mut desk.reactor, desk.now, &change).unwrap();
         }
-        // Those whose images are out miss an update, and are owed a new one.
+        // Streams that already got their image miss an update, so each needs a new image.
         assert!(desk.client().unanswered.len() <= 6, "updates without room");
     }
 
@@ -490,7 +490,7 @@ mod tests {
         let mut desk = Desk::open("4000");
         (5..11).for_each(|id| desk.ask(id));
         desk.settle();
-        // A turn is no longer than two of them, whatever room there is.
+        // A turn ends after two images at most, however much buffer space there is.
         let mut owed = desk.client().unanswered.len();
         assert!(owed >= 4, "{owed}");
         while owed > 0 {

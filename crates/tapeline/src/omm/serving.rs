@@ -7,7 +7,7 @@ use tapeline_wire::rssl::Reactor;
 
 use super::lines::Lines;
 
-/// Listens for at most `limit` connections, and prints where.
+/// Listens for at most `limit` connections, and prints the address.
 pub(super) fn listen(
     server: &ServerArgs,
     hosts: Vec<Host>,

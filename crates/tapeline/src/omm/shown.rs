@@ -7,7 +7,7 @@ use tapeline_omm::rwf::{
 };
 use tapeline_omm::{Dictionary, Malformed, State};
 
-/// What a message is, as members of a JSON object: class and domain, state, and what it carries. A fault is a member too.
+/// Describes a message as members of a JSON object: class, domain, state and payload. A decoding fault is a member too.
 pub(crate) fn describe(line: &mut Map<String, Json>, message: &MessageView<'_>, dictionary: &Dictionary) {
     describe_at(line, message, dictionary, 0);
 }
@@ -32,12 +32,12 @@ fn describe_at(
     }
 }
 
-/// What a container carries, as members of a JSON object.
+/// The content of a container, as members of a JSON object.
 pub(crate) fn carry(line: &mut Map<String, Json>, container: &Container<'_>, dictionary: &Dictionary) {
     carried(line, container, dictionary, 0);
 }
 
-/// The members of a header that matter to whoever watches.
+/// The members of a header that matter to a user.
 fn members(line: &mut Map<String, Json>, header: &Header<'_>) {
     if let Some(state) = header.state() {
         line.insert("state".into(), state_json(&state));
@@ -79,7 +79,7 @@ fn members(line: &mut Map<String, Json>, header: &Header<'_>) {
     }
 }
 
-/// Where an item is to be asked for that is not to be had here, as a redirection says.
+/// The new location of an item, from a redirection.
 pub(crate) fn redirected<'h>(header: &'h Header<'_>) -> Option<&'h Key<'h>> {
     let is_redirected = header.state().is_some_and(|state| state.stream == StreamState::REDIRECTED);
     header.key().filter(|_| is_redirected)
@@ -97,8 +97,8 @@ pub(crate) fn state_json(state: &State<'_>) -> Json {
     parts.into()
 }
 
-/// Fields of a field list and elements of an element list by name; a map's entries, each with its action and key; a message
-/// within; anything else as its outline for people.
+/// Fields of a field list and elements of an element list by name; a map's entries, each with its action and key; a
+/// nested message; anything else as its outline for people.
 fn carried(line: &mut Map<String, Json>, container: &Container<'_>, dictionary: &Dictionary, depth: usize) {
     match container {
         _ if depth >= DEPTH_LIMIT => {
@@ -191,14 +191,14 @@ fn element_json(element: &Element<'_>) -> Json {
     }
 }
 
-/// Numbers as numbers, blank as null, anything else as people read it.
+/// Numbers as numbers, blank as null, anything else as its display text.
 fn value_json(value: &Value<'_>) -> Json {
     match value {
         Value::Blank => Json::Null,
         Value::Int(number) => (*number).into(),
         Value::UInt(number) => (*number).into(),
         Value::Enum(number) => (*number).into(),
-        // A real reads as a decimal number, but for infinities and the like.
+        // A real is written as a decimal number, except infinities and the like.
         Value::Real(real) => serde_json::from_str(&real.to_string()).unwrap_or(Json::Null),
         Value::Buffer(bytes) => match str::from_utf8(bytes) {
             Ok(text) if !text.chars().any(char::is_control) => text.into(),
@@ -212,7 +212,7 @@ fn note(line: &mut Map<String, Json>, fault: Malformed) {
     line.insert("fault".into(), fault.to_string().into());
 }
 
-/// Text of a peer's, which may be any bytes.
+/// Text from a peer, which may be any bytes.
 pub(crate) fn lossy(text: &[u8]) -> Json {
     String::from_utf8_lossy(text).into()
 }

@@ -1,4 +1,4 @@
-//! `tapeline omm watch`: opens items and shows what comes.
+//! `tapeline omm watch`: opens items and prints their messages.
 
 mod asking;
 mod commands;
@@ -109,7 +109,7 @@ pub(crate) struct WatchArgs {
     quiet: bool,
 }
 
-/// The longest wait between two looks at whether to end.
+/// Maximum wait between two checks for a stop request.
 const TURN: Duration = Duration::from_millis(100);
 
 impl WatchArgs {
@@ -135,7 +135,7 @@ impl WatchArgs {
         let mut program = Program { dialer, watching, commands: None };
         if self.commands {
             let waker = program.dialer.waker()?;
-            // One that cannot be woken looks every turn.
+            // If the wake-up fails, the next turn reads the command.
             program.commands = Some(Commands::begin(move || _ = waker.wake())?);
         }
         let started = clock.now();
@@ -161,7 +161,7 @@ impl WatchArgs {
 }
 
 impl WatchArgs {
-    /// Those of the configuration, where the command line says nothing.
+    /// The consumer's settings: the command line overrides the configuration.
     fn settings(&self, chosen: &Chosen) -> Settings {
         let usual = chosen.consumer();
         Settings {
@@ -172,7 +172,7 @@ impl WatchArgs {
     }
 }
 
-/// All of it.
+/// State of the program.
 struct Program {
     dialer: Dialer<Consumer>,
     watching: Watching,
@@ -180,7 +180,7 @@ struct Program {
 }
 
 impl Program {
-    /// Does what commands say, as far as they are there. `false`: they say that it is to end.
+    /// Runs the pending commands; returns `false` if a command ends the program.
     fn obey(&mut self, now: Nanos) -> bool {
         let Self { commands: Some(commands), watching, dialer } = self else { return true };
         while let Some(line) = commands.next(now, watching.is_settled()) {
@@ -195,26 +195,26 @@ impl Program {
                 Err(fault) => Err(fault),
             };
             if let Err(fault) = done {
-                // It goes on, for who can say it again.
+                // The program continues: the user can repeat the command.
                 let _ = tapeline_console::failure::report(&fault, &str::to_owned);
             }
         }
         true
     }
 
-    /// Whether all is there that was to be waited for. `has_deadline`: it ends by the clock.
+    /// Whether everything expected has arrived. `has_deadline`: the program ends at a set time.
     fn is_done(&mut self, has_deadline: bool) -> bool {
         let consumer = self.dialer.role();
         match &self.commands {
             Some(commands) if !commands.is_over() => false,
-            // Closes that wait for room.
+            // Some closes are still unsent.
             Some(_) if consumer.is_ready() && consumer.streams() > consumer.items() => false,
             Some(_) if !self.watching.is_finite() => !has_deadline && self.watching.is_settled(),
             _ => self.watching.is_done(),
         }
     }
 
-    /// Logs out, and says what became of the items.
+    /// Logs out, and prints the totals.
     fn end(mut self, now: Nanos, is_interrupted: bool) -> anyhow::Result<ExitCode> {
         let is_early = is_interrupted && self.watching.is_finite() && !self.watching.is_done();
         self.watching.is_ending = true;

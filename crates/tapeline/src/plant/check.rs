@@ -1,4 +1,4 @@
-//! `tapeline plant check FILE`: all that a plant would read, read; what is wrong, and what would run.
+//! `tapeline plant check FILE`: reads everything that a plant would read; reports all faults and what would run.
 
 use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
@@ -33,18 +33,18 @@ pub(crate) struct CheckArgs {
     format: Format,
 }
 
-/// What was found.
+/// The result of a check.
 #[derive(Debug, Serialize)]
 struct Checked {
-    /// A plant would start, as far as a file can tell.
+    /// Whether a plant would start, as far as the files can tell.
     ok: bool,
     faults: Vec<Fault>,
-    /// What is no fault, and may not be meant.
+    /// Settings that are valid but may not be intended.
     warnings: Vec<String>,
     /// What would run.
     #[serde(skip_serializing_if = "Option::is_none")]
     runs: Option<Vec<Part>>,
-    /// What it may take at most, as far as that is known beforehand.
+    /// The memory limits that are known in advance.
     #[serde(skip_serializing_if = "Option::is_none")]
     memory: Option<Vec<Memory>>,
 }
@@ -62,11 +62,11 @@ struct Part {
     /// Ring, feed, service, port and so on.
     part: &'static str,
     name: String,
-    /// What is said of it.
+    /// The part's settings, as text.
     is: String,
 }
 
-/// Bytes at most.
+/// A memory limit in bytes.
 #[derive(Debug, Serialize)]
 struct Memory {
     what: &'static str,
@@ -137,7 +137,7 @@ fn megabytes(bytes: u64) -> String {
     figures::thousands(bytes.div_ceil(1_000_000))
 }
 
-/// Files and folders that a plant opens only when it runs.
+/// Faults of files and folders that a plant opens only when it runs.
 fn files(config: &Config) -> Vec<anyhow::Error> {
     let recordings = config.feeds.iter().filter_map(|feed| Some((feed, feed.file.as_ref()?)));
     let wrong = recordings.filter_map(|(feed, file)| {
@@ -159,7 +159,7 @@ fn files(config: &Config) -> Vec<anyhow::Error> {
     wrong.chain(audit).chain(journal).collect()
 }
 
-/// Why a journal cannot be in a folder, as far as that can be seen without making it.
+/// The reason that a journal cannot be in this folder, as far as this can be checked without creating it.
 fn no_folder(folder: &Path) -> Option<anyhow::Error> {
     let what = match std::fs::metadata(folder) {
         Ok(about) if about.is_dir() => return None,
@@ -284,7 +284,7 @@ fn of_plant(config: &Config) -> String {
     format!("{} feeds, {services} services of providers", config.feeds.len())
 }
 
-/// How surely a journal keeps what is published, and how much of it.
+/// A journal's durability and retention, as text.
 fn of_journal(settings: &Settings) -> String {
     let durability = match settings.durability {
         Durability::Written => "written",
@@ -305,7 +305,7 @@ fn of_journal(settings: &Settings) -> String {
     format!("{durability}, on failure {on_failure}; files of {segment}, kept {kept}")
 }
 
-/// Bytes, in the largest unit of which they are a whole number.
+/// A number of bytes, in the largest unit that divides it.
 fn size(bytes: u64) -> String {
     let units = [(1_u64 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     match units.iter().find(|(unit, _)| bytes >= *unit && bytes.is_multiple_of(*unit)) {
@@ -314,7 +314,7 @@ fn size(bytes: u64) -> String {
     }
 }
 
-/// A time, in hours where they are whole: people keep things for days.
+/// A time, in hours if it is a whole number of them: retention is often given in days.
 fn time(time: Duration) -> String {
     const HOUR_NS: u64 = 3_600_000_000_000;
     let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
@@ -324,7 +324,7 @@ fn time(time: Duration) -> String {
     figures::duration(ns)
 }
 
-/// A service of providers.
+/// Describes a service: its sources, and its policies for clients.
 fn of_service(
     service: &ServiceSettings,
     clients: &tapeline_hub::Service,
@@ -422,7 +422,7 @@ fn of_hub(hub: &HubConfig) -> [Part; 3] {
 fn memory(config: &Config) -> Vec<Memory> {
     let mut parts = vec![Memory { what: "ring", bytes: config.ring_bytes as u64 }];
     if let Receive::Thread(pool) = &config.receive {
-        // A slot has 2 KiB and holds one datagram.
+        // A slot has 2 KiB and stores one datagram.
         let bytes = (pool.slots as u64).saturating_mul(2_048).saturating_mul(config.feeds.len() as u64);
         parts.push(Memory { what: "receiving threads' pools", bytes });
     }

@@ -1,6 +1,6 @@
-//! The plant's configuration: one TOML file, checked whole before anything is opened.
+//! The plant's configuration: one TOML file, checked completely before anything is opened.
 //!
-//! Every complaint names the file, the line and the column, says what was expected, and gives a hint.
+//! Every error names the file, the line and the column, states what was expected, and gives a hint.
 
 pub(crate) mod access;
 mod faults;
@@ -43,10 +43,10 @@ use crate::trading_day;
 /// A sample that `tapeline plant sample` prints, and that the tests check.
 pub(crate) const SAMPLE: &str = include_str!("sample.toml");
 
-/// The most feeds that one plant takes, and the most lines that one feed takes.
+/// Maximum number of feeds of a plant, and of lines of a feed.
 const MAX_FEEDS: usize = 64;
 const MAX_LINES: usize = 8;
-/// The most messages that may wait for a missing one: some 40 MB.
+/// Maximum number of messages that may wait for a missing one: some 40 MB.
 const MAX_REORDER: usize = 1 << 20;
 
 #[derive(Deserialize)]
@@ -126,7 +126,7 @@ struct RawLine {
 /// Reads and checks a configuration file.
 ///
 /// # Errors
-/// One error for the first thing that is wrong, with file, line, column and hint.
+/// One error for the first fault, with file, line, column and hint.
 pub(crate) fn read(path: &Path) -> anyhow::Result<Config> {
     read_all(path).map_err(|faults| first(path, faults))
 }
@@ -134,7 +134,7 @@ pub(crate) fn read(path: &Path) -> anyhow::Result<Config> {
 /// Reads and checks a configuration file.
 ///
 /// # Errors
-/// All that is wrong, each with file, line, column and hint.
+/// All faults, each with file, line, column and hint.
 pub(crate) fn read_all(path: &Path) -> Result<Config, Vec<anyhow::Error>> {
     let text = std::fs::read_to_string(path).with_context(|| {
         let hint = "`tapeline plant sample > plant.toml` writes a commented one to start from";
@@ -162,12 +162,12 @@ fn first(path: &Path, faults: Vec<anyhow::Error>) -> anyhow::Error {
 /// Checks the text of a configuration.
 #[cfg(test)]
 pub(crate) fn parse(file: &str, text: &str) -> anyhow::Result<Config> {
-    // Of several faults the first, as a test has it.
+    // Only the first fault: tests compare one.
     faults::check(Path::new(file), text).map_err(|faults| faults.into_iter().next().expect("a fault"))
 }
 
 impl Source<'_> {
-    /// What is wrong goes to the faults; `None` where what would run cannot be said.
+    /// Adds errors to the faults; `None` if they leave no complete configuration.
     fn check(&self, raw: RawConfig) -> Option<Config> {
         let plant = raw.plant;
         let ring = tapeline_ring::Name::new(plant.ring.get_ref()).map_err(|error| {
@@ -228,7 +228,7 @@ impl Source<'_> {
         let feeds: Vec<Feed> = feeds.collect();
         let max_items = plant.max_items.as_ref().map_or(MAX_ITEMS, |items| *items.get_ref());
         let mut nbbo = None;
-        // What is said of all feeds together would be said of others than there are.
+        // With an invalid feed left out, checks over all feeds would report wrong faults.
         if feeds.len() == count {
             self.sound(self.together(&feeds, several, raw.nbbo.as_ref().map(symbols::RawNbbo::suffix)));
             nbbo = raw.nbbo.as_ref().and_then(|nbbo| self.sound(self.nbbo(nbbo, &feeds, max_items)));
@@ -238,9 +238,9 @@ impl Source<'_> {
         let of_feeds =
             hub.as_ref().map_or((1, &*name), |hub| (hub.settings.service_id, &hub.settings.service));
         let beside = sources::Beside {
-            // What kdb+ clients publish is the feeds' service too.
+            // Rows that kdb+ clients publish belong to the feeds' service too.
             feeds: Some(of_feeds).filter(|_| count > 0 || raw.kdb.is_some()),
-            // One more number is that of the best bid and offer.
+            // One more channel number is that of the best bid and offer.
             channel: count as u16 + 1,
             max_items,
             dictionary: hub.as_ref().map(|hub| hub.settings.dictionary.clone()),
@@ -313,7 +313,8 @@ impl Source<'_> {
         })
     }
 
-    /// How many items each source is sure to have, of so many channels and services: half of all, in equal parts, unless it is said.
+    /// The number of items that is reserved for each source, given the numbers of channels and services: by
+    /// default, half of all items in equal parts.
     fn reserved_items(
         &self,
         given: Option<&Spanned<usize>>,
@@ -323,7 +324,7 @@ impl Source<'_> {
         let sources = (channels + services).max(1);
         let usual = if sources > 1 { max_items / 2 / sources } else { 0 };
         let Some(given) = given else { return usual };
-        // Beside feeds, services have half of all at most.
+        // If there are feeds, services have at most half of all items.
         let of_services = if channels > 0 { max_items / 2 } else { max_items };
         let most = (max_items / sources).min(of_services / services.max(1));
         if *given.get_ref() > most {
@@ -346,7 +347,8 @@ impl Source<'_> {
         Err(self.wrong(size.map_or(0..0, Spanned::span), what, "ring_size = \"8MiB\" suits most feeds"))
     }
 
-    /// What shows only of all feeds together. `nbbo`: what stands behind a symbol where the best over them is published.
+    /// Checks that involve all feeds. `nbbo`: the suffix of the symbols whose best bid and offer over the feeds is
+    /// published.
     fn together(&self, feeds: &[Feed], several: bool, nbbo: Option<&str>) -> anyhow::Result<()> {
         if several {
             self.items_apart(feeds, nbbo)?;
@@ -404,8 +406,8 @@ impl Source<'_> {
         Ok(if threads { Receive::Thread(settings) } else { Receive::Inline })
     }
 
-    /// Two feeds that list one symbol have an item of it each: under one name, whoever asks for it would get the quotes of
-    /// both in turns.
+    /// Two feeds that list the same symbol each have an item for it: under one name, a subscriber would receive the
+    /// quotes of both feeds in turns.
     fn items_apart(&self, feeds: &[Feed], nbbo: Option<&str>) -> anyhow::Result<()> {
         for (at, feed) in feeds.iter().enumerate() {
             let other = match feeds[..at].iter().find(|other| other.suffix == feed.suffix) {
@@ -481,7 +483,7 @@ impl Source<'_> {
             };
             self.sound::<()>(Err(wrong));
         }
-        // With recovery, everything behind a hole waits for it: a quarter of a second of a busy feed.
+        // With recovery, all messages after a gap wait for it: a quarter of a second of a busy feed.
         let default = if raw.recovery.is_some() { 65_536 } else { 4_096 };
         let recovery = raw
             .recovery
@@ -525,7 +527,7 @@ impl Source<'_> {
             market_by_order: raw.market_by_order.is_some_and(Spanned::into_inner),
             suffix,
             venue,
-            // Told above, where it is not known.
+            // An unknown protocol is reported above.
             protocol: known.unwrap_or(Protocol::ALL[0]),
             midnight,
             midnight_before: match raw.date {
@@ -545,7 +547,7 @@ impl Source<'_> {
         })
     }
 
-    /// The file of a feed, where it has one.
+    /// The file of a feed, if it has one.
     fn recording(&self, raw: &RawFeed, protocol: Protocol) -> anyhow::Result<Option<Recording>> {
         let Some(file) = &raw.file else {
             if let Some(pace) = &raw.pace {
@@ -575,7 +577,7 @@ impl Source<'_> {
         Ok(Some(Recording { path: self.beside(Path::new(file.get_ref())), speed }))
     }
 
-    /// One copy of a feed; what is wrong with it goes to the faults.
+    /// One line of a feed; errors go to the faults.
     fn line(&self, at: usize, raw: RawLine) -> Option<Line> {
         let address = raw.address.get_ref().parse().map_err(|_| {
             let what = format!("address \"{}\" is not an IPv4 address with a port", raw.address.get_ref());
@@ -600,7 +602,7 @@ impl Source<'_> {
         });
         self.sound(found)?;
         Some(Line {
-            // Beyond the letters there are too many, which is told.
+            // Beyond the letters there are too many lines, which is reported.
             name: raw
                 .name
                 .map_or_else(|| char::from(b'A' + (at % 26) as u8).to_string(), Spanned::into_inner),

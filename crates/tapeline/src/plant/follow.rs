@@ -1,4 +1,4 @@
-//! Following a plant's ring: what `watch`, `measure` and `tally` share.
+//! Following a plant's ring: the code that `watch`, `measure` and `tally` share.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -95,21 +95,21 @@ impl WaitFor {
 pub(crate) enum End {
     /// The feed's session is over.
     SessionOver,
-    /// The plant ended and everything it published has been read.
+    /// The plant ended, and everything it published has been read.
     PlantEnded,
-    /// The plant died: there may have been more.
+    /// The plant died: it may have published more.
     PlantDied,
-    /// As many ticks as asked for.
+    /// The requested number of ticks was read.
     Ticks,
-    /// As long as asked for.
+    /// The requested duration is over.
     Duration,
     /// A signal.
     Stopped,
 }
 
 impl End {
-    /// The exit status of a reader that ended so, with so many ticks, or messages of a feed, lost: 3 where there is or may be loss, and a word
-    /// on standard error about a plant that died.
+    /// The exit status of a reader that ended this way and lost this many ticks, or messages of a feed: 3 if there
+    /// is or may be loss. Warns on standard error if the plant died.
     pub(crate) fn exit_code(self, lost: u64) -> ExitCode {
         if self == Self::PlantDied {
             anstream::eprintln!("warning: the plant died; its last ticks may not have been read");
@@ -135,7 +135,7 @@ impl std::fmt::Display for End {
 #[derive(Debug)]
 pub(crate) struct Follow {
     subscriber: Subscriber,
-    /// Where the ticks come from, where that is not the ring.
+    /// The source of the ticks, if it is not the ring.
     resumed: Option<Resumed>,
     wait: Wait,
     stop: Stop,
@@ -143,15 +143,16 @@ pub(crate) struct Follow {
     ticks_left: u64,
     duration: Option<Duration>,
     until_end_of_session: bool,
-    /// The feed whose end of session counts; any without it.
+    /// The feed whose end of session counts; if `None`, any feed's.
     feed: Option<u16>,
 }
 
-/// How often signals, limits and the plant's life are looked at.
+/// Interval between checks of signals, limits and the plant's life.
 const LOOK_NS: i64 = 50_000_000;
-/// How long one wait takes at most, so that signals, limits and a dead plant are noticed.
+/// The longest single wait, so that signals, limits and a dead plant are noticed.
 const LONGEST_WAIT: Duration = Duration::from_millis(50);
-/// How long to sleep while a tick that is on the ring is not in the journal yet, which rings no bell.
+/// How long to sleep while a tick that is on the ring is not in the journal yet: the journal does not wake its
+/// reader.
 const WHILE_BEHIND: Duration = Duration::from_micros(200);
 
 impl Follow {
@@ -209,28 +210,28 @@ impl Follow {
         })
     }
 
-    /// Only the end of this feed's session is one to end with.
+    /// Ends only at the end of this feed's session.
     pub(crate) fn end_with_feed(&mut self, feed: u16) {
         self.feed = Some(feed);
     }
 
-    /// The bound on the error of times that are compared with the plant's stamps, in ns.
+    /// The bound on the error of times compared with the plant's stamps, in ns.
     pub(crate) fn clock_error_ns(&self) -> u64 {
         self.clock.error_ns()
     }
 
-    /// Ticks that the journal does not have, where they are taken from there.
+    /// Ticks that are missing in the journal, if ticks are read from it.
     pub(crate) fn missing(&self) -> u64 {
         self.resumed.as_ref().map_or(0, Resumed::missing)
     }
 
-    /// The plant's last word about itself.
+    /// The plant's last note.
     pub(crate) fn note(&self) -> Option<Note> {
         Note::from_words(self.subscriber.note()?)
     }
 
-    /// Reads ticks until the end. `on_tick` gets each one with the time at which it was seen; `on_idle` is called when
-    /// nothing is there and at least every 50 ms.
+    /// Reads ticks until the end. `on_tick` receives each tick with the time at which it was seen; `on_idle` is
+    /// called when no tick is available, and at least every 50 ms.
     pub(crate) fn run(
         &mut self,
         mut on_tick: impl FnMut(&Tick<'_>, Nanos) -> anyhow::Result<()>,
@@ -261,7 +262,7 @@ impl Follow {
                         return Ok(End::SessionOver);
                     }
                     busy += 1;
-                    // Under load there is no idle moment: look at signals and limits every so often all the same.
+                    // Under load there is no idle moment: check signals and limits regularly all the same.
                     if busy < 4_096 {
                         continue;
                     }
@@ -301,7 +302,7 @@ impl Follow {
         }
     }
 
-    /// Ticks are stamped by the plant's clock; reading with the same calibration leaves no error between the two.
+    /// The plant's clock stamps the ticks; a reader with the same calibration adds no error between two clocks.
     fn adopt_clock(&mut self) {
         if let Some(note) = self.note() {
             self.clock = Clock::with(note.calibration);

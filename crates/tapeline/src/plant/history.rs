@@ -1,4 +1,4 @@
-//! A hub for the past: what a journal has is published to a ring again, and clients have it as a live service.
+//! A hub for past data: a journal is published to a ring again, and clients receive it as a live service.
 
 use std::path::Path;
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -14,14 +14,14 @@ use tapeline_ring::{Name, Publisher};
 use super::serve;
 use crate::events;
 
-/// The hub of a configuration, on a ring that this process fills.
+/// The hub of a configuration, on a ring that this process writes.
 pub(crate) struct HistoryHub {
     config: Config,
     hub: HubAlone,
-    /// The services that it has, by their numbers.
+    /// The numbers of the services that the hub has.
     services: Vec<u16>,
     max_items: usize,
-    /// What is published is before what clients are to see, until this is dropped.
+    /// Until this is dropped, published ticks precede the part that clients are to see.
     past: Option<SyncSender<()>>,
 }
 
@@ -29,14 +29,14 @@ impl HistoryHub {
     /// Opens the port that the configuration names.
     ///
     /// # Errors
-    /// The file cannot be used, has no `[hub]`, or the port cannot be had.
+    /// The file cannot be used or has no `[hub]`, or the port cannot be opened.
     pub(crate) fn open(file: &Path) -> anyhow::Result<Self> {
         let (config, mut hub) = serve::read(file)?;
         let settings = &mut hub.settings;
-        // What is not there yet may come.
+        // Items that do not exist yet may still be published.
         (settings.unknown, settings.wait_timeout_ms) = (Unknown::Wait, 0);
         for service in &mut settings.services {
-            // Nobody is asked for anything: what comes is what the journal has, and it comes once.
+            // Nothing is requested from providers: all data comes from the journal, once.
             (service.on_demand, service.is_cached) = (false, true);
             (service.unknown, service.late) = (Unknown::Wait, Late::Suspect);
         }
@@ -52,7 +52,8 @@ impl HistoryHub {
         &self.config.ring
     }
 
-    /// The ring is there, and nothing on it yet: the hub takes what comes, and lets nobody in before it is [told](Self::let_in).
+    /// Joins a ring that exists and is still empty: the hub reads it, but admits no clients before
+    /// [`let_in`](Self::let_in).
     pub(crate) fn join(self, name: &Name, ring: &mut Publisher) -> anyhow::Result<Self> {
         let (past, is_past) = sync_channel(1);
         let (hub, seat) = self.hub.join(name, Joining::Past(is_past))?;
@@ -60,32 +61,32 @@ impl HistoryHub {
         Ok(Self { hub, past: Some(past), ..self })
     }
 
-    /// Clients are let in, behind what has been published and flushed.
+    /// Admits clients, after everything that has been published and flushed.
     pub(crate) fn let_in(&mut self) {
         self.past = None;
     }
 
-    /// Items that the clients who are there have asked for, as of a second ago at most.
+    /// Number of items that connected clients have requested, at most a second old.
     pub(crate) fn requests(&mut self) -> u64 {
         self.hub.requests()
     }
 
-    /// Whether it has items of this service.
+    /// Whether the hub has items of this service.
     pub(crate) fn serves(&self, service: u16) -> bool {
         self.services.contains(&service)
     }
 
-    /// Items that it takes at most.
+    /// Maximum number of items of the hub.
     pub(crate) const fn max_items(&self) -> usize {
         self.max_items
     }
 
-    /// Whether it has ended, though the ring has not.
+    /// Whether the hub has ended although the ring has not.
     pub(crate) fn has_ended(&self) -> bool {
         self.hub.has_ended()
     }
 
-    /// Says where clients connect.
+    /// Reports where clients connect.
     pub(crate) fn say_ready(&self, ring: &Name, before: u64, format: Format) -> anyhow::Result<()> {
         if format == Format::Json {
             let ready = Ready::of(&self.config);
@@ -105,7 +106,8 @@ impl HistoryHub {
         Ok(())
     }
 
-    /// The ring has ended: waits until the clients have what they are owed, or the time for that is over.
+    /// Ends the hub after the ring: waits until clients have received their queued messages, or the time limit is
+    /// over.
     pub(crate) fn end(self) -> anyhow::Result<HubReport> {
         drop(self.past);
         Ok(self.hub.end()?)

@@ -1,4 +1,4 @@
-//! `tapeline plant measure`: a subscriber that does nothing but check and time what it receives.
+//! `tapeline plant measure`: a subscriber that only checks and times the ticks that it receives.
 
 use std::cell::RefCell;
 use std::fmt::Write;
@@ -40,19 +40,19 @@ pub(crate) struct MeasureArgs {
     format: Format,
 }
 
-/// The stations that a message passes, each with its stamp; a hop lies between two of them.
+/// The points that a message passes, each with a stamp; a hop is the way between two of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Hop {
     /// From the datagram's arrival to its message being applied to the book.
     WireToDecoded,
-    /// From there to the tick being written.
+    /// From being applied to the book to the tick being written.
     DecodedToSequenced,
-    /// From there to the subscriber seeing it.
+    /// From the tick being written to the subscriber seeing it.
     SequencedToReceived,
-    /// The whole way through this machine.
+    /// The complete path through this machine.
     WireToReceived,
-    /// From the time at which the message was due, where the feed's stamps are of now.
+    /// From the time at which the message was due, if the feed's stamps are current times.
     DueToReceived,
 }
 
@@ -81,13 +81,13 @@ impl Hop {
 /// The latencies of one hop.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct HopLatency {
-    /// From where to where.
+    /// The two points of the hop.
     pub(crate) hop: Hop,
     /// The whole distribution: an HdrHistogram, V2, in hexadecimal.
     pub(crate) histogram: String,
 }
 
-/// What one subscriber found.
+/// The results of one subscriber.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Report {
     /// The subscriber's name.
@@ -102,37 +102,37 @@ pub(crate) struct Report {
     pub(crate) received: u64,
     /// Ticks whose sequences are missing between the first and the last.
     pub(crate) lost: u64,
-    /// Feed messages that the plant reported as missing on every line, while this subscriber listened.
+    /// Feed messages that the plant reported as missing on every line while this subscriber was reading.
     pub(crate) gaps: u64,
     /// The newest sequence of the feed.
     pub(crate) last_feed_seq: u64,
     /// Bytes of the ticks, headers included.
     pub(crate) bytes: u64,
-    /// CRC-32C over the ticks as they stand on the ring, one after the other, where it was asked for.
+    /// CRC-32C over the ticks as stored on the ring, in order, if requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) checksum: Option<u32>,
     /// From the first tick to the last.
     pub(crate) elapsed_ns: u64,
-    /// The bound on the error of stamps that are compared with the subscriber's own clock.
+    /// The bound on the error of stamps compared with the subscriber's own clock.
     pub(crate) clock_error_ns: u64,
     /// The hops.
     pub(crate) hops: Vec<HopLatency>,
-    /// Latency second by second, from due where the feed has it, else from the wire.
+    /// Latency by second, from due if the feed has that time, else from the wire.
     pub(crate) windows: Vec<Window>,
-    /// Whether the time from the wire to here grew over the run.
+    /// Whether the time from the wire to this subscriber grew over the run.
     pub(crate) trend: Trend,
 }
 
-/// What is printed with `--announce` when the ring has been joined.
+/// Printed with `--announce` when the ring has been joined.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Joined {
     pub(crate) joined: String,
 }
 
-/// Stamps further apart than this come from a feed of another time: no latency can be had from them.
+/// Stamps that differ by more than this belong to a feed of another time: they give no latency.
 const LIVE_NS: i64 = 10_000_000_000;
 
-/// A checksum that goes on from tick to tick. Costs a copy of each and its CRC; memory: the longest tick.
+/// A running checksum over ticks. Costs a copy of each tick and its CRC; memory: the longest tick.
 #[derive(Debug, Default)]
 struct Checksum {
     crc: u32,
@@ -147,13 +147,13 @@ impl Checksum {
     }
 }
 
-/// Checks and times ticks. Costs five histogram entries a tick, no allocation.
+/// Checks and times ticks. Costs five histogram entries per tick, and no allocation.
 #[derive(Debug)]
 struct Meter {
     checksum: Option<Checksum>,
     warm_up_ns: u64,
     warm_from: Option<Nanos>,
-    /// Set up by the first tick that is timed: the time before it says nothing of the feed.
+    /// Created by the first timed tick: the time before it says nothing about the feed.
     timed: Option<Timed>,
     first: Option<(u64, Nanos)>,
     last: (u64, Nanos),
@@ -163,7 +163,7 @@ struct Meter {
     bytes: u64,
 }
 
-/// Latencies, from the first tick after the warm-up on.
+/// Latencies from the first tick after the warm-up.
 #[derive(Debug)]
 struct Timed {
     hops: [Recorder; 5],
@@ -213,10 +213,10 @@ impl Meter {
         self.bytes += (HEADER_BYTES + tick.name.len() + tick.body.len() + tick.source.len()) as u64;
         self.last_feed_seq = self.last_feed_seq.max(header.feed_seq);
         if header.kind == Kind::Status || header.flags.contains(Flags::RESET) {
-            // A status or a blank image has no message of the feed behind it, so nothing to time.
+            // A status or a blank image has no feed message, so there is nothing to time.
             return;
         }
-        // The warm-up begins with the first message, whenever that comes.
+        // The warm-up begins with the first message, whenever it arrives.
         let warm_from = *self.warm_from.get_or_insert(received + self.warm_up_ns);
         if received < warm_from {
             return;
@@ -291,7 +291,7 @@ impl MeasureArgs {
 }
 
 impl Report {
-    /// Of a subscriber that was given nothing.
+    /// The report of a subscriber that received nothing.
     #[cfg(test)]
     pub(crate) fn empty(label: &str) -> Self {
         Meter::new(std::time::Duration::ZERO, false).report(label.to_owned(), End::PlantEnded, 0, 0)
@@ -302,7 +302,7 @@ impl Report {
         self.hops.iter().map(|hop| Ok((hop.hop, hop.recorder()?))).collect()
     }
 
-    /// Ticks a second, from the first to the last.
+    /// Ticks a second, from the first tick to the last.
     pub(crate) fn rate_hz(&self) -> f64 {
         if self.elapsed_ns == 0 { 0.0 } else { self.received as f64 * 1e9 / self.elapsed_ns as f64 }
     }

@@ -1,4 +1,4 @@
-//! `tapeline plant`: the plant itself, and readers of what it publishes.
+//! `tapeline plant`: the plant itself, and the readers of its ring.
 
 mod check;
 pub(crate) mod config;

@@ -32,7 +32,7 @@ pub(crate) struct TokenArgs {
     users: FilePath,
 }
 
-/// The longest password, bytes.
+/// Maximum length of a password, in bytes.
 const LONGEST: usize = 1024;
 
 impl PasswdArgs {
@@ -72,7 +72,8 @@ fn is_user(name: &str) -> anyhow::Result<()> {
     is_name(name).map_err(|what| Hinted::new(what, hint).into())
 }
 
-/// A password from whoever sits there, twice, or from a pipe, once. Never from the command line, which all can read.
+/// Reads a password: twice from a terminal, or once from a pipe. Never from the command line, which other users can
+/// read.
 fn ask(user: &str) -> anyhow::Result<Secret> {
     let password = if std::io::stdin().is_terminal() {
         let prompt =
@@ -101,7 +102,7 @@ fn ask(user: &str) -> anyhow::Result<Secret> {
     Ok(password)
 }
 
-/// The text with the user's password in it: in its line, or else in a new one.
+/// The text with the user's password: replaces the user's line, or adds one.
 fn with_password(text: &str, user: &str, hash: &str) -> String {
     let is_it = |line: &str| {
         let mut words = line.split_whitespace();
@@ -127,7 +128,7 @@ fn with_password(text: &str, user: &str, hash: &str) -> String {
     lines.join("\n") + "\n"
 }
 
-/// What is in the file; nothing if there is none.
+/// The content of the file; empty if there is none.
 fn read(path: &Path) -> anyhow::Result<String> {
     match std::fs::read_to_string(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
@@ -135,8 +136,8 @@ fn read(path: &Path) -> anyhow::Result<String> {
     }
 }
 
-/// Puts a new file in the place of the old one, whole or not at all: a hub may be about to read it. It is its owner's alone
-/// to read, unless the old one was not.
+/// Replaces the file completely or not at all: a hub may be about to read it. Only its owner may read it, unless
+/// the old file had other permissions.
 fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 

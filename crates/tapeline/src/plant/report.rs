@@ -1,4 +1,4 @@
-//! What a plant did, for people.
+//! The summary of a plant's run, for people.
 
 use tapeline_console::output;
 use tapeline_measure::figures::{duration, thousands};
@@ -6,7 +6,7 @@ use tapeline_node::cursor;
 use tapeline_node::journal::JournalReport;
 use tapeline_node::report::{FeedReport, PlantReport};
 
-/// Prints the report for people: a row for each line, then a paragraph for each feed, then what the plant's clients got.
+/// Prints the report: a row for each line, then a paragraph for each feed, then the figures of the plant's clients.
 pub(crate) fn print(report: &PlantReport) -> anyhow::Result<()> {
     let mut text = format!("{}\n", table(report));
     for feed in &report.feeds {
@@ -60,7 +60,7 @@ fn table(report: &PlantReport) -> output::Table {
     table
 }
 
-/// What came of providers, and what clients, journal and ring got.
+/// Describes the providers, and the output to clients, journal and ring.
 fn describe_clients(report: &PlantReport, text: &mut String) {
     if let Some(sources) = &report.sources {
         text.push_str(&format!(

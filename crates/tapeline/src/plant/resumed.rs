@@ -1,8 +1,9 @@
-//! Reading on where one stopped: what a plant's journal has from a sequence on, and on with what it keeps now.
+//! Resumes reading at a sequence: the plant's journal from that sequence on, then the ticks that it adds.
 //!
-//! Every tick comes from the journal, the newest too. What is there outlives the plant; what is only on the ring when the plant is killed does
-//! not, and the plant that goes on gives those numbers to other ticks. So each tick is seen once, however often the plant ends.
-//! The ring is the bell, says what is still to come, and when the plant has ended.
+//! Every tick is read from the journal, the newest too. A tick in the journal outlives the plant; a tick that is
+//! only on the ring when the plant is killed does not, and the plant that continues gives its number to another
+//! tick. So each tick is seen once, however often the plant ends. The ring only wakes the reader, and shows which
+//! ticks are still to come and whether the plant has ended.
 
 use std::path::Path;
 
@@ -16,32 +17,33 @@ use tapeline_ring::{Name, Subscriber};
 use crate::events;
 use crate::journal::hinted;
 
-/// Records of the journal between two passes over the ring while it is behind: a ring of the usual size holds a thousand times as many ticks.
+/// Records of the journal between two passes over the ring while reading is behind: a ring of the usual size has a
+/// thousand times as many ticks.
 const PASS_EVERY: u64 = 64;
 
-/// A reader of the journal, beside one of the ring.
+/// A reader of the journal that also follows the ring.
 #[derive(Debug)]
 pub(super) struct Resumed {
     journal: Reader<Directory>,
     place: Place,
 }
 
-/// How far it is.
+/// The reading position.
 #[derive(Debug)]
 struct Place {
     beside: JournalFollower,
-    /// The last sequence that was given out, or passed by.
+    /// The last sequence that was returned or skipped.
     last: u64,
-    /// Ticks that the journal does not have.
+    /// Ticks that are missing in the journal.
     missing: u64,
-    /// The journal has given all that it has, so far.
+    /// Every record that the journal has so far was read.
     is_at_end: bool,
-    /// It will have more at once.
+    /// The journal will have more records at once.
     is_behind: bool,
 }
 
 impl Resumed {
-    /// From this sequence on, in the journal of the plant whose ring has been joined already.
+    /// Reads from this sequence on, in the journal of the plant whose ring has already been joined.
     pub(super) fn open(folder: &Path, from: u64, ring: Name, label: &str) -> anyhow::Result<Self> {
         let opened = Directory::open(folder).and_then(Reader::open).and_then(|mut journal| {
             journal.seek(From::Seq(from))?;
@@ -54,10 +56,10 @@ impl Resumed {
         Ok(Self { journal, place })
     }
 
-    /// Takes the next tick. What is on the ring is passed by, so that a long history holds up nobody.
+    /// Takes the next tick. Ticks on the ring are skipped, so that a long history blocks nobody.
     ///
     /// # Errors
-    /// The journal is damaged; there is something else than ticks.
+    /// The journal is damaged or contains something other than ticks.
     pub(super) fn next(&mut self, ring: &mut Subscriber) -> anyhow::Result<Next<'_>> {
         (self.place.is_at_end, self.place.is_behind) = (false, true);
         if self.place.last.is_multiple_of(PASS_EVERY) {
@@ -78,17 +80,17 @@ impl Resumed {
         }
     }
 
-    /// Whether more is to be expected of the journal at once, though the ring has nothing new.
+    /// Whether the journal is expected to have more records at once, although the ring has nothing new.
     pub(super) fn is_behind(&self) -> bool {
         self.place.is_behind
     }
 
-    /// Whether all that was there when it was last asked has been taken.
+    /// Whether every record that was available at the last read was taken.
     pub(super) fn is_at_end(&self) -> bool {
         self.place.is_at_end
     }
 
-    /// Ticks that the journal does not have.
+    /// Ticks that are missing in the journal.
     pub(super) fn missing(&self) -> u64 {
         self.place.missing
     }
@@ -101,7 +103,7 @@ impl Place {
         self.last = to;
     }
 
-    /// The journal has no more for now: whether it will, by what is on the ring.
+    /// The journal has no more records for now: the ring shows whether more will follow.
     fn look(&mut self, ring: &mut Subscriber) -> anyhow::Result<Next<'static>> {
         let expect = self.beside.look(ring, self.last)?;
         (self.is_at_end, self.is_behind) = (true, expect == Expect::More);

@@ -70,10 +70,10 @@ impl RunArgs {
         failed.map_or(Ok(()), Err)?;
         match refused {
             None if !report.files_are_whole() => Ok(ExitCode::FAILURE),
-            // Readers were told where.
+            // Readers were notified of the gaps.
             None if report.is_anything_missing() => Ok(ExitCode::from(3)),
             None => Ok(ExitCode::SUCCESS),
-            // The user asked to stop while a subscriber held the ring: what had arrived was not all published.
+            // The user asked to stop while a subscriber blocked the ring: not all received messages were published.
             Some(Refused::Stopping) if stop.requested() => Ok(ExitCode::from(3)),
             Some(refused) => Err(refused).context("the plant cannot continue"),
         }

@@ -72,10 +72,10 @@ impl ServeArgs {
     }
 }
 
-/// Reads a configuration whose hub is served apart from its plant.
+/// Reads a configuration whose hub runs in another process than its plant.
 ///
 /// # Errors
-/// It cannot be used, or has no `[hub]`.
+/// The file cannot be used, or has no `[hub]`.
 pub(super) fn read(file: &Path) -> anyhow::Result<(Config, HubConfig)> {
     let mut config = config::read(file)?;
     let Some(mut hub) = config.hub.take() else {
@@ -87,13 +87,13 @@ pub(super) fn read(file: &Path) -> anyhow::Result<(Config, HubConfig)> {
             "note: the page, metrics and ZeroMQ are served by the plant's own hub only, not by this process"
         );
     }
-    // The plant's sources are another process's: there is no way to them from here.
+    // The plant's sources are in another process, which this one cannot reach.
     hub.settings.posts = Posts::Refuse;
     hub.settings.services.iter_mut().for_each(|service| service.posts = Posts::Refuse);
     Ok((config, hub))
 }
 
-/// With where the hub's clients connect.
+/// Adds the address at which the hub's clients connect.
 pub(super) fn ready(ready: Ready, hub: &HubAlone) -> Ready {
     Ready { hub: Some(hub.address()), hub_memory_bytes: Some(hub.memory_bytes()), ..ready }
 }

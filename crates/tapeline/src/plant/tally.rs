@@ -1,4 +1,4 @@
-//! `tapeline plant tally`: what a plant published, counted, and the books rebuilt from it.
+//! `tapeline plant tally`: counts what a plant published, and rebuilds the books from it.
 
 use std::cell::RefCell;
 use std::process::ExitCode;
@@ -48,7 +48,7 @@ pub(crate) struct TallyArgs {
     format: Format,
 }
 
-/// What was received, by both sequences, and what it amounts to.
+/// The ticks received, counted by both sequences, and the results.
 #[derive(Debug, Serialize)]
 struct TallyReport {
     end: End,
@@ -60,17 +60,17 @@ struct TallyReport {
     first_sequence: Option<u64>,
     next_sequence: Option<u64>,
     end_of_session_sequence: Option<u64>,
-    /// Holes in the feed's own sequence, as they show in the ticks.
+    /// Gaps in the feed's own sequence that show in the ticks.
     missing_ranges: Vec<(u64, u64)>,
     missing_messages: u64,
     #[serde(flatten)]
     itch: ItchReport,
 }
 
-/// Holes that are listed; more are only counted.
+/// Maximum number of gaps that are listed; more are only counted.
 const MOST_RANGES: usize = 10_000;
 
-/// The two sequences of a plant's ticks, checked.
+/// Checks the two sequences of a plant's ticks.
 #[derive(Debug, Default)]
 struct Sequences {
     ticks: u64,
@@ -101,7 +101,7 @@ impl Sequences {
         self.next = Some(sequence + 1);
     }
 
-    /// Everything before `sequence` should have come.
+    /// All messages before `sequence` should have arrived.
     fn up_to(&mut self, sequence: u64) {
         if let Some(next) = self.next.filter(|next| *next < sequence) {
             self.missing += sequence - next;
@@ -157,10 +157,10 @@ impl TallyArgs {
         Ok(end.exit_code(report.lost_ticks.saturating_add(report.missing_messages)))
     }
 
-    /// Whether a tick is of the feed that is tallied; an error if that could be several.
+    /// Whether a tick belongs to the tallied feed; an error if several feeds are possible.
     fn is_of_feed(&self, tick: &Tick<'_>) -> anyhow::Result<bool> {
         if tick.header.channel == POSTED {
-            // A client's, which is in no feed's books.
+            // A client posted this tick; it is in no feed's books.
             return Ok(false);
         }
         match self.feed {
@@ -175,17 +175,17 @@ impl TallyArgs {
     }
 }
 
-/// Puts a tick of the feed into its sequences and its books.
+/// Adds a tick of the feed to its sequences and its books.
 fn take(tick: &Tick<'_>, sequences: &mut Sequences, tally: &mut Tally) -> anyhow::Result<()> {
     let feed_seq = tick.header.feed_seq;
     if tick.header.kind != Kind::Status {
         if tick.header.flags.contains(Flags::RESET) {
-            // A blank image: no message of the feed is behind it.
+            // A blank image: it has no feed message.
             return Ok(());
         }
         if !tick.header.flags.contains(Flags::SOURCE) {
             if MessageView::parse(tick.body)?.domain() != Domain::MARKET_PRICE {
-                // What a message did to orders or price levels; the message itself came in the tick before.
+                // The effect of a message on orders or price levels; the message itself was in the tick before.
                 return Ok(());
             }
             return Err(Hinted::new(
@@ -197,11 +197,11 @@ fn take(tick: &Tick<'_>, sequences: &mut Sequences, tally: &mut Tally) -> anyhow
         sequences.message(feed_seq);
         tally.message(tick.source);
     } else if tick.header.flags.contains(Flags::RESET) {
-        // The books begin again; the session's name is in the status' text.
+        // The books start empty; the session's name is in the status text.
         Sink::reset(&mut tally.summary, Session::new("").into());
         sequences.next = None;
     } else if tick.header.flags.contains(Flags::GAP) || tick.header.flags.contains(Flags::END_OF_SESSION) {
-        // A gap's last message, or the session's: all up to it should have come.
+        // The last message of a gap or of the session: all messages up to it should have arrived.
         sequences.up_to(feed_seq + 1);
         if tick.header.flags.contains(Flags::END_OF_SESSION) {
             sequences.end = Some(feed_seq + 1);

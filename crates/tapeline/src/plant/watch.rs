@@ -41,11 +41,11 @@ pub(crate) struct WatchArgs {
     rows: usize,
 }
 
-/// The most symbols that the table remembers; later ones are counted but not shown.
+/// Maximum number of symbols in the table; later ones are counted but not shown.
 const MAX_SYMBOLS: usize = 65_536;
-/// Lines of a picture that are not rows: counts, headings, the last status.
+/// Lines of a screen that are not rows: counts, headings, the last status.
 const FRAME_LINES: usize = 6;
-/// The least time between two pictures.
+/// The minimum time between two screens.
 const REFRESH_NS: i64 = 250_000_000;
 
 impl WatchArgs {
@@ -98,7 +98,7 @@ impl WatchArgs {
                 end
             }
         };
-        // Whoever asked for few ticks, or for what is long over, is told at the end.
+        // A user who requested few ticks, or whose ticks are all old, gets the notes at the end.
         for said in wanted.borrow_mut().unseen(Nanos(u64::MAX)) {
             anstream::eprintln!("note: {said}");
         }
@@ -106,18 +106,18 @@ impl WatchArgs {
     }
 }
 
-/// The symbols that are watched, and which names there are.
+/// The symbols to watch, and the names that occur.
 #[derive(Debug)]
 struct Wanted<'a> {
     symbols: &'a [String],
-    /// Names that have ticked; of those that nobody asked for, [`MAX_SYMBOLS`] at most.
+    /// Names that have ticked; at most [`MAX_SYMBOLS`] of those that were not requested.
     seen: HashSet<String>,
     /// When the first tick was seen.
     since: Option<Nanos>,
     said: bool,
 }
 
-/// For how long others may tick before a symbol is said not to be there: to look at a busy feed takes seconds.
+/// How long other symbols may tick before a symbol is reported as unseen: it takes seconds to survey a busy feed.
 const UNSEEN_NS: i64 = 3_000_000_000;
 
 impl<'a> Wanted<'a> {
@@ -125,7 +125,7 @@ impl<'a> Wanted<'a> {
         Self { symbols, seen: HashSet::new(), since: None, said: false }
     }
 
-    /// Whether a tick of this name is shown.
+    /// Whether to show a tick of this name.
     fn takes(&mut self, name: &str, received: Nanos) -> bool {
         if self.symbols.is_empty() || name.is_empty() {
             return true;
@@ -138,7 +138,7 @@ impl<'a> Wanted<'a> {
         is_wanted
     }
 
-    /// Says, once and only when others have ticked for a while, which symbols have not.
+    /// Reports once, after others have ticked for a while, which symbols have not.
     fn unseen(&mut self, now: Nanos) -> Vec<String> {
         if self.said || self.since.is_none_or(|since| now.since(since) < UNSEEN_NS) {
             return Vec::new();
@@ -191,7 +191,7 @@ fn as_json(tick: &Tick<'_>) -> anyhow::Result<Json> {
         line.insert("data".into(), state.data.to_string().into());
     }
     if !is_plain(&message) {
-        // A provider's own: what it means only its service knows.
+        // A provider's own domain: only its service knows the meaning.
         line.insert("domain".into(), message.domain().to_string().into());
         line.insert("container".into(), message.container().to_string().into());
         line.insert("bytes".into(), message.payload().len().into());
@@ -200,7 +200,7 @@ fn as_json(tick: &Tick<'_>) -> anyhow::Result<Json> {
     if message.container() == DataType::MAP {
         line.insert("domain".into(), message.domain().to_string().into());
         if header.kind == Kind::Refresh {
-            // Images come in parts.
+            // An image may have several parts.
             line.insert("complete".into(), message.is_refresh_complete().into());
         }
         add_map(&mut line, &message)?;
@@ -213,7 +213,7 @@ fn as_json(tick: &Tick<'_>) -> anyhow::Result<Json> {
     Ok(line.into())
 }
 
-/// Whether fields and orders can be shown: those of feeds always can, and of providers those that can be read.
+/// Whether fields and orders can be shown: always for feeds, and for providers if they can be decoded.
 fn is_plain(message: &MessageView<'_>) -> bool {
     let is_list = |list: &[u8]| list.is_empty() || fields_json(list).is_ok();
     match message.container() {
@@ -226,7 +226,7 @@ fn is_plain(message: &MessageView<'_>) -> bool {
     }
 }
 
-/// What is said of a service.
+/// Adds the state of a service.
 fn add_service(line: &mut Map<String, Json>, message: &MessageView<'_>) -> anyhow::Result<()> {
     let services = directory::services(message.payload()).context("a tick's directory cannot be read")?;
     for service in services {
@@ -242,7 +242,8 @@ fn add_service(line: &mut Map<String, Json>, message: &MessageView<'_>) -> anyho
     Ok(())
 }
 
-/// The summary and the entries of a map: orders with their numbers, or price levels with their keys; each with its action.
+/// Adds the summary and the entries of a map: orders with their numbers, or price levels with their keys; each with
+/// its action.
 fn add_map(line: &mut Map<String, Json>, message: &MessageView<'_>) -> anyhow::Result<()> {
     let map = rwf::Map::parse(message.payload()).context("a tick's map cannot be read")?;
     if let Some(summary) = map.head().summary {
@@ -290,13 +291,13 @@ fn field_json(value: &NamedValue<'_, '_>) -> Json {
         Value::Blank => Json::Null,
         Value::Int(number) => number.into(),
         Value::UInt(number) => number.into(),
-        // A real reads as a decimal number, but for infinities and the like.
+        // A real prints as a decimal number, except for infinities and similar values.
         Value::Real(real) => serde_json::from_str(&real.to_string()).unwrap_or(Json::Null),
         _ => value.to_string().into(),
     }
 }
 
-/// What a status says in words.
+/// The text of a status.
 pub(crate) fn status_text(tick: &Tick<'_>) -> anyhow::Result<Option<String>> {
     if tick.header.kind != Kind::Status {
         return Ok(None);
@@ -320,7 +321,7 @@ fn for_each_field(tick: &Tick<'_>, mut on_field: impl FnMut(&NamedValue<'_, '_>)
     Ok(())
 }
 
-/// The table of what is known of each symbol.
+/// The table of the known values of each symbol.
 #[derive(Debug)]
 struct Board {
     quotes: BTreeMap<String, Quote>,
@@ -331,13 +332,13 @@ struct Board {
     shown_ticks: u64,
     rate_hz: f64,
     last_status: Option<String>,
-    /// What there is to say beside.
+    /// Notes to show next to the table.
     notes: Vec<String>,
-    /// By feed: its state, and whether what it says may be wrong.
+    /// By feed: its state, and whether its data is suspect.
     feeds: BTreeMap<u16, (State, bool)>,
 }
 
-/// What is known of one symbol, as text, and how often it ticked.
+/// The known values of one symbol, as text, and its number of ticks.
 #[derive(Debug, Default)]
 struct Quote {
     fields: BTreeMap<&'static str, String>,
@@ -394,11 +395,11 @@ impl Board {
                 }
             })?;
         }
-        // Under load there are few idle moments: look at the clock now and then.
+        // Under load there are few idle moments: check the clock from time to time.
         if self.ticks.is_multiple_of(1_024) { self.show(received) } else { Ok(()) }
     }
 
-    /// Draws a picture if the last one is old enough; only on a terminal.
+    /// Draws a screen if the last one is old enough; only on a terminal.
     fn show(&mut self, now: Nanos) -> anyhow::Result<()> {
         let age = self.shown.map_or(i64::MAX, |shown| now.since(shown));
         if !self.terminal || age < REFRESH_NS {
@@ -412,7 +413,7 @@ impl Board {
         self.draw()
     }
 
-    /// The busiest symbols with the first `columns` of their columns.
+    /// The busiest symbols, with the first `columns` columns.
     fn table(&self, busiest: &[(&String, &Quote)], rows: usize, columns: usize) -> String {
         let shown = &COLUMNS[..columns];
         let headings = shown.iter().map(|(_, heading)| *heading);
@@ -424,7 +425,7 @@ impl Board {
         table.to_string()
     }
 
-    /// The feeds' states: one word where all are well.
+    /// The feeds' states: one word if all are OK.
     fn states(&self) -> String {
         let word = |(state, suspect): &(State, bool)| match (state, suspect) {
             (State::Live, true) => "live, but suspect".to_owned(),
@@ -444,7 +445,7 @@ impl Board {
         let (lines, width) =
             window.map_or((usize::MAX, usize::MAX), |size| (size.ws_row.into(), size.ws_col.into()));
         let rows = self.rows.min(lines.saturating_sub(FRAME_LINES + self.notes.len())).max(1);
-        // What is furthest to the right gives way on a narrow terminal.
+        // On a narrow terminal, the rightmost columns are left out.
         let mut columns = COLUMNS.len();
         let mut table = self.table(&busiest, rows, columns);
         while columns > 2 && table.lines().any(|line| line.chars().count() > width) {
@@ -453,7 +454,7 @@ impl Board {
         }
         let mut text = String::new();
         if self.terminal {
-            // To the top left, and clear to the end of the screen.
+            // Cursor to the top left, and clear to the end of the screen.
             text.push_str("\x1b[H\x1b[J");
         }
         text.push_str(&format!(

@@ -1,9 +1,9 @@
-//! The ring's errors as the user sees them.
+//! Ring errors as shown to the user.
 
 use tapeline_console::failure::Hinted;
 use tapeline_ring::{Error, Name, list};
 
-/// A ring's error with its cause and its hint; where there is no such ring, the hint names those that there are.
+/// Adds the cause and a hint to a ring error; if there is no such ring, the hint lists the existing rings.
 pub(super) fn told(error: Error) -> anyhow::Error {
     let hint = match &error {
         Error::NotFound { .. } => Some(existing()),
@@ -30,7 +30,7 @@ fn existing() -> String {
     }
 }
 
-/// A ring's name as an argument.
+/// Parses a ring's name given as an argument.
 pub(super) fn name(text: &str) -> Result<Name, String> {
     Name::new(text).map_err(|error| match error.hint() {
         Some(hint) => format!("{error}; {hint}"),

@@ -26,7 +26,7 @@ pub(super) struct List {
     format: Format,
 }
 
-/// A ring, or why what goes by its name cannot be read.
+/// A ring, or the error that prevents reading a ring of this name.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Item {

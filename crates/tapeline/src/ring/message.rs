@@ -7,19 +7,20 @@
 //! 24… filler up to the message's size, made from the sequence so that every byte can be checked
 //! ```
 //!
-//! The sequence is the frame's number in the ring, so that it goes on where a publisher follows another. The publisher's
-//! note carries its clock's calibration: both ends then read one time line, and no error of two clocks is in a latency.
+//! The sequence is the frame's number in the ring, so it continues when one publisher follows another. The
+//! publisher's note carries the calibration of its clock: both ends use one timeline, and no latency contains an
+//! error between two clocks.
 
 use tapeline_measure::{Calibration, Nanos};
 
-/// Bytes of a message with stamps, at least.
+/// Minimum size of a message with stamps, in bytes.
 pub(super) const STAMPED_BYTES: usize = 24;
-/// Bytes of a message without stamps, at least.
+/// Minimum size of a message without stamps, in bytes.
 pub(super) const UNSTAMPED_BYTES: usize = 8;
-/// Bytes of a topic, at most: what is left in a ring's note.
+/// Maximum length of a topic, in bytes: the space left in a ring's note.
 pub(super) const TOPIC_BYTES: usize = 16;
 
-/// The upper 12 bits of the mark tell these messages from others; the lower 4 say what the message is.
+/// The upper 12 bits of the mark identify these messages; the lower 4 describe the message.
 const MARK: u64 = 0x7a9 << 52;
 const MARK_BITS: u64 = 0xfff << 52;
 const STAMPED: u64 = 1 << 48;
@@ -27,21 +28,21 @@ const FILLED: u64 = 1 << 49;
 const WARM_UP: u64 = 1 << 50;
 const SEQUENCE: u64 = (1 << 48) - 1;
 
-/// Tells these notes from others' (the plant's, for instance).
+/// Distinguishes these notes from others (the plant's, for example).
 const NOTE: u32 = u32::from_le_bytes(*b"rpb2");
 
-/// What a message says.
+/// The content of a message without its filler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Message {
     pub(super) sequence: u64,
     pub(super) stamps: Option<Stamps>,
-    /// Sent before the measured time began: counted and not measured.
+    /// Sent before the measured time: counted but not measured.
     pub(super) warm_up: bool,
-    /// Whether every byte is written, or only what stands before the filler.
+    /// Whether every byte is written, or only the part before the filler.
     pub(super) filled: bool,
 }
 
-/// When a message was to be sent and when it was.
+/// When a message was due and when it was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamps {
     pub(super) due: Nanos,
@@ -49,7 +50,7 @@ pub(super) struct Stamps {
 }
 
 impl Message {
-    /// Writes the message word by word into the frame itself. A shorter frame than the message needs is left alone: the
+    /// Writes the message word by word directly into the frame. A frame that is too short is left unchanged: the
     /// caller has checked the size once.
     #[inline]
     pub(super) fn write(&self, frame: &mut [u8]) {
@@ -82,7 +83,7 @@ impl Message {
         }
     }
 
-    /// Reads a frame; `None` if it is not one of `ring pub`'s.
+    /// Reads a frame; `None` if `ring pub` did not write it.
     #[inline]
     pub(super) fn read(frame: &[u8]) -> Option<Self> {
         let (words, _) = frame.as_chunks::<8>();
@@ -105,8 +106,7 @@ impl Message {
         })
     }
 
-    /// Whether every byte of the frame's filler is what the publisher wrote. A message without filler has nothing to be
-    /// wrong.
+    /// Whether every byte of the frame's filler is what the publisher wrote; `true` for a message without filler.
     pub(super) fn is_intact(&self, frame: &[u8]) -> bool {
         if !self.filled {
             return true;
@@ -118,19 +118,19 @@ impl Message {
     }
 }
 
-/// Eight bytes of filler. The odd factor spreads the sequence over all of them (Knuth's multiplicative hash), so that a
-/// byte of another message differs.
+/// Eight bytes of filler. The odd factor spreads the sequence over all eight (Knuth's multiplicative hash), so that
+/// a byte of another message differs.
 #[inline]
 fn pattern(sequence: u64) -> [u8; 8] {
     (sequence | 1 << 63).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes()
 }
 
-/// A short text on what a ring carries: 1 to 16 bytes of visible characters.
+/// A short description of a ring's content: 1 to 16 bytes of visible characters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Topic([u8; TOPIC_BYTES]);
 
 impl Topic {
-    /// A topic as an argument.
+    /// Parses a topic given as an argument.
     pub(super) fn new(text: &str) -> Result<Self, String> {
         let fits = (1..=TOPIC_BYTES).contains(&text.len()) && text.chars().all(|c| !c.is_control());
         if !fits {
@@ -143,31 +143,31 @@ impl Topic {
         Ok(Self(bytes))
     }
 
-    /// `None` where there is none.
+    /// The topic as text; `None` if it is empty.
     pub(super) fn text(&self) -> Option<String> {
         let len = self.0.iter().position(|byte| *byte == 0).unwrap_or(TOPIC_BYTES);
-        // The ring's memory is not ours alone: whatever stands there is shown without control characters.
+        // Other processes may write to the ring's memory: remove control characters.
         let text: String =
             String::from_utf8_lossy(&self.0[..len]).chars().filter(|c| !c.is_control()).collect();
         (!text.is_empty()).then_some(text)
     }
 }
 
-/// What `ring pub` keeps in its ring's note.
+/// What `ring pub` stores in its ring's note.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Note {
     pub(super) calibration: Calibration,
-    /// 0 = as fast as it goes.
+    /// 0 = as fast as possible.
     pub(super) rate_hz: u64,
-    /// The share of the time, 0 to 1, in which the ring was full and a message waited.
+    /// The share of the time, 0 to 1, during which the ring was full and a message waited.
     pub(super) held_back_share: f64,
     /// Messages that were not sent because the ring was full, up to 4 billion.
     pub(super) refused: u32,
-    /// What the ring carries.
+    /// The topic of the ring.
     pub(super) topic: Topic,
 }
 
-/// The rate has 40 bits, a trillion a second; the share has the other 24.
+/// The rate has 40 bits, up to a trillion a second; the share has the other 24.
 const RATE_BITS: u32 = 40;
 const SHARE_STEPS: f64 = ((1 << 24) - 1) as f64;
 
@@ -182,7 +182,7 @@ impl Note {
         [first, a, b, c, d, share << RATE_BITS | rate, topic(0), topic(1)]
     }
 
-    /// `None` for any other note.
+    /// `None` if this is another kind of note.
     pub(super) fn from_words(words: [u64; 8]) -> Option<Self> {
         let [first, a, b, c, d, rate_and_share, topic_0, topic_1] = words;
         if first as u32 != NOTE {
@@ -245,7 +245,7 @@ mod tests {
         assert_eq!(Message::read(&[]), None);
         assert_eq!(Message::read(&[0x9e; 7]), None);
         assert_eq!(Message::read(&[0; 64]), None);
-        // Said to be stamped, and too short for stamps.
+        // Marked as stamped, but too short for stamps.
         assert_eq!(Message::read(&(MARK | STAMPED).to_le_bytes()), None);
     }
 

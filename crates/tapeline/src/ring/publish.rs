@@ -19,7 +19,7 @@ use super::talk::Level;
 use super::view;
 use super::warm_up::WarmUp;
 
-/// The smallest ring.
+/// The minimum ring size in bytes.
 const LEAST_QUEUE: u64 = 4096;
 /// Publish measured messages at a rate, or as fast as the subscribers read
 #[derive(Debug, Args)]
@@ -151,7 +151,7 @@ pub(super) enum Pause {
     Yield,
 }
 
-/// How frames lie.
+/// The frame layout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Layout {
     /// One directly after the other
@@ -170,7 +170,7 @@ impl From<Layout> for Framing {
     }
 }
 
-/// What becomes of slow subscribers.
+/// The policy for slow subscribers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Choice {
     /// The publisher waits: nothing is lost

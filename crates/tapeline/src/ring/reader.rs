@@ -1,4 +1,4 @@
-//! The reading loop of `ring sub`, and what it hands frames to.
+//! The reading loop of `ring sub`, and the sinks that receive its frames.
 
 use std::fmt::Write as _;
 use std::hint::black_box;
@@ -20,19 +20,20 @@ use super::talk::Level;
 use super::tally::Tally;
 use super::warm_up::spin;
 
-/// Frames between two looks at the clock, and empty polls between two.
+/// Frames between two clock checks, and empty polls between two.
 const FRAMES_PER_LOOK: u64 = 4096;
 const POLLS_PER_LOOK: u32 = 16_384;
-/// How often the publisher's note, its life and the progress are looked at.
+/// Interval between checks of the publisher's note, the publisher's life and the progress.
 const UPKEEP_NS: u64 = 1_000_000_000;
-/// A batch ends with this many bytes, however many frames it is to have.
+/// A batch ends at this many bytes, even if it has fewer frames than requested.
 const BATCH_BYTES: usize = 1 << 20;
-/// The longest wait in the ring, so that a signal is heeded soon.
+/// The longest wait in the ring, so that a signal is handled soon.
 const NAP: Duration = Duration::from_millis(20);
 
-/// What is done with what comes.
+/// Receives the frames that the loop reads.
 pub(super) trait Sink {
-    /// Takes a frame: whether it counts, or belongs to a warm-up. `received` is when, where that is known already.
+    /// Takes a frame: `true` if the frame counts, `false` if it belongs to a warm-up. `received` is the time of
+    /// arrival, if already known.
     fn take(
         &mut self,
         position: Position,
@@ -41,20 +42,21 @@ pub(super) trait Sink {
         clock: &Clock,
     ) -> anyhow::Result<bool>;
 
-    /// The first frame of a publisher is about to be taken; `note` is the publisher's, where it is a `ring pub`.
+    /// Called before a publisher's first frame is taken; `note` is the publisher's note, if the publisher is a
+    /// `ring pub`.
     fn begin(&mut self, _now: Nanos, _note: Option<Note>) {}
 
-    /// So many frames were lost here, as the ring says.
+    /// The ring reported this many lost frames at this point.
     fn lost(&mut self, _frames: u64) {}
 
-    /// The publisher has gone on without this subscriber: nothing more comes.
+    /// The publisher evicted this subscriber: no more frames follow.
     fn evicted(&mut self) {}
 
-    /// All that there was has been read, and nothing more is there.
+    /// Every available frame has been read.
     #[inline]
     fn caught_up(&mut self) {}
 
-    /// All frames that there were have been taken by now; called now and then.
+    /// Every frame taken so far had arrived by now; called from time to time.
     fn seen(&mut self, _now: Nanos) -> anyhow::Result<()> {
         Ok(())
     }
@@ -69,7 +71,7 @@ pub(super) trait Sink {
 pub(super) struct Raw<W: Write> {
     pub(super) out: W,
     pub(super) line: String,
-    /// Whether something was lost, in the ring or with the place in it.
+    /// Whether frames were lost, or the publisher evicted this subscriber.
     pub(super) lossy: bool,
 }
 
@@ -83,7 +85,7 @@ impl<W: Write> Sink for Raw<W> {
     ) -> anyhow::Result<bool> {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
         self.line.clear();
-        // Cannot fail: it writes to memory.
+        // Cannot fail: the target is in memory.
         let _ = write!(self.line, "{} {} ", position, frame.len());
         for byte in frame {
             self.line.push(char::from(DIGITS[usize::from(byte >> 4)]));
@@ -96,7 +98,7 @@ impl<W: Write> Sink for Raw<W> {
 
     fn lost(&mut self, frames: u64) {
         self.lossy = true;
-        // In the order of the frames, as a comment.
+        // As a comment, in the order of the frames.
         let _ = writeln!(self.out, "# lost {frames} frames");
     }
 
@@ -109,7 +111,7 @@ impl<W: Write> Sink for Raw<W> {
     }
 }
 
-/// Checks and measures.
+/// Checks and measures messages.
 pub(super) struct Measured {
     pub(super) tally: Tally,
     pub(super) intervals: bool,
@@ -158,7 +160,7 @@ impl Sink for Measured {
     }
 }
 
-/// Only counts: the least that can be done for a message and still show that none is missing.
+/// Only counts: the minimum work per message that still proves that no message is missing.
 pub(super) struct Counted(pub(super) Tally);
 
 impl Sink for Counted {
@@ -200,18 +202,18 @@ impl Sink for Counted {
 pub(super) struct Reader<'a, D: Readable> {
     subscriber: SubscriberOf<D>,
     clock: Clock,
-    /// The publisher's, where it is a `ring pub`.
+    /// The publisher's note, if the publisher is a `ring pub`.
     note: Option<Note>,
     stop: &'a Stop,
     how: How,
     total: u64,
     end: Nanos,
-    /// The publisher of the last frame; none has this number before the first.
+    /// The publisher of the last frame; before the first frame, a number that no publisher has.
     epoch: u32,
     /// Frames that count, and frames of all kinds.
     taken: u64,
     frames: u64,
-    /// Frames at the last look.
+    /// Frames at the last check.
     looked_at: u64,
     upkeep_due: Nanos,
     polls: u32,
@@ -219,11 +221,11 @@ pub(super) struct Reader<'a, D: Readable> {
     counts_messages: bool,
     /// Whether the last poll found nothing.
     dry: bool,
-    /// Whether the publisher was found dead since the last frame, and that was said.
+    /// Whether the publisher was found dead since the last frame, and this was reported.
     orphaned: bool,
     /// Whether the ring has neither a publisher nor a name.
     forsaken: bool,
-    /// Where each frame is copied to, if it is.
+    /// The buffer that each frame is copied to, if frames are copied.
     copy: Option<Box<[u8]>>,
     batch: Option<Batch>,
     spin: u32,
@@ -272,7 +274,7 @@ impl<'a, D: Readable> Reader<'a, D> {
         }
     }
 
-    /// Reads until there is a reason to end. Gives the sink back, and the publisher's last note.
+    /// Reads until there is a reason to end. Returns the sink and the publisher's last note.
     pub(super) fn read<S: Sink>(mut self, mut sink: S) -> anyhow::Result<(S, Option<Note>)> {
         while self.taken < self.total {
             match D::look(&mut self.subscriber) {
@@ -296,7 +298,7 @@ impl<'a, D: Readable> Reader<'a, D> {
                         break;
                     }
                 }
-                // The first of a publisher: from here on its note is the one that counts.
+                // A publisher's first frame: from here on, its note applies.
                 Look::Frame(frame) => {
                     let (epoch, position, bytes) = (frame.epoch(), frame.position(), frame.to_vec());
                     self.take_batch(&mut sink)?;
@@ -305,7 +307,7 @@ impl<'a, D: Readable> Reader<'a, D> {
                     self.dry = false;
                     self.frames += 1;
                 }
-                // Empty after it was found that nothing more can come.
+                // Empty, and it is known that no more frames can come.
                 Look::Empty if self.forsaken => break,
                 Look::Empty => {
                     if !self.dry {
@@ -339,12 +341,12 @@ impl<'a, D: Readable> Reader<'a, D> {
         if self.frames != self.looked_at {
             sink.seen(self.clock.now())?;
         }
-        // The last one says how the run ended; a ring that was never one of `ring pub` has none.
+        // The last note says how the run ended; a ring that `ring pub` never used has none.
         let note = read_note(&self.subscriber).or(self.note);
         Ok((sink, note))
     }
 
-    /// Tells the user that the publisher has gone on without this subscriber.
+    /// Reports that the publisher evicted this subscriber.
     #[cold]
     fn tell_evicted(&self, position: Position) {
         let text = format!(
@@ -355,7 +357,7 @@ impl<'a, D: Readable> Reader<'a, D> {
         self.progress.apart(|| self.talk.error(&text));
     }
 
-    /// The error of a place where there should be a frame.
+    /// The error for a position at which a frame is expected but missing.
     #[cold]
     fn damaged(&self, position: Position) -> anyhow::Error {
         let what = format!("ring {} is damaged at position {position}: there is no frame", self.name);
@@ -363,7 +365,7 @@ impl<'a, D: Readable> Reader<'a, D> {
         Hinted::new(what, hint).into()
     }
 
-    /// Hands over what has been read ahead, all of it received now. `true`: it is time to end.
+    /// Passes on the frames that were read ahead, all received now. `true`: it is time to end.
     fn take_batch(&mut self, sink: &mut impl Sink) -> anyhow::Result<bool> {
         let Some(batch) = self.batch.take_if(|batch| !batch.frames.is_empty()) else { return Ok(false) };
         let received = ticks_ordered();
@@ -379,7 +381,7 @@ impl<'a, D: Readable> Reader<'a, D> {
             self.frames += 1;
         }
         self.batch = Some(batch.cleared());
-        // Between two looks about as many frames as without batches.
+        // About as many frames between two checks as without batches.
         over |= self.frames - self.looked_at >= FRAMES_PER_LOOK && self.look(sink)?;
         Ok(over)
     }
@@ -406,7 +408,7 @@ impl<'a, D: Readable> Reader<'a, D> {
         if self.subscriber.wait(wait, NAP) { Ok(false) } else { self.look(sink) }
     }
 
-    /// What is to be done now and then; whether it is time to end.
+    /// Does the periodic work; returns whether it is time to end.
     #[cold]
     fn look(&mut self, sink: &mut impl Sink) -> anyhow::Result<bool> {
         let now = self.clock.now();
@@ -431,7 +433,7 @@ impl<'a, D: Readable> Reader<'a, D> {
         Ok(now >= self.end || self.stop.requested())
     }
 
-    /// Another publisher, or the first one, has begun: its clock is the one that its stamps are of.
+    /// Starts to follow a new publisher, or the first one: its stamps are times of its own clock.
     #[cold]
     fn follow_publisher(&mut self, epoch: u32, sink: &mut impl Sink) -> anyhow::Result<()> {
         self.epoch = epoch;
@@ -456,7 +458,8 @@ impl<'a, D: Readable> Reader<'a, D> {
         Err(Hinted::new(what, "leave out --topic to read it anyway, or name another ring").into())
     }
 
-    /// The publisher recalibrates once a second, and so does who reads its stamps; otherwise the clock is our own.
+    /// The publisher recalibrates once a second, so a reader of its stamps does the same; otherwise the clock is
+    /// our own.
     fn follow_clock(&mut self) {
         match read_note(&self.subscriber) {
             Some(note) => {
@@ -469,8 +472,8 @@ impl<'a, D: Readable> Reader<'a, D> {
         }
     }
 
-    /// All has been read, and there is no publisher. Either it has just ended the ring, which `next` will say; or it has
-    /// died, and another may continue the ring as long as it has its name.
+    /// Everything has been read, and there is no publisher. Either the publisher has just ended the ring, which
+    /// `next` will report, or it has died; another publisher may continue the ring while the ring has its name.
     fn look_for_successor(&mut self) -> anyhow::Result<()> {
         self.forsaken = !self.subscriber.is_named().map_err(failures::told)?;
         if !self.forsaken && !std::mem::replace(&mut self.orphaned, true) {
@@ -486,10 +489,10 @@ fn read_note<D: Readable>(subscriber: &SubscriberOf<D>) -> Option<Note> {
     subscriber.note().and_then(Note::from_words)
 }
 
-/// Frames that were read ahead of what is done with them: copied out of the ring, which is free of them.
+/// Frames read ahead of their processing: copied out of the ring, which no longer has to retain them.
 struct Batch {
     most: usize,
-    /// Where each stood in the ring, and where it stands in `bytes`.
+    /// The position of each frame in the ring, and its range in `bytes`.
     frames: Vec<(Position, usize, usize)>,
     bytes: Vec<u8>,
 }
@@ -518,8 +521,8 @@ impl Batch {
     }
 }
 
-/// Copies a frame out of the ring, short ones in moves of eight bytes: a call of `memcpy` costs some nanoseconds. The
-/// compiler cannot leave it out although nobody needs the copy.
+/// Copies a frame out of the ring, short frames in moves of eight bytes: a call of `memcpy` costs some nanoseconds.
+/// The compiler cannot remove the copy although nothing uses it.
 #[inline]
 fn copied<'a>(frame: &[u8], into: &'a mut [u8]) -> &'a [u8] {
     const SHORT: usize = 64;

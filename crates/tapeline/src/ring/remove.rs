@@ -49,7 +49,7 @@ impl Remove {
             let dead = list().map_err(failures::told)?.into_iter().filter(is_dead).map(|entry| entry.name);
             names.extend(dead.collect::<Vec<_>>());
         }
-        // Each is tried; the first failure is told at the end.
+        // Try each ring; report the first failure at the end.
         let mut failure = None;
         for name in names {
             match remove_one(&name, self.force) {
@@ -77,14 +77,15 @@ fn told(error: Error) -> anyhow::Error {
     }
 }
 
-/// Gives a word on who still reads it.
+/// Removes a ring; the returned text says how many subscribers still have it open.
 fn remove_one(name: &Name, force: bool) -> Result<String, Error> {
     let readers = inspect(name).map_or(0, |ring| ring.subscribers.iter().filter(|s| s.alive).count());
     remove(name, force)?;
     Ok(if readers > 0 { format!(", which {readers} still have open") } else { String::new() })
 }
 
-/// Nobody has it open. What cannot be read is left alone: it may be another's.
+/// Whether no live process has the ring open. A ring that cannot be read is left alone: it may belong to another
+/// user.
 fn is_dead(entry: &Entry) -> bool {
     let Ok(ring) = &entry.ring else { return false };
     !ring.publisher.alive && ring.subscribers.iter().all(|subscriber| !subscriber.alive)

@@ -1,4 +1,4 @@
-//! The sending loop of `ring pub`, and what it gives.
+//! The sending loop of `ring pub`, and its summary.
 
 use std::time::Duration;
 
@@ -14,43 +14,44 @@ use super::publish::{Pause, Publish};
 use super::talk::Level;
 use super::warm_up::{WarmUp, spin};
 
-/// Messages between two looks at whether to stop, when there is no waiting to look in.
+/// Messages between two checks whether to stop, when there is no wait to check in.
 const MESSAGES_PER_LOOK: u64 = 1024;
-/// How often the clock is compared with the kernel's, and the note and the progress brought up to date.
+/// Interval at which the clock is compared with the kernel's, and the note and the progress are updated.
 const UPKEEP_NS: u64 = 1_000_000_000;
-/// How long a sleep may be, so that a signal is heeded soon.
+/// The longest sleep, so that a signal is handled soon.
 const NAP: Duration = Duration::from_millis(20);
 
-/// The longest wait for subscribers to read the warm-up. One that takes longer is measured from where it is.
+/// The longest wait for subscribers to read the warm-up. A subscriber that takes longer is measured from its
+/// position.
 const DRAIN_LIMIT_NS: u64 = 2_000_000_000;
 
-/// What was sent, as JSON.
+/// The summary of a run, as JSON.
 #[derive(Serialize)]
 pub(super) struct Summary {
     name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     topic: Option<String>,
-    /// Without the warm-up.
+    /// Not counting the warm-up.
     messages: u64,
-    /// Sent before the measured time began.
+    /// Sent before the measured time.
     warm_up_messages: u64,
     message_size: u64,
     queue_size: u64,
     seconds: f64,
     messages_per_second: f64,
     bytes_per_second: f64,
-    /// Messages that had to wait for room, each counted once however long it waited.
+    /// Messages that had to wait for capacity, each counted once however long it waited.
     held_back_messages: u64,
     /// Messages that were not sent because the ring was full; with --non-blocking only.
     refused: u64,
-    /// The share of the time in which a message waited for room.
+    /// The share of the time in which a message waited for capacity.
     held_back_share: f64,
     /// Subscribers that died and were dropped.
     reclaimed: u64,
-    /// Live subscribers that held the full ring for longer than the stall limit.
+    /// Live subscribers that blocked the full ring for longer than the stall limit.
     evicted: u64,
     epoch: u32,
-    /// Actual send less due, in ns; of paced messages only.
+    /// Actual send time less due time, in ns; of paced messages only.
     #[serde(skip_serializing_if = "Option::is_none")]
     lateness: Option<Percentiles>,
 }
@@ -70,7 +71,7 @@ pub(super) struct Sender<'a, D: Discipline> {
     topic: Topic,
     /// Messages to offer to the ring.
     total: u64,
-    /// How long to send.
+    /// Time to send, in ns.
     time_ns: u64,
     /// When to end.
     end: Nanos,
@@ -84,7 +85,7 @@ pub(super) struct Sender<'a, D: Discipline> {
     held_back_ns: u64,
     lateness: Recorder,
     upkeep_due: Nanos,
-    /// When to end and how much of it is done, for people.
+    /// Progress towards the end of the run, for people.
     progress: Progress,
     counts_messages: bool,
     name: &'a Name,
@@ -133,12 +134,12 @@ impl<'a, D: Discipline> Sender<'a, D> {
             name: &options.name,
             talk: options.log_level,
         };
-        // Who joins before the first message can already see whose ring it is.
+        // A subscriber that joins before the first message can already see the publisher's note.
         sender.write_note(start);
         sender
     }
 
-    /// Waits until so many have joined.
+    /// Waits until this many subscribers have joined.
     pub(super) fn wait_for_subscribers(&self, wanted: usize) {
         if self.publisher.subscribers() < wanted {
             let whom = if wanted == 1 { "a subscriber" } else { "subscribers" };
@@ -149,8 +150,8 @@ impl<'a, D: Discipline> Sender<'a, D> {
         }
     }
 
-    /// Sends the warm-up as fast as it is read, so that every page of the ring has been touched and the caches know the
-    /// code; then waits until it has been read. Subscribers count these messages and do not measure them.
+    /// Sends the warm-up as fast as subscribers read it, to touch every page of the ring and load the code into the
+    /// caches; then waits until it has been read. Subscribers count these messages but do not measure them.
     pub(super) fn warm_up(&mut self, how_much: WarmUp) {
         if how_much.is_none() {
             return;
@@ -169,7 +170,7 @@ impl<'a, D: Discipline> Sender<'a, D> {
         let begun = self.clock.now();
         let mut looks = 0u32;
         while self.publisher.backlog_bytes() > 0 && !self.stop.requested() {
-            // A look reads each subscriber's line, which that one writes: not all the time.
+            // Each check reads the line that each subscriber writes, so checks are spaced out.
             std::thread::sleep(Duration::from_micros(200));
             looks += 1;
             if looks.is_multiple_of(16) && self.clock.now().since(begun) >= DRAIN_LIMIT_NS as i64 {
@@ -181,7 +182,7 @@ impl<'a, D: Discipline> Sender<'a, D> {
         self.talk.info(&format!("warmed up with {} messages", figures::thousands(self.warm_up_messages)));
     }
 
-    /// Sends: the measured time begins here. Ends after so many messages, or its time, or on a signal.
+    /// Sends messages; the measured time begins here. Ends after `messages`, after its time, or on a signal.
     pub(super) fn send_all(&mut self, messages: Option<u64>) {
         self.total = messages.unwrap_or(u64::MAX);
         (self.held_back_messages, self.held_back_ns, self.refused) = (0, 0, 0);
@@ -195,26 +196,26 @@ impl<'a, D: Discipline> Sender<'a, D> {
         }
     }
 
-    /// Message `k` is due at its time, however late the ones before it were.
+    /// Message `k` is due at its scheduled time, however late the messages before it were.
     fn send_paced(&mut self, rate: u64) {
         let pacer = Pacer::per_second(rate, self.start);
         let waiting = if self.wait == Pause::Sleep { Waiting::Sleep } else { Waiting::Spin };
         while self.offered < self.total {
             let due = pacer.due(self.offered);
             let mut now = self.clock.now();
-            // The end is part of the schedule: what was due before it is sent.
+            // The end is part of the schedule: messages due before it are sent.
             if due >= self.end || self.look(now) {
                 return;
             }
             while now < due {
-                // At most a nap at a time, so that slow rates hear signals.
+                // Wait at most `NAP` at a time, so that slow rates notice signals.
                 let until = due.min(now + NAP.as_nanos() as u64);
                 now = pacer.wait(&self.clock, until, waiting);
                 if self.look(now) {
                     return;
                 }
             }
-            // All that are due by now, without another look.
+            // Send all messages due by now without another check.
             let last = pacer.due_by(now).min(self.total).min(self.offered + MESSAGES_PER_LOOK);
             while self.offered < last {
                 let due = pacer.due(self.offered);
@@ -238,7 +239,7 @@ impl<'a, D: Discipline> Sender<'a, D> {
         }
     }
 
-    /// Publishes the next message, once there is room. `false`: it is time to end.
+    /// Publishes the next message once the ring has capacity. `false`: it is time to end.
     #[inline]
     fn send(&mut self, due: Option<Nanos>) -> bool {
         let (sequence, warm_up, filled) = (self.publisher.frames(), self.warm_up, self.filled);
@@ -290,7 +291,7 @@ impl<'a, D: Discipline> Sender<'a, D> {
             match self.wait {
                 Pause::Spin => std::hint::spin_loop(),
                 Pause::Yield => std::thread::yield_now(),
-                // Readers at work make room within microseconds; one that does not is not worth a core.
+                // Active readers free capacity within microseconds; waiting for a slow one is not worth a core.
                 Pause::Sleep if looks < 1000 => std::hint::spin_loop(),
                 Pause::Sleep => std::thread::sleep(Duration::from_micros(100)),
             }
@@ -302,7 +303,7 @@ impl<'a, D: Discipline> Sender<'a, D> {
         room
     }
 
-    /// Whether it is time to end; and what is to be done now and then.
+    /// Does the periodic work; returns whether it is time to end.
     fn look(&mut self, now: Nanos) -> bool {
         if now >= self.upkeep_due {
             self.upkeep_due = now + UPKEEP_NS;
@@ -315,7 +316,7 @@ impl<'a, D: Discipline> Sender<'a, D> {
                 self.progress.set_elapsed();
             }
         }
-        // A schedule's own end is looked at where it is followed: what was due before it is still sent, if there is room.
+        // `send_paced` checks the end of the schedule: messages due before it are still sent, if the ring has capacity.
         let has_schedule = self.rate_hz > 0 && !self.warm_up;
         let over = if has_schedule { now.0 >= self.end.0.saturating_add(UPKEEP_NS) } else { now >= self.end };
         over || self.stop.requested()
@@ -332,7 +333,7 @@ impl<'a, D: Discipline> Sender<'a, D> {
         self.publisher.set_note(note.to_words());
     }
 
-    /// Ends the ring, `linger` after the last message, and says what was sent.
+    /// Ends the ring `linger` after the last message, and returns the summary.
     pub(super) fn finish(mut self, linger: Duration) -> anyhow::Result<Summary> {
         let now = self.clock.now();
         self.write_note(now);
@@ -343,7 +344,7 @@ impl<'a, D: Discipline> Sender<'a, D> {
         let publisher = &self.publisher;
         let epoch = publisher.epoch();
         let (reclaimed, evicted) = (publisher.reclaimed(), publisher.evicted());
-        // Before the percentiles are reckoned: subscribers wait for the end.
+        // Before the percentiles are computed: subscribers wait for the end.
         self.publisher.close().map_err(failures::told)?;
         Ok(Summary {
             name: self.name.to_string(),
@@ -365,7 +366,7 @@ impl<'a, D: Discipline> Sender<'a, D> {
         })
     }
 
-    /// Leaves the ring open for so long, so that late subscribers can still join and read what is in it.
+    /// Keeps the ring open for this time, so that late subscribers can still join and read the backlog.
     fn linger(&mut self, time: Duration) {
         let Ok(time_ns) = i64::try_from(time.as_nanos()) else { return };
         if time_ns == 0 {

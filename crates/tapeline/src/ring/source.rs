@@ -2,16 +2,16 @@
 
 use tapeline_ring::{Broadcast, Discipline, Frame, Gated, Poll, Position, SubscriberOf, broadcast};
 
-/// What a look at a ring of either policy gives.
+/// The result of one poll of a ring of either policy.
 pub(super) enum Look<'a> {
     Frame(Frame<'a>),
     Empty,
     Ended,
-    /// The publisher of a broadcast ring has passed this subscriber by so many frames.
+    /// The publisher of a broadcast ring has overwritten this many frames before this subscriber read them.
     Lost {
         frames: u64,
     },
-    /// The publisher of a gated ring has waited long enough.
+    /// The publisher of a gated ring has evicted this subscriber.
     Evicted {
         position: Position,
     },
@@ -20,7 +20,7 @@ pub(super) enum Look<'a> {
     },
 }
 
-/// A policy whose rings can be read.
+/// A policy whose rings `ring sub` can read.
 pub(super) trait Readable: Discipline + Sized {
     fn look(subscriber: &mut SubscriberOf<Self>) -> Look<'_>;
 }
@@ -33,7 +33,7 @@ impl Readable for Gated {
             Poll::Empty => Look::Empty,
             Poll::Evicted { position } => Look::Evicted { position },
             Poll::Damaged { position } => Look::Damaged { position },
-            // Also what a later version of the ring may add: there is nothing that could be read.
+            // Also covers variants that a later version of the ring may add: they contain nothing to read.
             _ => Look::Ended,
         }
     }

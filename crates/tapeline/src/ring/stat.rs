@@ -49,7 +49,7 @@ pub(super) struct Stat {
     format: Format,
 }
 
-/// A ring with what happened since it was looked at before.
+/// A ring, with the changes since the previous snapshot.
 #[derive(Serialize)]
 struct Watched {
     #[serde(flatten)]
@@ -60,7 +60,7 @@ struct Watched {
     bytes_per_second: Option<f64>,
 }
 
-/// Frames and bytes a second, between two looks.
+/// Frames and bytes a second, between two snapshots.
 #[derive(Clone, Copy)]
 struct Rates {
     frames: f64,
@@ -75,7 +75,7 @@ impl Stat {
         loop {
             let ring = match inspect(name) {
                 Ok(ring) => ring,
-                // It was there: it has ended, which is a good reason to end as well.
+                // The ring existed before: it has ended, so this command ends normally too.
                 Err(tapeline_ring::Error::NotFound { .. }) if before.is_some() => {
                     anstream::eprintln!("ring {name} is gone");
                     return Ok(ExitCode::SUCCESS);
@@ -107,7 +107,7 @@ impl Stat {
                 if !self.watch {
                     output::print(&text)
                 } else if std::io::stdout().is_terminal() {
-                    // Home, and clear to the end of each line and of the screen, so that nothing flickers.
+                    // Cursor home, and clear to the end of each line and of the screen, to avoid flicker.
                     let lines: Vec<String> = text.lines().map(|line| format!("{line}\x1b[K")).collect();
                     output::print(&format!("\x1b[H{}\x1b[J", lines.join("\n")))
                 } else {
@@ -127,7 +127,7 @@ fn rates(before: &Snapshot, now: &Snapshot, elapsed: Duration) -> Rates {
     }
 }
 
-/// What becomes of a subscriber that does not read.
+/// What happens to a subscriber that does not read.
 fn stall_limit(ring: &Snapshot) -> String {
     match (ring.policy, ring.stall_limit) {
         (Policy::Broadcast, _) => "who is slow is passed".to_owned(),

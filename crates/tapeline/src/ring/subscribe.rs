@@ -20,7 +20,7 @@ use super::talk::Level;
 use super::tally::{Tally, Wanted};
 use super::warm_up::WarmUp;
 
-/// How often to look for a ring that is not there yet.
+/// Interval at which to look for a ring that does not exist yet.
 const LOOK_FOR_RING: Duration = Duration::from_millis(5);
 
 /// Read a ring: check sequence and measure latency, or print what comes
@@ -122,7 +122,7 @@ pub(super) struct Subscribe {
     format: Format,
 }
 
-/// The most that a batch may have: bounded memory, and a ring of 1 MiB holds no more of small messages.
+/// The largest batch: bounds memory, and a ring of 1 MiB has no more small messages than this.
 const LARGEST_BATCH: usize = 65_536;
 
 fn batch(text: &str) -> Result<usize, String> {
@@ -132,7 +132,7 @@ fn batch(text: &str) -> Result<usize, String> {
     }
 }
 
-/// Where to join.
+/// Where to start reading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum From {
     /// Only new messages
@@ -158,7 +158,7 @@ pub(super) enum How {
     Adaptive,
 }
 
-/// What to report.
+/// The figures to report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Stats {
     /// Percentiles at the end
@@ -216,11 +216,11 @@ impl Subscribe {
         Ok(status(summary.verdict == Some(Verdict::Lossy)))
     }
 
-    /// Joins, or waits until that is possible. `None`: it is time to end.
+    /// Joins, or waits until joining is possible. `None`: it is time to end.
     fn join(&self, stop: &Stop) -> anyhow::Result<Option<Joined>> {
         let begun = instant();
         loop {
-            // Whoever makes the ring says how it treats slow subscribers.
+            // The ring's creator chose the policy for slow subscribers.
             let joined = match self.join_as::<Gated>() {
                 Err(Error::OtherPolicy { .. }) => self.join_as::<Broadcast>().map(Joined::Broadcast),
                 other => other.map(Joined::Gated),
@@ -255,7 +255,7 @@ impl Subscribe {
     }
 }
 
-/// The status to end with. Nothing may be lost: a gap is a failure of the ring or of its user, and scripts should see it.
+/// The exit status. A loss is a failure of the ring or of its user, and scripts should notice it.
 fn status(lossy: bool) -> ExitCode {
     if lossy { ExitCode::from(3) } else { ExitCode::SUCCESS }
 }

@@ -1,8 +1,8 @@
-//! What `ring pub` and `ring sub` say on standard error, by level.
+//! Messages of `ring pub` and `ring sub` on standard error, by level.
 
 use clap::ValueEnum;
 
-/// How much is said. The names are those of older tools too, in any case of letters.
+/// The verbosity. The names of older tools are accepted too, in upper or lower case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub(super) enum Level {
     /// Errors only
@@ -19,22 +19,22 @@ pub(super) enum Level {
 }
 
 impl Level {
-    /// Why it failed, where that is not the end's own error.
+    /// The reason for a failure, if the final error does not state it.
     pub(super) fn error(self, text: &str) {
         self.say(Self::Error, text);
     }
 
-    /// Something may be wrong.
+    /// A possible problem.
     pub(super) fn warning(self, text: &str) {
         self.say(Self::Warning, text);
     }
 
-    /// Something that one wants to know while waiting.
+    /// Information for a user who waits.
     pub(super) fn notice(self, text: &str) {
         self.say(Self::Notice, text);
     }
 
-    /// Settings and stages.
+    /// Settings and phases.
     pub(super) fn info(self, text: &str) {
         self.say(Self::Info, text);
     }

@@ -1,4 +1,4 @@
-//! What `ring sub` makes of the messages it gets: sequence, latency, throughput, a verdict.
+//! The results of `ring sub`: sequence checks, latency, throughput, a verdict.
 
 use serde::Serialize;
 use tapeline_console::output;
@@ -16,58 +16,58 @@ pub(super) struct Tally {
     /// Frames of all kinds.
     frames: u64,
     bytes: u64,
-    /// Frames that are not `ring pub`'s.
+    /// Frames that `ring pub` did not write.
     foreign: u64,
-    /// Frames of a warm-up, in no other count.
+    /// Frames of a warm-up, not included in any other count.
     warm_up: u64,
-    /// Messages whose bytes are not what was sent.
+    /// Messages whose bytes differ from those sent.
     damaged: u64,
-    /// Frames by which the publisher of a broadcast ring has passed, as the ring counts them.
+    /// Frames that the publisher of a broadcast ring overwrote before they were read, as the ring counts them.
     passed: u64,
-    /// Whether the publisher has gone on without this subscriber.
+    /// Whether the publisher evicted this subscriber.
     evicted: bool,
-    /// Times that all had been read and nothing more was there.
+    /// Number of times that every available frame had been read.
     caught_up: u64,
-    /// Whether the first frames are still being discarded, and until when, where that is a time.
+    /// Whether the first frames are still being discarded, and until when, if the limit is a time.
     discarding: bool,
     discard_until: Option<Nanos>,
-    /// The sequences between which [`count`](Self::count) has counted.
+    /// The first and the last sequence that [`count`](Self::count) has counted.
     counted: Option<(u64, u64)>,
-    /// The sequence that comes next, once one is known.
+    /// The next expected sequence, once one is known.
     next: Option<u64>,
     lost: u64,
     gaps: u64,
     /// Sequences below the expected one.
     backwards: u64,
-    /// From due, and from sent, to received.
+    /// From due to received, and from sent to received.
     response: Recorder,
     service: Recorder,
     sender_lateness: Option<Lateness>,
     system_lateness: Option<Lateness>,
-    /// When the first frame came, and when the last was seen to have come.
+    /// When the first frame arrived, and by when the last one had arrived.
     first: Option<Nanos>,
     last: Nanos,
     interval: Interval,
     wanted: Wanted,
-    /// Whether messages have a schedule. Without one they are due when they are sent, and the ring is full on purpose, so
-    /// that its latency is its length.
+    /// Whether messages have a schedule. Without one, messages are due when they are sent, and the ring is full on
+    /// purpose, so its latency is its length.
     paced: bool,
 }
 
-/// What is looked at: each costs some nanoseconds for each message.
+/// What to check and measure: each item costs some nanoseconds per message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted {
-    /// Latencies, and so a reading of the clock.
+    /// Latencies, which need a clock reading.
     pub(super) latency: bool,
-    /// Interval lines.
+    /// One line each second.
     pub(super) intervals: bool,
-    /// Every byte.
+    /// Whether every byte is checked.
     pub(super) bytes: bool,
-    /// What comes first and is discarded.
+    /// The first messages to discard.
     pub(super) warm_up: WarmUp,
 }
 
-/// What came since the last interval line.
+/// Counts since the last interval line.
 #[derive(Debug)]
 struct Interval {
     since: Nanos,
@@ -106,10 +106,10 @@ impl Tally {
         }
     }
 
-    /// Takes one frame, received at `received` or now: whether it counts, or belongs to a warm-up.
+    /// Takes one frame, received at `received` or now: `true` if it counts, `false` if it belongs to a warm-up.
     #[inline]
     pub(super) fn take(&mut self, frame: &[u8], received: Option<Ticks>, clock: &Clock) -> bool {
-        // Before anything else: this is the moment of arrival.
+        // Read the clock first: this is the moment of arrival.
         let stamp = self.wanted.latency.then(|| received.unwrap_or_else(ticks_ordered));
         let message = Message::read(frame);
         if self.discarding || message.is_some_and(|message| message.warm_up) {
@@ -138,7 +138,7 @@ impl Tally {
         true
     }
 
-    /// Only counts a frame. That none is missing between the first and the last is found at the end.
+    /// Only counts a frame. Gaps between the first and the last frame are found at the end.
     #[inline]
     pub(super) fn count(&mut self, frame: &[u8], clock: &Clock) -> bool {
         let Some(message) = Message::read(frame) else {
@@ -175,7 +175,7 @@ impl Tally {
         }
     }
 
-    /// The measured time begins.
+    /// Starts the measured time.
     #[cold]
     fn start(&mut self, now: Nanos) {
         if self.first.is_none() {
@@ -185,22 +185,22 @@ impl Tally {
         }
     }
 
-    /// The publisher has passed by so many frames.
+    /// The publisher overwrote this many frames before they were read.
     pub(super) fn passed(&mut self, frames: u64) {
         self.passed += frames;
     }
 
-    /// The publisher has gone on without this subscriber.
+    /// The publisher evicted this subscriber.
     pub(super) fn evicted(&mut self) {
         self.evicted = true;
     }
 
-    /// Whether the publisher has gone on without this subscriber, or has passed it by.
+    /// Whether the publisher evicted this subscriber, or overwrote unread frames.
     pub(super) fn is_lossy(&self) -> bool {
         self.evicted || self.passed > 0
     }
 
-    /// All has been read and nothing more is there.
+    /// Every available frame has been read.
     #[inline]
     pub(super) fn caught_up(&mut self) {
         if self.frames > 0 {
@@ -238,7 +238,7 @@ impl Tally {
         self.frames
     }
 
-    /// The first frame of a publisher has come now; `paced` if it keeps a schedule.
+    /// The first frame of a publisher arrived now; `paced` if the publisher has a schedule.
     pub(super) fn begin(&mut self, now: Nanos, paced: bool) {
         self.paced = paced;
         if let WarmUp::Time(time) = self.wanted.warm_up {
@@ -247,7 +247,7 @@ impl Tally {
         }
     }
 
-    /// All frames taken so far had come by now.
+    /// All frames taken so far had arrived by now.
     pub(super) fn seen(&mut self, now: Nanos) {
         self.last = now;
         if self.discard_until.is_some_and(|until| now >= until) {
@@ -255,7 +255,7 @@ impl Tally {
         }
     }
 
-    /// A line on what came since the last one, which starts the next.
+    /// A line of figures since the last line; starts the next interval.
     pub(super) fn interval_line(&mut self, now: Nanos) -> String {
         let interval = &mut self.interval;
         let seconds = now.since(interval.since).max(1) as f64 / 1e9;
@@ -272,7 +272,7 @@ impl Tally {
         line
     }
 
-    /// The result; `note` is the publisher's, where it is one of `ring pub`.
+    /// The result; `note` is the publisher's note, if the publisher is a `ring pub`.
     pub(super) fn summary(mut self, note: Option<Note>) -> Summary {
         if let Some((first, last)) = self.counted {
             let there = self.frames - self.foreign;
@@ -304,7 +304,7 @@ impl Tally {
             verdict = Some(Verdict::Lossy);
             why = Some("evicted: it held the full ring for longer than the stall limit".to_owned());
         } else if self.damaged == 0 && self.lost == 0 && self.passed > 0 {
-            // Frames of others have no sequence; what the ring counts is all there is.
+            // Foreign frames have no sequence; the ring's count is all there is.
             verdict = Some(Verdict::Lossy);
             why = Some(format!("{} frames lost: the publisher passed by", figures::thousands(self.passed)));
         }
@@ -352,23 +352,23 @@ pub(super) struct Summary {
     seconds: f64,
     messages_per_second: f64,
     bytes_per_second: f64,
-    /// By sequence.
+    /// Messages missing by sequence.
     lost: u64,
     gaps: u64,
-    /// Sequences that were below the expected one.
+    /// Sequences below the expected one.
     backwards: u64,
-    /// Frames that `ring pub` has not made; they are counted and not measured.
+    /// Frames that `ring pub` did not write; they are counted but not measured.
     foreign: u64,
-    /// Frames that came before the measured time, in no other count.
+    /// Frames before the measured time, not included in any other count.
     warm_up_messages: u64,
-    /// Messages with other bytes than were sent; looked for with --verify only.
+    /// Messages whose bytes differ from those sent; checked with --verify only.
     damaged: u64,
-    /// Frames by which the publisher has passed, as a broadcast ring counts them.
+    /// Frames that the publisher overwrote before they were read, as a broadcast ring counts them.
     passed: u64,
-    /// Whether the publisher has gone on without this subscriber.
+    /// Whether the publisher evicted this subscriber.
     evicted: bool,
-    /// Times that all had been read and nothing more was there: with messages ÷ this near one, both sides touch the same
-    /// lines all the time.
+    /// Number of times that every available frame had been read: if messages divided by this is near one, both
+    /// sides touch the same cache lines all the time.
     caught_up: u64,
     /// Messages that the publisher did not send because the ring was full.
     refused: u32,
@@ -377,7 +377,7 @@ pub(super) struct Summary {
     /// The share of the publisher's time in which the ring was full.
     #[serde(skip_serializing_if = "Option::is_none")]
     held_back_share: Option<f64>,
-    /// From due to received; of paced messages.
+    /// From due to received; paced messages only.
     #[serde(skip_serializing_if = "Option::is_none")]
     response: Option<Percentiles>,
     /// From sent to received.
@@ -386,7 +386,7 @@ pub(super) struct Summary {
 }
 
 impl Summary {
-    /// For people; with `latency` the percentile table.
+    /// The result as text; with `latency`, includes the percentile table.
     pub(super) fn text(&self, latency: bool) -> String {
         let mut lines = Vec::new();
         if let (Some(verdict), Some(why)) = (self.verdict, &self.why) {

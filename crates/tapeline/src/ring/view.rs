@@ -16,7 +16,7 @@ pub(super) struct RingView {
     created_ns: u64,
     policy: String,
     framing: String,
-    /// Zero = a subscriber may hold the full ring for ever.
+    /// Zero = a subscriber may block the full ring without limit.
     stall_limit_ns: u64,
     huge_pages: bool,
     oldest_position: u64,
@@ -92,7 +92,7 @@ impl RingView {
     }
 }
 
-/// One word on a ring: its publisher is at work, has ended it, or has died.
+/// The state of a ring's publisher: live, ended (the publisher closed the ring) or dead.
 pub(super) fn state(ring: &Snapshot) -> &'static str {
     match (ring.publisher.ended, ring.publisher.alive) {
         (true, _) => "ended",
@@ -101,7 +101,7 @@ pub(super) fn state(ring: &Snapshot) -> &'static str {
     }
 }
 
-/// Bytes in the unit that rings are made in: `1 MiB`, `64 KiB`, `1,500 B`.
+/// Bytes in the largest unit that fits: `1 MiB`, `1.5 MiB`, `1023 B`.
 pub(super) fn bytes(bytes: u64) -> String {
     for (unit, size) in [("GiB", 1u64 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)] {
         if bytes >= size {

@@ -1,11 +1,11 @@
-//! How much is sent or read before the measured time begins.
+//! The warm-up: how much to send or read before the measured time.
 
 use std::hint::black_box;
 use std::time::Duration;
 
 use tapeline_console::arguments;
 
-/// Messages, or time.
+/// A number of messages, or a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WarmUp {
     Messages(u64),
@@ -13,7 +13,7 @@ pub(super) enum WarmUp {
 }
 
 impl WarmUp {
-    /// A warm-up as an argument: `10k` messages, or `2s`. A plain number is of messages.
+    /// Parses a warm-up given as an argument: `10k` messages, or `2s`. A plain number means messages.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         if let Ok(messages) = arguments::rate(text) {
             return Ok(Self::Messages(messages));
@@ -34,8 +34,8 @@ impl Default for WarmUp {
     }
 }
 
-/// So many turns of an empty loop, which the compiler cannot leave out: work that a real program would do for each
-/// message. About a third of a nanosecond a turn.
+/// Runs an empty loop this many times, which the compiler cannot remove: simulates the work of a real program for
+/// each message. About a third of a nanosecond per turn.
 #[inline]
 pub(super) fn spin(turns: u32) {
     for turn in 0..turns {

@@ -1,7 +1,7 @@
-//! `tapeline stat --drift FILE`: whether a plant uses more the longer it runs, from what `--every` wrote.
+//! `tapeline stat --drift FILE`: checks output of `--every` for resource use that grows over time.
 //!
-//! A plant fills its tables first, and every second differs from the next. So the medians of two quarters are compared: the second, when
-//! all is there, and the last.
+//! A plant fills its tables first, and every second differs from the next. So the medians of two quarters are compared:
+//! the second, when the tables are full, and the last.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -17,23 +17,23 @@ use tapeline_measure::figures;
 use tapeline_node::stat::snapshot::Snapshot;
 use tapeline_perf::plot::{Curve, Curves, Scale};
 
-/// Samples without which a quarter says nothing.
+/// Minimum number of samples for a meaningful quarter.
 const LEAST: usize = 12;
-/// A hop's latency that is judged: of the whole plant, as its clients have it.
+/// The hop to check: the latency of the whole plant, from the wire to the client's connection.
 const HOP: &str = "wire_to_sent";
 
-/// A figure that may not grow.
+/// A figure that must not grow.
 struct Figure {
     name: &'static str,
     unit: &'static str,
-    /// Of a sample; none where that has none.
+    /// Reads the figure from a sample; `None` if the sample lacks it.
     of: fn(&Snapshot) -> Option<f64>,
-    /// How much of itself it may grow by between the two quarters, and by how much in any case.
+    /// Allowed growth between the two quarters as a share, and the minimum allowance in the figure's unit.
     share: f64,
     least: f64,
 }
 
-/// What is judged. Memory: pages that were touched since are no leak. Latency: the machine's other work is in it.
+/// All figures. Memory: first use of allocated pages is no leak. Latency: it includes the machine's other load.
 const FIGURES: [Figure; 5] = [
     Figure {
         name: "resident memory",
@@ -72,10 +72,10 @@ const FIGURES: [Figure; 5] = [
     },
 ];
 
-/// What it is, and how much of it.
+/// A kind of loss, and its count in a sample.
 type Counted = (&'static str, fn(&Snapshot) -> u64);
 
-/// What may not be lost: nothing of it.
+/// Losses: every count must be zero.
 const LOSSES: [Counted; 7] = [
     ("messages of the feeds", |plant| plant.feeds.iter().map(|feed| feed.missing).sum()),
     ("messages that could not be decoded", |plant| plant.feeds.iter().map(|feed| feed.malformed).sum()),
@@ -97,28 +97,28 @@ fn micros(ns: u64) -> f64 {
     ns as f64 / 1e3
 }
 
-/// What became of one figure.
+/// The result for one figure.
 #[derive(Debug, Serialize)]
 struct Grown {
     figure: &'static str,
     unit: &'static str,
-    /// Median of the second quarter of the samples that have it.
+    /// Median of the second quarter of the samples with the figure.
     second_quarter: f64,
-    /// Of the last one.
+    /// Median of the last quarter.
     last_quarter: f64,
-    /// What the last may be at most.
+    /// Limit for the last quarter.
     at_most: f64,
     drifts: bool,
 }
 
-/// What was lost, of one kind.
+/// The count of one kind of loss.
 #[derive(Debug, Serialize)]
 struct Loss {
     what: &'static str,
     count: u64,
 }
 
-/// The whole of it, as JSON has it.
+/// The report, as in JSON.
 #[derive(Debug, Serialize)]
 struct Report {
     plant: String,
@@ -129,10 +129,10 @@ struct Report {
     lost: Vec<Loss>,
 }
 
-/// Judges a file, shows what was found, and draws it.
+/// Checks a file, prints the report, and draws the plot.
 ///
 /// # Errors
-/// What of the file cannot be read, or is not of one plant; a plot that cannot be written.
+/// The file cannot be read, or is not of one run of one plant; the plot cannot be written.
 pub(super) fn judge(file: &Path, svg: Option<&Path>, format: Format) -> anyhow::Result<ExitCode> {
     let samples = read(file)?;
     let report = report(&samples);
@@ -151,7 +151,7 @@ pub(super) fn judge(file: &Path, svg: Option<&Path>, format: Format) -> anyhow::
     })
 }
 
-/// The samples of one plant, in their order.
+/// The samples of one plant, in file order.
 fn read(file: &Path) -> anyhow::Result<Vec<Snapshot>> {
     let hint = "`tapeline stat NAME --every 10s --format json > FILE` writes such a file";
     let shown = paths::shown(file);
@@ -207,14 +207,14 @@ fn report(samples: &[Snapshot]) -> Report {
     }
 }
 
-/// From the first sample to another.
+/// Seconds from the first sample to another.
 fn seconds(samples: &[Snapshot], to: usize) -> f64 {
     let at = |place: usize| samples.get(place).map_or(0, |sample| sample.written_ns);
     at(to).saturating_sub(at(0)) as f64 / 1e9
 }
 
 impl Figure {
-    /// `None` where too few samples have it.
+    /// `None` if too few samples have the figure.
     fn grown(&self, samples: &[Snapshot]) -> Option<Grown> {
         let values: Vec<f64> = samples.iter().filter_map(self.of).collect();
         if values.len() < LEAST {
@@ -295,7 +295,7 @@ mod tests {
     use super::*;
     use tapeline_node::stat::snapshot::{FeedSnapshot, Hop, Hub, Latency, Process};
 
-    /// A sample each minute, in which memory and descriptors are as `of` says.
+    /// One sample a minute, with memory and descriptors from `of`.
     fn samples(of: impl Fn(u64) -> (u64, u64)) -> Vec<Snapshot> {
         let sample = |minute: u64| {
             let (resident_bytes, descriptors) = of(minute);

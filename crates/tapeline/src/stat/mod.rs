@@ -1,4 +1,4 @@
-//! `tapeline stat`: running plants, seen from outside.
+//! `tapeline stat`: shows running plants from outside.
 
 mod drift;
 mod text;
@@ -18,7 +18,7 @@ use tapeline_node::stat::file::{self, Found};
 use tapeline_node::stat::snapshot::Snapshot;
 use tapeline_ring::Name;
 
-/// Rings that are named where another one was meant, at most.
+/// Maximum number of rings to list when the named ring has no plant.
 const MOST_NAMED: usize = 10;
 
 /// Show running plants: feeds, services, sessions and their queues, latency
@@ -111,7 +111,7 @@ impl Stat {
         if self.every.is_none() {
             output::print(&text)
         } else if std::io::stdout().is_terminal() {
-            // Home, and clear to the end of each line and of the screen, so that nothing flickers.
+            // Cursor home, then clear to the end of each line and of the screen: no flicker.
             let lines: Vec<String> = text.lines().map(|line| format!("{line}\x1b[K")).collect();
             output::print(&format!("\x1b[H{}\x1b[J", lines.join("\n")))
         } else {
@@ -120,7 +120,7 @@ impl Stat {
     }
 }
 
-/// The plant of a ring, if it lives. What a dead one left is removed, and that is said.
+/// The running plant of a ring. Removes the counters of a dead plant, with a note.
 fn look(ring: &Name) -> anyhow::Result<Option<Snapshot>> {
     match file::read(ring) {
         Ok(Found::Live(snapshot)) => Ok(Some(*snapshot)),
@@ -138,7 +138,7 @@ fn look(ring: &Name) -> anyhow::Result<Option<Snapshot>> {
     }
 }
 
-/// Every plant that lives and can be read; of the others it is said why not.
+/// Every running plant that can be read; prints a warning for each of the others.
 fn all() -> anyhow::Result<Vec<Snapshot>> {
     let mut plants = Vec::new();
     for ring in file::list().context("cannot list shared memory")? {

@@ -4,12 +4,12 @@ use tapeline_console::output::{self, table};
 use tapeline_measure::figures::{self, thousands};
 use tapeline_node::stat::snapshot::{Hub, Latency, Session, Snapshot};
 
-/// Since when something is so is known to the second, in ns.
+/// Resolution of the age of a state, in ns.
 const SECOND: u64 = 1_000_000_000;
-/// Sessions that are shown; programs get all of them.
+/// Maximum number of sessions to show; JSON has all of them.
 const MOST_SESSIONS: usize = 40;
 
-/// Everything, in tables.
+/// All tables of a plant.
 pub(super) fn of(plant: &Snapshot) -> String {
     let mut text = format!(
         "plant        {} on ring {}, process {}, version {}, up {}\n\
@@ -270,7 +270,7 @@ fn bytes(count: u64) -> String {
     figures::quantity(count as f64, "B", true)
 }
 
-/// A text of somebody else's, which is not to move the cursor or colour the screen.
+/// Text from a peer, escaped so that it cannot move the cursor or colour the screen.
 fn shown(text: &str) -> String {
     text.escape_debug().to_string()
 }

@@ -1,4 +1,4 @@
-//! Who may in, and what they may do.
+//! Users and their rights.
 
 use std::path::{Path, PathBuf};
 
@@ -35,7 +35,7 @@ struct RawRule {
     end_day: bool,
 }
 
-/// Reads the file of users, which is `beside` the configuration.
+/// Reads the users file; a relative path starts at the configuration's folder.
 pub(crate) fn read(
     raw: &RawAccess,
     beside: impl FnOnce(&Path) -> PathBuf,

@@ -17,14 +17,14 @@ use toml::Spanned;
 use super::access::{self, RawAccess};
 use crate::plant::config::Source;
 
-/// `tick.q`'s own.
+/// The default port of `tick.q`.
 const USUAL_PORT: u16 = 5010;
 const USUAL_QUEUE: usize = 64 << 20;
 const USUAL_MESSAGE: usize = 16 << 20;
 const USUAL_CONNECTIONS: usize = 1_000;
 const USUAL_INCOMING: usize = 64 << 20;
 
-/// The same as a file has it: a tickerplant's own, or a plant's table `[kdb]`.
+/// The same as written in a file: a tickerplant's own, or a plant's table `[kdb]`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawTickerplant {
@@ -43,7 +43,7 @@ pub(crate) struct RawTickerplant {
     durability: Option<Spanned<String>>,
     log_folder: Option<PathBuf>,
     log_name: Option<String>,
-    /// What a plant puts behind symbols in the names of items.
+    /// The suffix that a plant adds to symbols in item names.
     pub(crate) suffix: Option<Spanned<String>>,
     pub(crate) table: Vec<RawTable>,
     access: Option<Spanned<RawAccess>>,
@@ -53,16 +53,16 @@ pub(crate) struct RawTickerplant {
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawTable {
     pub(crate) name: Spanned<String>,
-    /// Name and type of each, and what a plant fills it with.
+    /// Name and type of each column, and what a plant fills it with.
     pub(crate) columns: Vec<Spanned<String>>,
-    /// Which of a plant's ticks are its rows.
+    /// The plant's ticks that become rows of the table.
     pub(crate) rows: Option<Spanned<String>>,
 }
 
 /// Reads a file.
 ///
 /// # Errors
-/// The first thing that is wrong with it, with its place and a hint.
+/// The first fault, with its place and a hint.
 pub(super) fn read(path: &Path) -> anyhow::Result<TickerplantConfig> {
     let hint = "docs/kdb.md shows one";
     let text = std::fs::read_to_string(path)
@@ -96,7 +96,7 @@ fn check(source: &Source<'_>, raw: &RawTickerplant) -> anyhow::Result<Tickerplan
 }
 
 impl Source<'_> {
-    /// Checks what a tickerplant is to be; what is wrong goes to the faults, `None` where nothing can be said then.
+    /// Checks the settings of a tickerplant; errors go to the faults, `None` if they leave no usable settings.
     pub(crate) fn tickerplant(&self, raw: &RawTickerplant) -> Option<TickerplantConfig> {
         let bind = self.or(self.bind(raw.bind.as_ref()), Ipv4Addr::LOCALHOST.into());
         let publish_every = self.publish_every(raw.publish_every.as_ref());
@@ -138,7 +138,7 @@ impl Source<'_> {
         })
     }
 
-    /// How often updates are sent, if not at once.
+    /// The interval at which updates are sent; `None` if they are sent at once.
     fn publish_every(&self, given: Option<&Spanned<String>>) -> Option<Duration> {
         given.and_then(|every| {
             let time = arguments::some_duration(every.get_ref());
@@ -152,7 +152,7 @@ impl Source<'_> {
         })
     }
 
-    /// Adds what keeps everybody from connecting to the faults.
+    /// Adds a fault if no client could connect.
     fn check_ways_in(&self, raw: &RawTickerplant) {
         if !raw.tcp.unwrap_or(true) && raw.unix.is_none() {
             let hint = "tcp = false goes with unix = \"/tmp/kx.5010\"";
@@ -165,7 +165,7 @@ impl Source<'_> {
         }
     }
 
-    /// The log, if one is kept; what is wrong with it goes to the faults.
+    /// The log, if one is written; errors go to the faults.
     fn kdb_log(&self, raw: &RawTickerplant) -> Option<LogConfig> {
         let is_synced = self.one_of(
             "durability",
@@ -201,13 +201,13 @@ impl Source<'_> {
         let count = all.len();
         let tables: Vec<_> = all.iter().filter_map(|table| self.schema(table)).collect();
         if tables.len() < count {
-            // What is said of tables would be said of others than there are.
+            // With a table left out, checks over all tables would report wrong faults.
             return None;
         }
         Some(tables)
     }
 
-    /// A table; what is wrong with it goes to the faults.
+    /// A table; errors go to the faults.
     fn schema(&self, raw: &RawTable) -> Option<Schema> {
         let columns: Vec<_> =
             raw.columns.iter().filter_map(|column| self.sound(self.column(raw, column))).collect();
@@ -238,17 +238,17 @@ impl Source<'_> {
 
 const TABLE_HINT: &str = "such as a table with name = \"trade\" and columns = [\"time timespan\", \"sym symbol\", \"price float\"]";
 
-/// What a column is described by: its name, its type, and where a plant fills it, what with.
+/// The words of a column: its name, its type, and what a plant fills it with.
 pub(crate) fn words(column: &str) -> impl Iterator<Item = &str> {
     column.split_whitespace()
 }
 
-/// The types of columns: those of vectors.
+/// The column types: those of vectors.
 fn kinds() -> impl Iterator<Item = Type> {
     (1..=19).map(Type).filter(|kind| kind.letter() != ' ')
 }
 
-/// By q's name, or its letter.
+/// A type by q's name or letter.
 fn kind_named(text: &str) -> Option<Type> {
     if text == Type::LIST.name() {
         return Some(Type::LIST);

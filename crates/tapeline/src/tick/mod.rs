@@ -1,11 +1,11 @@
-//! `tapeline tick`: a tickerplant for kdb+ clients, and how quick one is.
+//! `tapeline tick`: a tickerplant for kdb+ clients, and a benchmark of tickerplants.
 //!
 //! | file | owns |
 //! |---|---|
 //! | `serve.rs` | the command |
 //! | `config.rs` | its TOML file |
 //! | `access.rs` | that file's users and their rights |
-//! | `bench` | the suite: latency by rate, beside a bare relay |
+//! | `bench` | the benchmark: latency by rate, compared with a bare relay |
 
 mod access;
 mod bench;

@@ -38,7 +38,7 @@ impl Serve {
         let stop = Stop::on_signals()?;
         stop::outlive_file_limits()?;
         let config = config::read(&self.config)?;
-        // The thread that checks passwords is there by then, and goes where it likes.
+        // The thread that checks passwords exists by now, so it is not pinned.
         let mut server = Server::open(config, "the configuration", None, &events::printed())?;
         pin(self.cpu)?;
         tell(&server, self.format)?;
@@ -54,7 +54,7 @@ impl Serve {
     }
 }
 
-/// Says where it listens.
+/// Reports the listening addresses.
 fn tell(server: &Server, format: Format) -> anyhow::Result<()> {
     let listening = server.listening();
     if format == Format::Json {

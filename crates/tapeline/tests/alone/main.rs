@@ -1,4 +1,4 @@
-//! What reaches beyond its own rings, and so runs while no other test does: `ring rm --dead` removes those of everybody.
+//! Tests that affect rings of other tests (`ring rm --dead` removes every dead ring), so no other test runs meanwhile.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
@@ -11,7 +11,7 @@ use std::sync::Mutex;
 use running::*;
 use tapeline_ring::{Options, Publisher, inspect};
 
-/// Held by the one test that runs.
+/// Serializes the tests of this file.
 static ONE: Mutex<()> = Mutex::new(());
 
 #[test]
@@ -29,7 +29,7 @@ fn a_killed_publisher_is_followed_without_a_gap() {
     let listed = json(&ring(&["ls", "--format", "json"]));
     let entry = listed.as_array().unwrap().iter().find(|ring| ring["name"] == name.as_str()).unwrap();
     assert_eq!(entry["state"], "dead", "{entry}");
-    // Someone still reads it.
+    // A reader still has it open.
     ring(&["rm", "--dead"]);
     assert!(name.0.path().exists());
 

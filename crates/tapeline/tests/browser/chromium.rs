@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use serde_json::{Value, json};
 use tungstenite::{Message, WebSocket};
 
-/// A browser with one page; ends with the test.
+/// A browser with one page; it ends with the test.
 pub(crate) struct Chromium {
     child: Child,
     socket: WebSocket<TcpStream>,
@@ -17,7 +17,8 @@ pub(crate) struct Chromium {
     _profile: tempfile::TempDir,
 }
 
-/// Where one is: what `CHROMIUM` names, or one of the usual names. `None` where there is none, and none is demanded.
+/// The path of a Chromium: the one that `CHROMIUM` names, or one under a usual name. `None` without one, unless it
+/// is required.
 pub(crate) fn find() -> Option<PathBuf> {
     if let Some(named) = std::env::var_os("CHROMIUM").filter(|named| !named.is_empty()) {
         return Some(named.into());
@@ -35,7 +36,7 @@ impl Chromium {
     pub(crate) fn start(program: &PathBuf) -> Self {
         let profile = tempfile::tempdir().unwrap();
         let mut child = Command::new(program)
-            // Root may not have its sandbox; it visits this test's own page alone.
+            // Root cannot use the sandbox; the browser visits only this test's own page.
             .args([
                 "--headless=new",
                 "--no-sandbox",
@@ -61,7 +62,7 @@ impl Chromium {
             }
             said.push_str(&line);
         };
-        // It goes on talking, and must not wait for who listens.
+        // It keeps writing and must not block on a full pipe.
         std::thread::spawn(move || std::io::copy(&mut talk, &mut std::io::sink()));
         let address = url.trim_start_matches("ws://").split('/').next().unwrap();
         let stream = TcpStream::connect(address).unwrap();
@@ -79,14 +80,14 @@ impl Chromium {
         assert!(opened["errorText"].is_null(), "{opened}");
     }
 
-    /// As on a phone, or on a desk.
+    /// Sets the window size of a phone or a desktop.
     pub(crate) fn resize(&mut self, width: u32, height: u32) {
         let metrics =
             json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600 });
         self.call("Emulation.setDeviceMetricsOverride", metrics);
     }
 
-    /// What an expression of JavaScript is in the page; of a promise, what it comes to.
+    /// The value of a JavaScript expression in the page; for a promise, its result.
     pub(crate) fn evaluate(&mut self, expression: &str) -> Value {
         let asked = json!({ "expression": expression, "awaitPromise": true, "returnByValue": true });
         let said = self.call("Runtime.evaluate", asked);
@@ -94,9 +95,9 @@ impl Chromium {
         said["result"]["value"].clone()
     }
 
-    /// Waits until an expression is true: what it is then.
+    /// Waits until an expression is true and returns its value.
     pub(crate) fn wait_for(&mut self, expression: &str) -> Value {
-        // A page that is still being loaded takes its promises along: asked again then.
+        // A page that is still loading discards its promises: evaluate again then.
         let look = format!(
             "new Promise((done) => {{ const look = () => {{ let is; try {{ is = ({expression}); }} catch (error) {{}} \
              is ? done(is) : setTimeout(look, 20); }}; look(); }})"
@@ -112,7 +113,7 @@ impl Chromium {
         }
     }
 
-    /// A picture of the page, for people: in the folder that `SCREENSHOTS` names.
+    /// Writes a screenshot of the page to the folder that `SCREENSHOTS` names.
     pub(crate) fn picture(&mut self, name: &str) {
         let Some(folder) = std::env::var_os("SCREENSHOTS").map(PathBuf::from) else { return };
         let taken =
@@ -135,7 +136,7 @@ impl Chromium {
         loop {
             let Message::Text(text) = self.socket.read().unwrap() else { continue };
             let mut said: Value = serde_json::from_str(&text).unwrap();
-            // The others are events.
+            // All other messages are events.
             if said["id"] == self.next {
                 return if said["error"].is_null() {
                     Ok(said["result"].take())
@@ -147,7 +148,7 @@ impl Chromium {
     }
 }
 
-/// What is said of a page that is just being left.
+/// Whether this error comes from a page that is being left.
 fn is_passing(message: &str) -> bool {
     ["context was destroyed", "navigated", "Cannot find context"].iter().any(|part| message.contains(part))
 }

@@ -1,5 +1,5 @@
-//! The live page in a real browser: quotes that change, a feed that stops, a plant that comes back. `make interop` installs
-//! the browser and demands it; elsewhere this is skipped without one.
+//! The live page in a real browser: quotes that change, a feed that stops, a plant that restarts. `make interop`
+//! installs and requires the browser; elsewhere these tests are skipped without one.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 #![allow(clippy::print_stderr, reason = "why it was skipped")]
@@ -19,7 +19,7 @@ use chromium::Chromium;
 use serde_json::json;
 use stage::{Place, Running};
 
-/// A plant with a hub and a page, at these ports or at free ones.
+/// A plant with a hub and a page, at these ports or at free ports.
 fn plant(place: &Place, ports: Option<(u16, u16)>) -> (Running, SocketAddr, SocketAddr) {
     let config = place.config("stale_after = \"1s\"");
     let (hub, web) = ports.unwrap_or_default();
@@ -35,7 +35,7 @@ fn plant(place: &Place, ports: Option<(u16, u16)>) -> (Running, SocketAddr, Sock
     (plant, hub, web)
 }
 
-/// A day of the exchange that goes on until it is dropped.
+/// A simulated exchange that runs until it is dropped.
 fn exchange(place: &Place) -> Running {
     let to = place.lines[0].to_string();
     Running::start(&[
@@ -59,7 +59,7 @@ fn state(item: &str) -> String {
     format!("document.querySelector('#quotes tr[data-item=\"{item}\"]').dataset.state")
 }
 
-/// The bid and how many updates there were.
+/// The bid of an item and its number of updates.
 fn quote(item: &str) -> String {
     format!(
         "[2, 7].map((cell) => document.querySelector('#quotes tr[data-item=\"{item}\"]').cells[cell].textContent)"
@@ -78,17 +78,17 @@ fn the_page_shows_quotes_doubts_and_recovers() {
     let mut page = Chromium::start(&program);
     page.open(&format!("http://{web}/"));
 
-    // The items of the configuration, and quotes that change.
+    // The items of the configuration, with quotes that change.
     page.wait_for(&format!("{} === 'ok' && {} === 'ok'", state("TAPE"), state("SENA")));
     let before = page.evaluate(&quote("TAPE"));
     page.wait_for(&format!("{}[0] !== '' && {}[1] !== {}", quote("TAPE"), quote("TAPE"), before[1]));
-    // What the counters say: this page's own session among others.
+    // The counters, with this page's own session among others.
     page.wait_for("document.querySelector('#sessions').textContent.includes('websocket tr_json2')");
     page.wait_for("document.querySelector('#feeds').textContent.includes('live')");
     page.wait_for("document.querySelector('#latency').textContent.includes('wire → sent')");
     assert_eq!(page.evaluate("document.getElementById('alarm').hidden"), true);
 
-    // Somebody adds items: one that is there, and one whose name would be markup if it were taken for it.
+    // Adds items: one that exists, and one whose name would be markup if it were not escaped.
     page.evaluate(
         "document.getElementById('item').value = 'RIMU <img/src=x/onerror=document.title=\"broken\">'; \
          document.querySelector('#add button').click()",
@@ -98,7 +98,7 @@ fn the_page_shows_quotes_doubts_and_recovers() {
     assert_eq!(page.evaluate("document.querySelectorAll('#quotes tbody tr').length"), 4);
     page.evaluate("document.querySelectorAll('#quotes tbody tr')[3].querySelector('button').click()");
     assert_eq!(page.evaluate("document.querySelectorAll('#quotes tbody tr').length"), 3);
-    // Long enough for a curve, where somebody wants to look at it.
+    // Long enough for a curve in the screenshot.
     if std::env::var_os("SCREENSHOTS").is_some() {
         page.wait_for(
             "history.length > 1 && document.querySelector('#timeline') && performance.now() > 12000",
@@ -110,21 +110,21 @@ fn the_page_shows_quotes_doubts_and_recovers() {
     page.picture("live-phone");
     page.resize(1280, 1400);
 
-    // The feed stops: what is shown may be wrong, and it says so.
+    // The feed stops: the page marks its quotes as suspect.
     drop(feed);
     page.wait_for(&format!("{} === 'suspect' && {} === 'suspect'", state("TAPE"), state("RIMU")));
     page.wait_for("!document.getElementById('alarm').hidden && document.getElementById('alarm').textContent.includes('suspect')");
     page.wait_for("document.querySelector('#feeds').textContent.includes('stale')");
     page.picture("suspect");
 
-    // The plant dies: no quote is new, and nobody answers.
+    // The plant dies: the quotes are old, and the connection is down.
     drop(running);
     page.wait_for(&format!("{} === 'old'", state("TAPE")));
     page.wait_for("document.getElementById('link').textContent.includes('WebSocket down')");
     page.wait_for("document.getElementById('alarm').textContent.includes('these quotes are old')");
     page.picture("down");
 
-    // It comes back: so do the quotes, without anybody at the page.
+    // The plant restarts: the quotes recover without any action on the page.
     let (_running, ..) = plant(&place, Some((hub.port(), web.port())));
     let _feed = exchange(&place);
     page.wait_for(&format!("{} === 'ok' && {} === 'ok'", state("TAPE"), state("RIMU")));
@@ -149,11 +149,11 @@ fn a_page_of_another_host_gets_nothing() {
     );
     // A page without a host.
     assert_eq!(page.evaluate(&connects), "refused");
-    // One of this machine by another name than that by which it asks for the hub.
+    // A page of this machine under another host name than that of the hub's address.
     page.open(&format!("http://localhost:{}/health", web.port()));
     page.wait_for("location.hostname === 'localhost' && document.readyState === 'complete'");
     assert_eq!(page.evaluate(&connects), "refused");
-    // What another page asks over HTTP, the browser does not show it.
+    // The browser does not let another page read the answer to an HTTP request.
     let fetches =
         format!("fetch('http://127.0.0.1:{}/stat.json').then(() => 'read', () => 'refused')", web.port());
     assert_eq!(page.evaluate(&fetches), json!("refused"));
@@ -162,7 +162,7 @@ fn a_page_of_another_host_gets_nothing() {
     assert_eq!(page.evaluate(&connects), "open");
 }
 
-/// Two feeds, of which one stops: what the other has is as good as before.
+/// Two feeds, one of which stops: the other's items stay good.
 #[test]
 fn the_page_doubts_the_feed_that_stopped_alone() {
     let Some(program) = chromium::find() else {
@@ -202,13 +202,13 @@ fn the_page_doubts_the_feed_that_stopped_alone() {
     drop(stops);
     page.wait_for(&format!("{} === 'suspect'", state("TAPE.B")));
     page.wait_for("document.getElementById('alarm').textContent.includes('suspect')");
-    // Asked anew in between, and updated since: the state of either is of now.
+    // Updated after the feed stopped, so both states are current.
     let before = page.evaluate(&quote("TAPE.A"));
     page.wait_for(&format!("{}[1] !== {}", quote("TAPE.A"), before[1]));
     page.wait_for(&format!("{} === 'ok' && {} === 'suspect'", state("TAPE.A"), state("TAPE.B")));
 }
 
-/// Where a password is needed, the page asks for it.
+/// The page asks for a password if the hub requires one.
 #[test]
 fn the_page_asks_for_a_password() {
     let Some(program) = chromium::find() else {

@@ -4,7 +4,7 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-/// Messages of each datagram, and a feed that a small socket buffer holds for a while: a busy machine loses nothing.
+/// Messages per datagram, and a rate at which a small socket buffer lasts for a while: a busy machine loses nothing.
 const FEED: [&str; 6] = ["--messages-per-datagram", "10", "--feed-rate", "20k", "--rounds", "1"];
 
 fn burst(folder: &Path, arguments: &[&str]) -> Output {
@@ -26,7 +26,7 @@ fn json(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
 }
 
-/// What is lost was dropped by the kernel or by the pool's policy, and counted there.
+/// Every lost message was dropped by the kernel or by the pool's policy, and counted there.
 fn is_accounted_for(round: &Value) {
     let number = |name: &str| round[name].as_u64().unwrap();
     let datagrams = number("kernel_drops") + number("dropped");
@@ -127,7 +127,7 @@ fn a_hold_that_the_pool_has_no_room_for_does_not_pass() {
     let report = json(&output);
     let round = &report["pools"][0]["rounds"][0];
     assert!(round["held"].as_u64().unwrap() < 100 && round["exhaustions"].as_u64().unwrap() > 0, "{round}");
-    // A machine that was busy meanwhile may have given it another verdict.
+    // A machine that was busy meanwhile may cause another verdict.
     assert_ne!(report["verdict"], "PASS");
     if report["verdict"] == "OVERLOAD" && !round["drain_ns"].is_null() {
         let why = report["why"].as_str().unwrap();

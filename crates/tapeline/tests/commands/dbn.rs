@@ -1,4 +1,4 @@
-//! DBN files through the real binary: what `tapeline feed inspect` finds in them, whole and damaged.
+//! DBN files through the real binary: the output of `tapeline feed inspect` for whole and damaged files.
 
 use crate::shared_data;
 
@@ -95,7 +95,7 @@ fn a_damaged_file_is_read_up_to_the_damage_and_says_where_it_is() {
     let whole = std::fs::read(path).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let damaged = folder.path().join("damaged.dbn");
-    // Two records of 56 bytes behind 360.
+    // Two records of 56 bytes after 360 bytes of metadata.
     let mut wrong_length = whole.clone();
     wrong_length[416] = 15;
     for (bytes, records, said) in [

@@ -1,4 +1,4 @@
-//! The demo as a user starts it, ends it, and kills it.
+//! The demo as a user runs it, stops it, and kills it.
 
 use crate::shared_data;
 
@@ -24,7 +24,7 @@ fn run(folder: &Path, arguments: &[&str]) -> Value {
     let output = demo(folder, arguments).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{errors}");
-    // Its own clients' connections end with it, which is no news.
+    // The disconnects of the demo's own clients at the end are not reported.
     assert!(!errors.contains("no connection to"), "{errors}");
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {errors}"))
 }
@@ -36,7 +36,7 @@ fn ring(pid: u32) -> PathBuf {
 
 const PAGE: &str = include_str!("../../../../docs/demo.md");
 
-/// Who received, as the last table of a summary has them: name and way, the heading first.
+/// The receivers in the last table of a summary: name and transport, the heading first.
 fn rows(text: &str) -> Vec<String> {
     let from = text.find("\nclient ").unwrap() + 1;
     let lines = text[from..].lines().take_while(|line| !line.trim().is_empty() && !line.starts_with("```"));
@@ -55,11 +55,11 @@ fn every_message_of_the_simulated_exchange_reaches_both_subscribers() {
     assert_eq!(run["lost"], json!(0), "{}", run["why"]);
     assert_eq!(run["throughput"]["messages"], json!(40_000));
     for subscriber in run["settings"]["parts"]["subscribers"].as_array().unwrap() {
-        // The session's beginning and end are ticks too.
+        // The beginning and the end of the session are ticks too.
         assert_eq!(subscriber["received"], json!(40_002));
         assert_eq!(subscriber["last_feed_seq"], json!(40_000));
     }
-    // Two in shared memory have everything, two on the network all of their items.
+    // The two on shared memory have everything, the two on the network all of their items.
     let clients = run["clients"].as_array().unwrap();
     let over: Vec<_> = clients.iter().map(|client| client["over"].as_str().unwrap()).collect();
     assert_eq!(
@@ -71,7 +71,7 @@ fn every_message_of_the_simulated_exchange_reaches_both_subscribers() {
         let is_timed = client["samples"].as_u64() > Some(100) || client["name"] == "journal";
         assert!(is_timed && client["received"].as_u64() > Some(300), "{client}");
     }
-    // The journal is what was published, and gone.
+    // The journal has everything that was published; its files are removed.
     let journal = &run["journal"];
     let found = (&journal["replayed"], &journal["last_sequence"], &journal["missing"]);
     assert_eq!(found, (&json!(40_002), &json!(40_002), &json!(0)), "{journal}");
@@ -127,13 +127,13 @@ fn a_real_capture_takes_the_place_of_the_exchange() {
     assert_eq!(run["journal"]["replayed"], run["settings"]["parts"]["plant"]["ticks"]);
 }
 
-/// Most excerpts of a real day begin anywhere and have no end of session.
+/// Most excerpts of a real day begin anywhere in the day and have no end of session.
 #[test]
 fn an_excerpt_from_the_middle_of_a_day_will_do() {
     let Some(capture) = shared("moldudp64-derived/aapl5000-clean.pcap") else { return };
     let folder = tempfile::tempdir().unwrap();
     let whole = std::fs::read(capture).unwrap();
-    // A file header of 24 bytes, then packets: 16 bytes of header with the length at 8, as this little-endian file has it.
+    // A file header of 24 bytes, then packets: 16 bytes of header with the little-endian length at offset 8.
     let mut packets = Vec::new();
     let mut rest = &whole[24..];
     while !rest.is_empty() {
@@ -141,7 +141,7 @@ fn an_excerpt_from_the_middle_of_a_day_will_do() {
         packets.push(&rest[..len]);
         rest = &rest[len..];
     }
-    // The first 100 and the last ones, with the session's end, are left out.
+    // Without the first 100 packets and the last 10, which have the end of session.
     let excerpt = [&whole[..24], &packets[100..packets.len() - 10].concat()].concat();
     let path = folder.path().join("excerpt.pcap");
     std::fs::write(&path, excerpt).unwrap();
@@ -168,7 +168,7 @@ fn a_capture_that_no_plant_can_read_is_refused_before_anything_starts() {
     assert!(!folder.exists());
 }
 
-/// A demo whose plant is at work: its ring is there.
+/// A running demo whose plant has made its ring.
 fn under_way(folder: &Path) -> Child {
     let mut child = demo(folder, &["--rate", "20k", "--duration", "60s"])
         .stdout(Stdio::null())
@@ -182,7 +182,7 @@ fn under_way(folder: &Path) -> Child {
     child
 }
 
-/// Waits until every process that holds the other end of the demo's standard error is gone.
+/// Waits until every process with the demo's standard error open has ended.
 fn wait_for_all(child: &mut Child) -> String {
     let errors = BufReader::new(child.stderr.take().unwrap());
     errors.lines().map_while(Result::ok).collect::<Vec<_>>().join("\n")
@@ -215,7 +215,7 @@ fn even_a_killed_demo_leaves_no_ring_and_no_process_behind() {
     let folder = tempfile::tempdir().unwrap();
     let mut child = under_way(&folder.path().join("run"));
     kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
-    // Each part is told by the kernel; the plant takes its ring along.
+    // The kernel signals each process of the demo; the plant removes its ring.
     let errors = wait_for_all(&mut child);
     child.wait().unwrap();
     assert!(!ring(child.id()).exists(), "{errors}");

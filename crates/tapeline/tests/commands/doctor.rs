@@ -1,4 +1,4 @@
-//! `tapeline doctor` through the real binary, on whatever machine runs the tests.
+//! `tapeline doctor` through the real binary, on the machine that runs the tests.
 use std::process::{Command, Output};
 
 fn doctor(arguments: &[&str]) -> Output {

@@ -1,4 +1,4 @@
-//! Programs of other people, as `examples/` of the libraries have them, beside a real plant.
+//! The example programs of the libraries (`examples/`) with a real plant.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
@@ -80,7 +80,7 @@ fn ticks_journal_and_books_say_the_same_of_one_session() {
     }
 }
 
-/// Reads lines from a child until one begins so: its rest.
+/// Reads lines from a child up to one with this beginning, and returns the rest of that line.
 fn until(lines: &mut impl BufRead, begins: &str) -> String {
     let mut line = String::new();
     while lines.read_line(&mut line).unwrap() > 0 {
@@ -96,7 +96,7 @@ fn until(lines: &mut impl BufRead, begins: &str) -> String {
 fn a_plant_in_one_program_is_a_plant() {
     let place = Place::new(0);
     let journal = place.folder.path().join("journal");
-    // A port that is free, for datagrams to this host alone.
+    // A free port for datagrams to this host only.
     let line = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let mut plant = example("plant");
     plant.args([place.ring.as_str(), &line, "127.0.0.1:0"]).arg(&journal);

@@ -1,7 +1,8 @@
-//! The faults script: a real plant on bad days. Every message of the source is delivered once, in order and as it was, or
-//! lies in a gap that the plant reported by a status tick and in its counters; anything else is a loss in silence.
+//! The fault script: a real plant with scripted faults. Every message of the source is delivered once, in order and
+//! unchanged, or lies in a gap that the plant reported in a status tick and in its counters; anything else is a silent
+//! loss.
 //!
-//! `make faults SEEDS=50` tries more days than `cargo test` does, `FAULT_SEED=N` one of them; both print a table.
+//! `make faults SEEDS=50` tries more seeds than `cargo test`, `FAULT_SEED=N` one of them; both print a table.
 
 #![allow(clippy::print_stdout, reason = "a table for people")]
 
@@ -25,16 +26,16 @@ use tapeline_omm::rwf::{Header, MessageView};
 use tapeline_plant::tick::{Flags, Kind, Tick};
 use tapeline_ring::{Name, Poll, Start, Subscriber, Wait};
 
-/// Messages of a day.
+/// Messages of a simulated day.
 const MESSAGES: u64 = 3_000;
 const SESSION: &str = "BADDAY  00";
 
-/// What a day came to.
+/// The result of a day.
 struct Day {
     account: Account,
-    /// Messages that were lost on each line, and on both.
+    /// Messages lost on line A, on line B, and on both.
     lost: [usize; 3],
-    /// What the plant got back by asking, and what it counted as missing.
+    /// Messages that the plant recovered, and messages that it counted as missing.
     recovered: u64,
     missing: u64,
 }
@@ -45,10 +46,10 @@ fn feed(arguments: &[&str]) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// A bad day for a plant that asks for what it misses, or does not.
+/// A day with faults, for a plant with or without recovery.
 fn bad_day(seed: u64, asks: bool) -> Day {
     let mut place = Place::new(2);
-    // All of the day fits: it is read when it is over.
+    // The ring must hold the whole day: it is read afterwards.
     place.keys = "ring_size = \"8MiB\"";
     let file = |name: &str| place.folder.path().join(name).to_str().unwrap().to_owned();
     let (day, ledger) = (file("day.itch"), file("ledger"));
@@ -84,7 +85,7 @@ fn bad_day(seed: u64, asks: bool) -> Day {
     for datagram in damaged(&account.epochs, &ledger) {
         account.lie(&datagram);
     }
-    // The source's last word, which no fault takes away.
+    // The source's final end of session, which no fault removes.
     let last = account.epochs.last().unwrap();
     let end = end_of_session(Session::new(&last.session), last.end());
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
@@ -104,14 +105,15 @@ fn bad_day(seed: u64, asks: bool) -> Day {
     Day { account, lost: lost(&ledger), recovered, missing }
 }
 
-/// The faults of a day. A server that has the day as it was cannot answer for numbers that only faults have made.
+/// The faults of a day. With recovery there is no sequence reset or new session: a server of the original day does not
+/// have those sequences.
 fn script(seed: u64, asks: bool) -> Vec<String> {
     let mut faults = faults(&mut Dice(seed), MESSAGES);
     faults.retain(|fault| !(asks && (fault.starts_with("roll") || fault.starts_with("reset"))));
     faults
 }
 
-/// Reads the ring up to the end of the last session into the account, and gives what was said to be missing.
+/// Reads the ring into the account up to the end of the last session; returns the number of messages reported missing.
 fn follow(subscriber: &mut Subscriber, account: &mut Account, last_session: &str) -> u64 {
     let (mut missing, mut session) = (0, String::new());
     loop {
@@ -119,7 +121,7 @@ fn follow(subscriber: &mut Subscriber, account: &mut Account, last_session: &str
             Poll::Frame(frame) => frame,
             Poll::Empty => {
                 if !subscriber.wait(Wait::Park, Duration::from_secs(20)) {
-                    // Who has been told of messages that there are not does not believe in the end before them.
+                    // A plant that got corrupted sequences does not accept the end of session before them.
                     if !account.is_lied_to() {
                         account.wrong.push("SILENT: the plant says nothing any more".to_owned());
                     }
@@ -132,7 +134,7 @@ fn follow(subscriber: &mut Subscriber, account: &mut Account, last_session: &str
         let tick = Tick::parse(&frame).unwrap();
         let (flags, sequence) = (tick.header.flags, tick.header.feed_seq);
         if tick.header.kind != Kind::Status {
-            // Images that a session begins with are no messages of the feed.
+            // Images at the beginning of a session are not messages of the feed.
             if flags.contains(Flags::SOURCE) {
                 account.message(sequence, tick.source);
             }
@@ -162,7 +164,7 @@ fn text(tick: &Tick<'_>) -> String {
     String::from_utf8_lossy(status.state.unwrap().text).into_owned()
 }
 
-/// The sessions and numberings of a day, as the ledger says where they begin.
+/// The epochs of a day, one for each session or sequence reset, from the ledger.
 fn epochs(day: &Path, ledger: &[Value]) -> Vec<Epoch> {
     let file = std::fs::read(day).unwrap();
     let messages: Vec<Vec<u8>> = Frames::with(&file, Framing::Length).map(<[u8]>::to_vec).collect();
@@ -182,12 +184,12 @@ fn epochs(day: &Path, ledger: &[Value]) -> Vec<Epoch> {
             let mut epoch = Epoch::new(session.clone());
             epoch.messages = messages[from - 1..end - 1].to_vec();
             epoch.heard_of = true;
-            // Known for certain is the end that came on every line without a scratch; the last one's does.
+            // The end is certain if every line carried it undamaged; that is always so for the last epoch.
             let scratched = ledger.iter().filter(|entry| {
                 entry["session"] == json!(session) && entry["messages"] == 0 && !begins(entry)
             });
             let lines: HashSet<&str> = scratched.filter_map(|entry| entry["line"].as_str()).collect();
-            // Where only the numbers begin again, nobody says that it is.
+            // A sequence reset under the same session has no end-of-session packet.
             let told = lines.is_empty() && !goes_on;
             epoch.named_end = if told || end == messages.len() + 1 { epoch.end() } else { 0 };
             epoch
@@ -195,23 +197,23 @@ fn epochs(day: &Path, ledger: &[Value]) -> Vec<Epoch> {
         .collect()
 }
 
-/// Whether numbers begin with what an entry is about.
+/// Whether an entry begins a new epoch.
 fn begins(entry: &Value) -> bool {
     entry["did"] == "rolled" || entry["did"] == "reset"
 }
 
-/// Which of the numberings a datagram belongs to.
+/// The number of the epoch that a datagram belongs to.
 fn epoch_of(entry: &Value, ledger: &[Value]) -> usize {
     let number = |entry: &Value| entry["datagram"].as_u64().unwrap();
     let here = ledger.iter().filter(|other| begins(other) && other["line"] == entry["line"]);
     here.filter(|other| number(other) <= number(entry)).count()
 }
 
-/// The datagrams that were changed, as they were sent.
+/// The corrupted datagrams, as sent.
 fn damaged(epochs: &[Epoch], ledger: &[Value]) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
     for entry in ledger.iter().filter(|entry| entry["did"] == "corrupted") {
-        // Of what was no packet any more nothing can be believed.
+        // Nothing can be derived from a datagram that was no valid packet.
         let Some(session) = entry["session"].as_str() else { continue };
         let (first, count) = (entry["sequence"].as_u64().unwrap(), entry["messages"].as_u64().unwrap());
         let mut datagram = vec![0; 1_400];
@@ -235,7 +237,7 @@ fn damaged(epochs: &[Epoch], ledger: &[Value]) -> Vec<Vec<u8>> {
     found
 }
 
-/// Messages that never left, or left unreadable, on A, on B and on both.
+/// Messages that were not sent, or sent unreadable, on A, on B and on both.
 fn lost(ledger: &[Value]) -> [usize; 3] {
     let on = |line: &str| -> HashSet<(usize, u64)> {
         let gone = ledger.iter().filter(|entry| {
@@ -253,7 +255,7 @@ fn lost(ledger: &[Value]) -> [usize; 3] {
     [a.len(), b.len(), a.intersection(&b).count()]
 }
 
-/// Days of a plant, as a table; what went wrong on any of them.
+/// Runs a day for each seed and prints a table; returns the number of days with silent loss.
 fn days(asks: bool) -> u64 {
     let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
     let seeds = match number("FAULT_SEED") {
@@ -279,7 +281,7 @@ fn days(asks: bool) -> u64 {
             table.push(format!("       {}", script(seed, asks).join(" ")));
         } else {
             let all = delivered + lied + reported + beyond;
-            // What was taken for another in a hole of the numbering before stands in two places.
+            // A corrupted message that was taken for one in an earlier gap counts twice.
             assert!(all == MESSAGES || account.mistaken > 0, "seed {seed}: every message is accounted for");
         }
     }
@@ -297,7 +299,7 @@ fn a_plant_that_asks_loses_nothing_in_silence() {
     assert_eq!(days(true), 0, "days with silent loss");
 }
 
-/// `docs/faults.md`; its first block writes the file that the others replay.
+/// Runs `docs/faults.md`; its first block writes the file that the others replay.
 #[test]
 fn every_command_of_the_page_works() {
     let blocks = pages::commands("faults.md");

@@ -1,4 +1,4 @@
-//! `tapeline feed` through the real binary: what it finds in real captures, and what it puts on the wire.
+//! `tapeline feed` through the real binary: its output for real captures, and the datagrams that it sends.
 
 use crate::shared_data;
 
@@ -26,7 +26,7 @@ fn run(arguments: &[&str]) -> Output {
     tapeline(arguments).output().unwrap()
 }
 
-/// The JSON that a command prints; it fails where a file is cut.
+/// The JSON that a command prints; the command fails if a file is cut.
 fn json_of(arguments: &[&str]) -> Value {
     let output = run(arguments);
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -41,7 +41,7 @@ fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// Compares the members named, which must be there on both sides.
+/// Compares the named members, which must exist on both sides.
 #[track_caller]
 fn same(found: &Value, expected: &Value, members: &[&str]) {
     for member in members {
@@ -50,7 +50,7 @@ fn same(found: &Value, expected: &Value, members: &[&str]) {
     }
 }
 
-/// What an independent parser found in a file of messages, in the same words.
+/// Members that an independent parser's result for a file of messages has too.
 const OF_MESSAGES: [&str; 16] = [
     "messages",
     "bytes_consumed",
@@ -76,7 +76,7 @@ fn inspect_finds_in_files_of_messages_what_is_in_them() {
         ("itch50-aapl-20200130", "aapl-first5000.itch", "AAPL"),
         ("itch50-synthetic-ritch", "ritch-framed.itch", "ALC"),
         ("itch50-head-nasdaq", "nasdaq-head-4096.itch", ""),
-        // The original of the second, with zeros for lengths.
+        // The original of the second file, with zeros as lengths.
         ("itch50-synthetic-ritch", "ex20101224.TEST_ITCH_50.gz", "ALC"),
     ] {
         let (Some(path), Some(expected)) =
@@ -121,7 +121,7 @@ fn inspect_arbitrates_the_lines_of_a_feed() {
     assert_eq!(found["counts"]["A_heartbeats"], 3);
     assert_eq!(found["counts"]["A_end_of_session"], 3);
     assert_eq!(found["files"][0]["packets"], expected["files"]["aapl5000-clean.pcap"]["packets"]);
-    // The messages are those of the file they came from.
+    // The messages are those of the source file.
     let source = self::expected("itch50-aapl-20200130/expected.json").unwrap();
     same(&found, &source, &["messages", "by_type", "volume", "books_price_shares_orders", "live_orders_end"]);
 
@@ -158,7 +158,7 @@ fn one_damaged_sequence_does_not_lose_the_rest_of_a_capture() {
     let session = expected["clean"]["sessions"][0].as_str().unwrap().as_bytes();
     let (packet, _) =
         bytes.windows(session.len()).enumerate().filter(|(_, at)| *at == session).nth(20).unwrap();
-    // The second byte of its sequence: 2^54 messages further on.
+    // The second byte of its sequence: 2^54 messages ahead.
     bytes[packet + 10 + 1] ^= 0x40;
     let folder = tempfile::tempdir().unwrap();
     let damaged = folder.path().join("damaged.pcap");
@@ -183,7 +183,7 @@ fn what_cannot_be_read_is_said_with_its_place() {
         "{errors}"
     );
 
-    // Damaged in the middle: what was before is shown, and the place.
+    // Damaged in the middle: the part before the damage is shown, and its position.
     let written = folder.path().join("day.pcap");
     run(&["simulate", "--write", text(&written), "--messages", "5k", "--symbols", "10"]);
     let mut bytes = std::fs::read(&written).unwrap();
@@ -198,7 +198,7 @@ fn what_cannot_be_read_is_said_with_its_place() {
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(found["messages"].as_u64().unwrap() > 1_000);
 
-    // Cut within a packet: what is whole is shown, and where it ends.
+    // Cut within a packet: the whole packets are shown, and the position of the cut.
     run(&["simulate", "--write", text(&written), "--messages", "5k", "--symbols", "10"]);
     let whole = std::fs::read(&written).unwrap();
     std::fs::write(&path, &whole[..whole.len() - 1]).unwrap();
@@ -211,7 +211,7 @@ fn what_cannot_be_read_is_said_with_its_place() {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(errors.contains(&format!("error: notes.pcap: {said}")), "{errors}");
 
-    // A destination that nothing goes to, and one that is there.
+    // A destination without traffic, and one with traffic.
     let there = json_of(&["inspect", text(&written), "--format", "json"]);
     let there = there["files"][0]["dest"].as_object().unwrap().keys().next().unwrap().clone();
     for (only, said) in
@@ -233,7 +233,7 @@ fn what_cannot_be_read_is_said_with_its_place() {
         assert_eq!(output.status.code(), Some(1), "{arguments:?}");
         assert!(!output.stderr.is_empty());
     }
-    // A command line that cannot be understood.
+    // Invalid command lines.
     for arguments in [
         &["simulate", "--to", "239.255.0.1:9", "--burst", "10x"][..],
         &["simulate"],
@@ -244,7 +244,7 @@ fn what_cannot_be_read_is_said_with_its_place() {
     }
 }
 
-/// A group of its own for each test, with a port that was free a moment ago.
+/// A separate group for each test, with a port that was free a moment ago.
 fn group(last: u8) -> SocketAddrV4 {
     let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     SocketAddrV4::new(Ipv4Addr::new(239, 255, 77, last), port)
@@ -259,7 +259,7 @@ fn listen(group: SocketAddrV4) -> Receiver {
     Receiver::open(&options).unwrap()
 }
 
-/// Takes payloads until `done` says so; nothing for twenty seconds is the end of the test.
+/// Receives payloads until `done` returns true; the test fails after twenty seconds of silence.
 fn receive(receiver: &mut Receiver, mut done: impl FnMut(&[Vec<u8>]) -> bool) -> Vec<Vec<u8>> {
     let mut batch = Batch::default();
     let mut payloads = Vec::new();
@@ -273,7 +273,7 @@ fn receive(receiver: &mut Receiver, mut done: impl FnMut(&[Vec<u8>]) -> bool) ->
     payloads
 }
 
-/// Whether the session was said to be over three times.
+/// Whether the end of the session was sent three times.
 fn ended(payloads: &[Vec<u8>]) -> bool {
     let last = payloads.iter().rev().take(3);
     payloads.len() >= 3 && { last }.all(|payload| matches!(parse(payload), Ok(Packet::EndOfSession { .. })))
@@ -288,12 +288,12 @@ fn finish(mut child: Child) -> String {
     child.stdout.take().unwrap().read_to_string(&mut output).unwrap();
     let mut errors = String::new();
     child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
-    // 4: it kept all promises but its schedule, on a machine that does much else.
+    // 4: complete except for the schedule, on a busy machine.
     assert!(matches!(child.wait().unwrap().code(), Some(0 | 4)), "{errors}");
     output
 }
 
-/// The messages in packets, each behind its length; sequences must follow one another from `next`.
+/// The messages in packets, each with its length prefix; sequences must be contiguous from `next`.
 fn blocks(payloads: &[Vec<u8>], mut next: u64) -> Vec<u8> {
     let mut blocks = Vec::new();
     for payload in payloads {
@@ -338,7 +338,7 @@ fn replay_puts_the_payloads_of_a_capture_on_both_lines() {
     assert_eq!(outcome["datagrams"], payloads.len());
     assert_eq!(outcome["lines"], 2);
 
-    // Nothing goes to another destination; the filter of the one that is there changes nothing.
+    // No traffic goes to the other destination; a filter for the actual destination changes nothing.
     let output =
         run(&["replay", text(&path), "--to", &to, "--only", "233.54.12.111:26477", "--speed", "max"]);
     assert!(String::from_utf8_lossy(&output.stdout).starts_with("sent 3,294 datagrams"));
@@ -372,7 +372,7 @@ fn replay_packs_a_file_of_messages() {
         let received = receive(&mut receiver, ended);
         let output = finish(child);
         assert!(output.starts_with("sent 10,000 messages in "), "{output}");
-        // Twice the same messages under sequences that go on.
+        // The same messages twice, under contiguous sequences.
         let messages = blocks(&received, 1);
         assert_eq!(sha256(&messages), sha256(&[source.clone(), source.clone()].concat()));
         let Ok(Packet::EndOfSession { session, next, .. }) = parse(received.last().unwrap()) else {
@@ -413,7 +413,7 @@ fn a_sparse_file_at_its_own_pace_has_heartbeats() {
             _ => None,
         })
         .collect();
-    // Two on an idle machine; one that stalls may miss one.
+    // Two on an idle machine; a machine that stalls may miss one.
     assert!(!heartbeats.is_empty() && heartbeats.iter().all(|next| *next == 2), "{heartbeats:?}");
     assert_eq!(blocks(&received, 1), file);
 }
@@ -437,7 +437,7 @@ fn simulate_sends_the_same_day_that_it_writes() {
     }
     assert_eq!(captured["datagrams"], 20_000);
 
-    // What was written is whole, and its books are the exchange's.
+    // The written file is whole, and its books are the exchange's.
     let inspect = |path: &Path| json_of(&["inspect", text(path), "--format", "json"]);
     let (messages, datagrams) = (inspect(&itch), inspect(&pcap));
     for found in [&messages, &datagrams] {
@@ -452,7 +452,7 @@ fn simulate_sends_the_same_day_that_it_writes() {
     with(&[], &again);
     assert_eq!(sha256(&std::fs::read(&itch).unwrap()), sha256(&std::fs::read(&again).unwrap()));
 
-    // What is sent is the same but for the times.
+    // The sent messages are the same except for the times.
     let (a, b) = (group(6), group(7));
     let (mut on_a, mut on_b) = (listen(a), listen(b));
     let (to, also) = (a.to_string(), b.to_string());
@@ -488,20 +488,20 @@ fn the_help_says_what_the_commands_do() {
         ("simulate", "Event times are those at which messages were due"),
     ] {
         let help = String::from_utf8(run(&[command, "--help"]).stdout).unwrap();
-        // Where lines are broken depends on the terminal.
+        // Line breaks depend on the terminal.
         let words = help.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(words.contains(says) && words.contains("--format <FORMAT>"), "{help}");
     }
 }
 
-/// MoldUDP64 carries other exchanges' messages too: what they would be in ITCH 5.0 is nothing to go by.
+/// MoldUDP64 carries other exchanges' messages too: their interpretation as ITCH 5.0 is meaningless.
 #[test]
 fn moldudp64_with_other_messages_is_not_called_itch() {
     let folder = tempfile::tempdir().unwrap();
     let (foreign, empty) = (folder.path().join("foreign.pcap"), folder.path().join("empty.pcap"));
     let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 1);
     let mut pcap = PcapWriter::new(Vec::new()).unwrap();
-    // The types and lengths of Borsa Istanbul's, as the real sample has them.
+    // Types and lengths of Borsa Istanbul's messages, as in the real sample.
     for (sequence, types) in [(0, &b"T"[..]), (1, b"TSRL"), (5, b"RLRL")] {
         let mut datagram = [0; 400];
         let mut packet = PacketBuilder::new(&mut datagram, Session::new("BIST"), sequence).unwrap();
@@ -520,7 +520,7 @@ fn moldudp64_with_other_messages_is_not_called_itch() {
         pcap.write(Nanos(1 + sequence), address, address, &datagram[..length]).unwrap();
     }
     std::fs::write(&foreign, pcap.finish().unwrap()).unwrap();
-    // The second of three is the beginning of a larger packet.
+    // The second of three packets is the first fragment of a larger packet.
     let fragmented = folder.path().join("fragmented.pcap");
     let mut pcap = PcapWriter::new(Vec::new()).unwrap();
     let mut datagram = [0; 60];

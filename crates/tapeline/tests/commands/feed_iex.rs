@@ -1,4 +1,4 @@
-//! `tapeline feed inspect` of IEX's sample captures, against what an independent parser found in them.
+//! `tapeline feed inspect` of IEX's sample captures, compared with an independent parser's results.
 
 use crate::shared_data;
 
@@ -12,7 +12,7 @@ fn run(arguments: &[&str]) -> Output {
     command.args(["feed", "inspect"]).args(arguments).stdin(Stdio::null()).output().unwrap()
 }
 
-/// What `inspect` says of a capture, with the books of the symbols that `wanted` has.
+/// The output of `inspect` for a capture, with the books of the symbols in `wanted`.
 fn inspect(file: &str, wanted: &Value, more: &[&str]) -> Option<Value> {
     let path = shared(file)?;
     let symbols: Vec<_> = wanted["books_price_size"]
@@ -39,7 +39,7 @@ fn same(found: &Value, expected: &Value, members: &[&str]) {
     }
 }
 
-/// What is the same whatever is made of restarts.
+/// The members that do not depend on the restart policy.
 fn whole(found: &Value, expected: &Value) {
     same(
         found,
@@ -85,7 +85,7 @@ fn whole(found: &Value, expected: &Value) {
     same(file, expected, &["packets", "non_udp", "dest", "pcap_first_ns", "pcap_last_ns"]);
 }
 
-/// Volumes, books, tops and what else is listed by symbol.
+/// Volumes, books, tops and other members by symbol.
 fn by_symbol(result: &Value, expected: &Value) {
     for (symbol, volume) in expected["volume_top10"].as_object().unwrap() {
         assert_eq!(result["volume"][symbol]["volume"], *volume, "{symbol}");
@@ -126,7 +126,7 @@ fn by_symbol(result: &Value, expected: &Value) {
                 Value::Object(members) => {
                     same(found, wanted, &members.keys().map(String::as_str).collect::<Vec<_>>());
                 }
-                // A symbol without a book has no changes of it.
+                // A symbol without a book has no book changes.
                 wanted => {
                     let found = if found.is_null() { json!(0) } else { found.clone() };
                     assert_eq!(found, *wanted, "{of} of {symbol}");

@@ -1,8 +1,8 @@
-//! A plant whose ports are under attack from all sides at once, and a client beside the attackers who notices nothing of it.
+//! A plant whose ports are all under attack at once, and a client that must not be affected.
 //!
-//! The attackers are threads of the lowest priority, since they are elsewhere in earnest. `make hostile` goes on for longer, and compares
-//! latencies with those of the same plant when nobody attacks it, and when the same attackers attack another plant on this machine: what
-//! they cost by the cores that they take, and not by what they do to the plant.
+//! The attackers are threads of the lowest priority, since real attackers run elsewhere. `make hostile` runs longer. It
+//! compares latencies with those of the same plant without an attack, and with those while the same attackers attack
+//! another plant on this machine: that isolates the effect on the plant from the attackers' use of the cores.
 
 use std::fmt::Write as _;
 use std::io::{self, Read, Write};
@@ -23,10 +23,10 @@ use crate::stage;
 use crate::tick::passwd;
 
 const STOCKS: [&str; 3] = ["TAPE", "SENA", "RIMU"];
-/// For so long an attacker waits for a peer that does not answer, before it tries again.
+/// How long an attacker waits for a peer that does not answer before it tries again.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Where a plant can be attacked.
+/// The ports of a plant.
 #[derive(Clone, Copy)]
 struct Ports {
     hub: SocketAddr,
@@ -37,7 +37,7 @@ struct Ports {
     feed: SocketAddr,
 }
 
-/// What an attacker does until it is cut, or has done enough; the number is that of the try.
+/// One attack, until it is disconnected or complete; the number is that of the try.
 type Attack = fn(&Ports, u64) -> io::Result<()>;
 
 const ATTACKS: [(&str, Attack); 14] = [
@@ -64,7 +64,7 @@ fn connect(to: SocketAddr) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Stays until the peer says something, or ends it, and for a while at most.
+/// Waits until the peer sends something or disconnects, for a limited time.
 fn linger(stream: &mut TcpStream) -> io::Result<()> {
     stream.set_read_timeout(Some(Duration::from_millis(200)))?;
     match stream.read(&mut [0]) {
@@ -73,7 +73,7 @@ fn linger(stream: &mut TcpStream) -> io::Result<()> {
     }
 }
 
-/// Bytes without a meaning, other ones at each try.
+/// Pseudo-random bytes, different at each try.
 fn noise(seed: u64, count: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut next = || {
@@ -85,7 +85,7 @@ fn noise(seed: u64, count: usize) -> Vec<u8> {
     (0..count).map(|_| next()).collect()
 }
 
-/// A kdb+ client who is let in.
+/// A kdb+ client that is logged in.
 fn insider(ports: &Ports) -> io::Result<TcpStream> {
     let mut stream = connect(ports.kdb)?;
     stream.write_all(b"insider:secret\x03\0")?;
@@ -102,7 +102,7 @@ fn message(kind: MessageKind, room: usize, write: impl FnOnce(&mut Encoder<'_>))
     room
 }
 
-/// Subscribes to 60,000 symbols, and asks 12,000 times who has subscribed to what.
+/// Subscribes to 60,000 symbols, and queries the subscriptions 12,000 times.
 fn kdb_questions(ports: &Ports, _: u64) -> io::Result<()> {
     let mut stream = insider(ports)?;
     let symbols: Vec<String> = (0..60_000).map(|number| format!("{number:036}")).collect();
@@ -138,13 +138,13 @@ fn kdb_guesses(ports: &Ports, number: u64) -> io::Result<()> {
     stream.read_exact(&mut [0])
 }
 
-/// Two hundred that say nothing.
+/// Two hundred connections that send nothing.
 fn silence(to: SocketAddr) -> io::Result<()> {
     let mut streams: Vec<_> = (0..200).map_while(|_| connect(to).ok()).collect();
     streams.last_mut().map_or(Ok(()), linger)
 }
 
-/// Noise, behind a length that promises more where the number is odd.
+/// Noise, on odd tries after a length that is larger than the data.
 fn rssl_noise(to: SocketAddr, number: u64) -> io::Result<()> {
     let mut stream = connect(to)?;
     if number % 2 == 1 {
@@ -162,7 +162,7 @@ fn publisher_noise(ports: &Ports, number: u64) -> io::Result<()> {
     rssl_noise(ports.publishers, number)
 }
 
-/// Byte by byte, the opening of a WebSocket and of RSSL.
+/// Half the opening of a WebSocket or of RSSL, byte by byte.
 fn hub_halves(ports: &Ports, number: u64) -> io::Result<()> {
     let mut stream = connect(ports.hub)?;
     let web = b"GET /WebSocket HTTP/1.1\r\nHost: localhost\r\nX: ".as_slice();
@@ -173,7 +173,7 @@ fn hub_halves(ports: &Ports, number: u64) -> io::Result<()> {
     stream.write_all(&noise(number, 100_000))
 }
 
-/// Logs in over JSON, opens every item many times, asks again and again, and reads nothing.
+/// Logs in over JSON, opens every item many times, sends many requests, and reads nothing.
 fn hub_greed(ports: &Ports, _: u64) -> io::Result<()> {
     let mut request = format!("ws://{}/WebSocket", ports.hub).into_client_request().unwrap();
     request.headers_mut().insert("Sec-WebSocket-Protocol", HeaderValue::from_static("tr_json2"));
@@ -198,7 +198,7 @@ fn hub_greed(ports: &Ports, _: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// A subscriber who shakes hands, subscribes to more topics than it may, and reads nothing.
+/// A subscriber that completes the handshake, subscribes to more topics than allowed, and reads nothing.
 fn zeromq_subscriptions(ports: &Ports, _: u64) -> io::Result<()> {
     let mut stream = connect(ports.zeromq)?;
     let mut greeting = [0; 64];
@@ -207,7 +207,7 @@ fn zeromq_subscriptions(ports: &Ports, _: u64) -> io::Result<()> {
     stream.write_all(&greeting)?;
     let ready = b"\x04\x19\x05READY\x0bSocket-Type\0\0\0\x03SUB";
     stream.write_all(ready)?;
-    // All of it, so that its queue fills.
+    // Subscribes to everything, so that its queue fills.
     stream.write_all(&[0, 1, 1])?;
     for number in 0..20_000_u32 {
         let topic = format!("\0\x14\x01TAPELINE/{number:010}");
@@ -227,23 +227,23 @@ fn web_silence(ports: &Ports, number: u64) -> io::Result<()> {
 fn feed_noise(ports: &Ports, number: u64) -> io::Result<()> {
     let socket = UdpSocket::bind(("127.0.0.1", 0))?;
     for at in 0..100 {
-        // Shorter than a header, or a header that promises more than there is.
+        // Shorter than a header, or a header with a count that exceeds the data.
         let short = noise(number * 100 + at, (at % 20) as usize);
         let promise = [&b"TAPELINE  "[..], &[0; 8], &[0, 9], &[0xFF; 3]].concat();
         socket.send_to(if at.is_multiple_of(2) { &short } else { &promise }, ports.feed)?;
     }
-    // Nobody answers.
+    // The plant does not answer.
     socket.set_read_timeout(Some(Duration::from_millis(1)))?;
     socket.recv(&mut [0]).map(|_| ())
 }
 
-/// Those whose names have `HOSTILE_ATTACK` in them; all, if that is not said.
+/// The attacks with `HOSTILE_ATTACK` in their names; all if it is not set.
 fn chosen() -> impl Iterator<Item = (&'static str, Attack)> {
     let part = std::env::var("HOSTILE_ATTACK").unwrap_or_default();
     ATTACKS.into_iter().filter(move |(name, _)| name.contains(&part))
 }
 
-/// All attacks, each on a thread of its own.
+/// All attacks, each on its own thread.
 struct Siege {
     threads: Vec<JoinHandle<()>>,
     is_over: Arc<AtomicBool>,
@@ -262,7 +262,7 @@ impl Siege {
                 let own = rustix::thread::gettid();
                 rustix::process::setpriority_process(Some(own), 19).unwrap();
                 while !over.load(Ordering::Relaxed) {
-                    // To be cut is what it expects.
+                    // A disconnect is expected.
                     let number = count.load(Ordering::Relaxed);
                     if attack(&ports, number).is_err() {
                         std::thread::yield_now();
@@ -286,7 +286,7 @@ impl Siege {
     }
 }
 
-/// Somebody who means no harm: what `omm watch` says at its end, of so long.
+/// A normal client: `omm watch`, whose last line has the totals.
 fn watch(hub: SocketAddr, user: &str, until: &[&str]) -> Running {
     let server = hub.to_string();
     let fixed = ["omm", "watch", "--server", &server, "--service", "TAPELINE", "--user", user];
@@ -303,14 +303,14 @@ fn end(mut running: Running) -> Value {
     last
 }
 
-/// Median and 99 % of the ages of updates, µs, over so long.
+/// Median and 99th percentile of update ages in µs, over this many seconds.
 fn ages(hub: SocketAddr, seconds: u64) -> (f64, f64) {
     let end = end(watch(hub, "timed", &["--for", &format!("{seconds}s")]));
     let micros = |rank: &str| end["age"]["latency_ns"][rank].as_f64().map_or(f64::NAN, |ns| ns / 1e3);
     (micros("p50"), micros("p99"))
 }
 
-/// What the plant's health is, asked as a load balancer does.
+/// The plant's health, requested as a load balancer does.
 fn health(web: SocketAddr) -> io::Result<String> {
     let mut stream = TcpStream::connect(web)?;
     stream.write_all(b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
@@ -331,7 +331,7 @@ fn plant(place: &Place) -> (Running, Ports) {
     );
     std::fs::write(&config, text).unwrap();
     let mut command = stage::tapeline(&["plant", "--config", &config, "--format", "json"]);
-    // Of each who is cut it says a line.
+    // The plant prints a line for each disconnected client.
     let (mut plant, mut talk) = Running::talking(&mut command);
     std::thread::spawn(move || io::copy(&mut talk, &mut io::sink()));
     let ready = plant.says();
@@ -347,7 +347,7 @@ fn plant(place: &Place) -> (Running, Ports) {
     (plant, ports)
 }
 
-/// Another plant on the same machine, with an exchange of its own, for the attackers to attack instead.
+/// Another plant on the same machine with its own exchange, as the attackers' target for comparison.
 struct Decoy {
     _place: Place,
     plant: Running,
@@ -372,7 +372,7 @@ impl Decoy {
     }
 }
 
-/// Sends 10,000 messages a second until it is asked to end.
+/// Sends 10,000 messages a second until stopped.
 fn exchange(place: &Place) -> Running {
     let to = place.lines[0].to_string();
     let exchange =
@@ -409,7 +409,7 @@ fn who_means_no_harm_notices_nothing_of_those_who_do() {
     let mut rates = Running::start(&rates);
     while rates.says()["event"] != "published" {}
     let mut exchange = exchange(&place);
-    // In turns, as the machine is another one each minute.
+    // Several turns, as the machine's load changes from minute to minute.
     let turns = if seconds.is_some() { 3 } else { 1 };
     let each = seconds.map_or(2, |seconds| (seconds / 9).max(2));
     let decoy = seconds.map(|_| Decoy::open());
@@ -424,7 +424,7 @@ fn who_means_no_harm_notices_nothing_of_those_who_do() {
         }
         let siege = Siege::lay(ports);
         beside.push(ages(ports.hub, each));
-        // Each attack has come to its end, and the plant is well.
+        // Each attack was completed at least once, and the plant is healthy.
         while siege.tries().any(|tries| tries < 2) {
             let health = health(ports.web).unwrap();
             assert!(health.starts_with("HTTP/1.1 200"), "{health}");
@@ -432,7 +432,7 @@ fn who_means_no_harm_notices_nothing_of_those_who_do() {
         if turn + 1 == turns {
             exchange.ask_to_end();
             exchange.child.wait().unwrap();
-            // Who attacks does not keep it from its end.
+            // The attackers do not prevent a normal stop.
             plant.ask_to_end();
             let report = plant.says();
             assert!(plant.child.wait().unwrap().success(), "{report}");
@@ -471,7 +471,7 @@ fn who_means_no_harm_notices_nothing_of_those_who_do() {
     );
 }
 
-/// Nobody who meant no harm lost anything.
+/// No normal client lost anything.
 fn judge(report: &Value, healthy: &Value, measured: &Value) {
     let feed = &report["feeds"][0];
     assert_eq!(feed["missing_messages"], json!(0), "{report}");

@@ -86,7 +86,7 @@ fn ctrl_c_ends_early_with_what_was_seen() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    // Each watching thread is one more: once all are there, the signals have long been listened for.
+    // One thread for each core and the main thread: when all run, the signal handlers are installed.
     let expected = tapeline_measure::cores().len() + 1;
     let threads = format!("/proc/{}/task", child.id());
     while std::fs::read_dir(&threads).map_or(0, Iterator::count) < expected {

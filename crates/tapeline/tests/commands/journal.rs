@@ -1,4 +1,4 @@
-//! Journals through the real binary: what is in them, damage, replay and the hand-over to what is live; a plant that keeps one.
+//! Journals through the real binary: content, damage, replay and the transition to live data; a plant with a journal.
 
 use crate::stage;
 
@@ -20,7 +20,7 @@ use tempfile::TempDir;
 
 const NOON: u64 = 1_763_726_400_000_000_000;
 
-/// A tick of an item, a millisecond behind the one before.
+/// A tick of an item, one millisecond after the previous one.
 fn tick(seq: u64) -> (Nanos, Vec<u8>) {
     let time = Nanos(NOON + seq * 1_000_000);
     let header = Header {
@@ -48,7 +48,7 @@ fn keep(folder: &Path, seqs: impl IntoIterator<Item = u64>) {
     let (mut writer, _) = Writer::open(Directory::create(folder).unwrap(), settings).unwrap();
     for seq in seqs {
         let (time, frame) = tick(seq);
-        // A write for each, as where little comes.
+        // One write a tick, as at a low rate.
         assert!(writer.append(seq, time, &frame).is_kept() && writer.flush().is_kept());
     }
     assert!(writer.finish().is_kept());
@@ -108,7 +108,7 @@ fn damage_is_told_with_its_place() {
     assert!(damage["offset"].as_u64().unwrap() <= 1_000, "{damage}");
     let said = said(&output);
     assert!(said.contains("checksum") && said.contains("hint: "), "{said}");
-    // Elsewhere it can be read.
+    // Other parts can still be read.
     assert!(run(folder.path(), "verify", &["--from-sequence", "1500"]).status.success());
     let nowhere = run(&folder.path().join("none"), "verify", &[]);
     let said = self::said(&nowhere);
@@ -171,7 +171,7 @@ fn a_folder_that_is_no_journal_is_no_empty_one() {
         assert!(said.contains("expected segments") && said.contains("hint: `folder`"), "{command}: {said}");
         assert!(output.stdout.is_empty() && !into.exists(), "{command}");
     }
-    // One that has just begun is a journal, and so is one that was copied without its lock.
+    // A new journal without ticks is valid, and so is a copy without its lock.
     let journal = folder.path().join("journal");
     drop(Directory::create(&journal).unwrap());
     let begun = run(&journal, "verify", &["--from-sequence", "5", "--format", "json"]);
@@ -204,7 +204,7 @@ fn that_a_place_is_behind_the_journals_end_is_said() {
     assert!(none.status.success() && said(&none).is_empty(), "{}", said(&none));
 }
 
-/// Whenever it is told to end: either all was looked at, or it says that not all was, with its own status.
+/// Stopped at any moment, it either has verified everything or reports that it has not, with a separate exit status.
 #[test]
 fn a_verification_that_is_interrupted_does_not_say_that_all_is_well() {
     const TICKS: u64 = 200_000;
@@ -228,7 +228,7 @@ fn a_verification_that_is_interrupted_does_not_say_that_all_is_well() {
             let output = verify(format);
             match output.status.code() {
                 Some(130) => return output,
-                // The signal came too late.
+                // The signal came after the end.
                 Some(0) if format == "json" => assert_eq!(report(&output)["ticks"], TICKS),
                 Some(0) => assert!(String::from_utf8_lossy(&output.stdout).contains("200,000 ticks")),
                 code => panic!("{code:?}: {}", said(&output)),
@@ -242,7 +242,7 @@ fn a_verification_that_is_interrupted_does_not_say_that_all_is_well() {
     assert!(people.contains("interrupted: "), "{people}");
 }
 
-/// Asks a process to end, once it does not simply die of that.
+/// Sends SIGTERM to a process after it has installed its signal handler.
 fn end_once_it_listens(child: &Child) {
     let listens = || {
         let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
@@ -255,14 +255,14 @@ fn end_once_it_listens(child: &Child) {
     kill_process(Pid::from_child(child), Signal::TERM).unwrap();
 }
 
-/// History to some tick, and from the next one on what is live: each once, also those that the ring no longer has.
+/// History up to some tick, then live ticks: each once, including those that the ring no longer has.
 #[test]
 fn a_replay_goes_on_with_what_is_live() {
     let folder = tempfile::tempdir().unwrap();
     let pid = std::process::id();
     let live = Name::new(&format!("test-journal-live-{pid}")).unwrap();
     let onto = Name::new(&format!("test-journal-onto-{pid}")).unwrap();
-    // A small ring: of 1 to 900 it has the last ones.
+    // A small ring: of ticks 1 to 900 it has only the last.
     let options = Options { capacity: 16 << 10, ..Options::default() };
     let mut publisher = Publisher::open(&live, &options).unwrap();
     let keeper = {
@@ -272,7 +272,7 @@ fn a_replay_goes_on_with_what_is_live() {
         for seq in 1..=900 {
             let (time, frame) = tick(seq);
             publisher.publish(&frame).unwrap();
-            // The journal is behind: it has not been given the last ones yet.
+            // The journal lags: it does not have the last ticks yet.
             if seq <= 600 {
                 assert!(writer.append(seq, time, &frame).is_kept());
             }
@@ -310,11 +310,11 @@ fn a_replay_goes_on_with_what_is_live() {
         if next == 601
             && let (Some(mut writer), Some(mut publisher)) = (keeper.take(), publisher.take())
         {
-            // All that the journal had has come: it joins the live ring, from which the next ones are gone.
+            // The journal's ticks are sent: the replay joins the live ring, which no longer has the next ticks.
             while publisher.subscribers() == 0 {
                 std::thread::yield_now();
             }
-            // Now the journal catches up, and more comes, which it has a little later than the ring.
+            // Now the journal catches up. Later ticks reach it a little after the ring.
             let mut keep = |seqs: RangeInclusive<u64>| {
                 for (seq, (time, frame)) in seqs.map(|seq| (seq, tick(seq))) {
                     assert!(writer.append(seq, time, &frame).is_kept());
@@ -327,7 +327,7 @@ fn a_replay_goes_on_with_what_is_live() {
                     std::thread::yield_now();
                 }
             }
-            // A replay that was not quick enough has passed over the last ones, and waits for them.
+            // A replay that was too slow for the ring takes the last ticks from the journal, and waits for them.
             keep(901..=1_000);
             assert!(writer.finish().is_kept());
             publisher.close().unwrap();
@@ -339,7 +339,8 @@ fn a_replay_goes_on_with_what_is_live() {
     assert_eq!(done["history"].as_u64().unwrap() + done["live"].as_u64().unwrap(), 900, "{done}");
 }
 
-/// A plant without its journal, as its readers see it: the ring has had 900 ticks, the journal 600, and a small ring not those between.
+/// A plant that runs without its journal for a time, as its readers see it: the journal has ticks 1 to 600, and the
+/// small ring only the latest ones.
 struct Without {
     folder: TempDir,
     live: Name,
@@ -349,7 +350,7 @@ struct Without {
 }
 
 impl Without {
-    /// One that waits for its readers for so long, or for ever where that is nothing.
+    /// A plant that waits for its readers up to the stall limit.
     fn new(test: &str, stall_limit: Duration) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let name = |what| Name::new(&format!("test-{test}-{what}-{}", std::process::id())).unwrap();
@@ -380,7 +381,8 @@ impl Without {
         self.publisher.flush();
     }
 
-    /// A replay onto a ring and on with the plant's, which has come to the journal's end; the ring's reader.
+    /// Starts a replay onto a ring that continues with the plant's ring, and waits until it has joined that ring.
+    /// Returns it with a reader of its output.
     fn replay(&self, more: &[&str]) -> (Running, ChildStderr, Subscriber) {
         let folder = self.folder.path().to_str().unwrap();
         let names = [self.onto.to_string(), self.live.to_string()];
@@ -400,7 +402,7 @@ impl Without {
     }
 }
 
-/// The next sequences of a ring, up to one of them or its end.
+/// The next sequences of a ring, up to `up_to` or the end.
 fn sequences(ring: &mut Subscriber, up_to: u64) -> Vec<u64> {
     let mut seqs = Vec::new();
     while seqs.last() != Some(&up_to) {
@@ -413,7 +415,7 @@ fn sequences(ring: &mut Subscriber, up_to: u64) -> Vec<u64> {
     seqs
 }
 
-/// Reads what is said to people until these words come.
+/// Reads standard error up to a line with these words.
 fn hears(talk: &mut BufReader<ChildStderr>, words: &str) {
     let mut line = String::new();
     while !line.contains(words) {
@@ -422,7 +424,7 @@ fn hears(talk: &mut BufReader<ChildStderr>, words: &str) {
     }
 }
 
-/// It says that it waits, keeps its place on the ring, and goes on where the journal does; what is nowhere it counts.
+/// It reports that it waits, keeps reading the ring, continues when the journal does, and counts lost ticks.
 #[test]
 fn a_replay_waits_for_a_plant_without_its_journal_and_holds_up_nobody() {
     let mut plant = Without::new("without", Duration::ZERO);
@@ -430,7 +432,7 @@ fn a_replay_waits_for_a_plant_without_its_journal_and_holds_up_nobody() {
     let (mut replay, talk, mut reader) = plant.replay(&[]);
     let mut talk = BufReader::new(talk);
     hears(&mut talk, "the journal has nothing behind tick 600");
-    // Far more than the ring holds.
+    // Far more than the ring's capacity.
     plant.publish(901..=5_000);
     plant.keep(4_001..=5_100);
     plant.publish(5_001..=5_100);
@@ -443,7 +445,7 @@ fn a_replay_waits_for_a_plant_without_its_journal_and_holds_up_nobody() {
     hears(&mut talk, "ticks 601 to 4000 are missing");
 }
 
-/// Nothing from behind the hole is published, and it was not all.
+/// It publishes nothing from after the gap, and its exit status shows that the replay is incomplete.
 #[test]
 fn a_replay_that_ends_while_it_waits_says_so() {
     let mut plant = Without::new("waiting", Duration::ZERO);
@@ -459,14 +461,14 @@ fn a_replay_that_ends_while_it_waits_says_so() {
     assert_eq!(sequences(&mut reader, 0), (1..=600).collect::<Vec<_>>());
 }
 
-/// A hole that ends behind what the ring begins with: only what is nowhere is missing.
+/// A gap that ends after the oldest tick on the ring: only ticks that neither has are missing.
 #[test]
 fn a_replay_takes_from_the_ring_what_the_journal_lacks() {
     let mut plant = Without::new("lacks", Duration::from_millis(1));
     plant.publish(1..=600);
     let (mut replay, _talk, mut reader) = plant.replay(&[]);
     assert_eq!(sequences(&mut reader, 600).len(), 600);
-    // While it stands still it loses its place, and the journal has its hole.
+    // While it is stopped it loses its position, and the journal gets a gap.
     stop(&replay);
     plant.publish(601..=900);
     plant.keep(851..=900);
@@ -480,13 +482,13 @@ fn a_replay_takes_from_the_ring_what_the_journal_lacks() {
     assert_eq!((&done["missing"], &done["last"]), (&json!(first - 601), &json!(900)), "{done}");
 }
 
-/// A reader that takes everything from the journal says that it waits for it.
+/// A reader that takes everything from the journal reports that it waits.
 #[test]
 fn a_reader_of_the_journal_says_that_the_plant_is_without() {
     let mut plant = Without::new("reader", Duration::ZERO);
     let folder = plant.folder.path().to_str().unwrap().to_owned();
     let ring = plant.live.to_string();
-    // A name that nothing has: what these ticks say does not matter.
+    // A name without an item: the content of these ticks does not matter.
     let watch = ["plant", "watch", "NONE", "--ring", &ring, "--format", "json", "--journal", &folder];
     let (watch, talk) = Running::start_talking(&[&watch[..], &["--from-sequence", "1"]].concat());
     while plant.publisher.subscribers() == 0 {
@@ -501,7 +503,7 @@ fn a_reader_of_the_journal_says_that_the_plant_is_without() {
     assert!(!rest.contains("has nothing behind"), "once: {rest}");
 }
 
-/// A plant that keeps a journal, ended and started again: one sequence, each tick once, and its hub gives out what is on disk.
+/// A plant with a journal, stopped and restarted: one sequence, each tick once, and its hub sends only ticks on disk.
 #[test]
 fn a_plant_goes_on_where_its_journal_ends() {
     for durability in ["written", "synced"] {
@@ -533,7 +535,7 @@ fn a_plant_goes_on_where_its_journal_ends() {
             let ticks = report["ticks"].as_u64().unwrap();
             assert!(ticks > 500, "{report}");
             assert_eq!((&kept["ticks"], &kept["missing"]), (&json!(ticks), &json!(0)), "{durability} {turn}");
-            // All of them went through the gate.
+            // All of them were released to the hub.
             assert_eq!(report["hub"]["ticks"], ticks, "{durability} {turn}");
             last += ticks;
             assert_eq!(kept["last"], last, "{durability} {turn}");
@@ -550,7 +552,7 @@ fn a_plant_goes_on_where_its_journal_ends() {
     }
 }
 
-/// Nothing is published by a plant that cannot keep it: it says why, and ends.
+/// A plant that cannot use its journal publishes nothing: it reports why, and ends.
 #[test]
 fn a_plant_whose_journal_is_damaged_does_not_start() {
     let place = Place::new(1);
@@ -573,7 +575,7 @@ fn a_plant_whose_journal_is_damaged_does_not_start() {
     );
 }
 
-/// Its folder goes from under it, so that no other segment can be made.
+/// The journal's folder is renamed while the plant runs, so that it can make no further segment.
 #[test]
 fn a_plant_that_its_journal_stops_says_so_in_its_report() {
     let place = Place::new(0);
@@ -609,7 +611,7 @@ fn a_plant_that_its_journal_stops_says_so_in_its_report() {
     assert!(said.contains("the plant stops") && !said.contains("held the ring full"), "{said}");
 }
 
-/// Returns once a program stands still.
+/// Stops a process with SIGSTOP, and waits until it is stopped.
 fn stop(running: &Running) {
     kill_process(Pid::from_child(&running.child), Signal::STOP).unwrap();
     let is_stopped = || {
@@ -625,13 +627,13 @@ fn go_on(running: &Running) {
     kill_process(Pid::from_child(&running.child), Signal::CONT).unwrap();
 }
 
-/// The journal has nothing of what is wanted yet, and the ring has more than that.
+/// The journal does not have the requested ticks yet, and the ring has earlier ticks too.
 #[test]
 fn a_replay_begins_where_it_is_told_to_where_only_the_ring_has_that() {
     for (case, from) in [
         ["--from-sequence", "651"],
         ["--from-sequence", "601"],
-        // The time of 651, and one that no tick of the journal has.
+        // The time of tick 651, and a time before tick 601 that no tick has.
         ["--from-time", "2025-11-21T12:00:00.651Z"],
         ["--from-time", "2025-11-21T12:00:00.6005Z"],
     ]
@@ -655,7 +657,7 @@ fn a_replay_begins_where_it_is_told_to_where_only_the_ring_has_that() {
 #[test]
 fn a_replay_goes_on_with_no_ring_but_that_of_its_journal() {
     let mut plant = Without::new("another", Duration::ZERO);
-    // Another plant's: it has the same numbers.
+    // Another plant's ticks, with the same sequences.
     for seq in 1..=900 {
         let mut frame = tick(seq).1;
         *frame.last_mut().unwrap() ^= 1;
@@ -676,7 +678,7 @@ fn a_replay_goes_on_with_no_ring_but_that_of_its_journal() {
     }
 }
 
-/// Both stand still until the plant is gone with its ring, which went on without them: the journal has everything.
+/// Both are stopped until the plant and its ring have ended, and lose their positions: the journal has everything.
 #[test]
 fn who_loses_his_place_on_the_ring_of_a_plant_that_ends_has_all_of_its_journal() {
     let mut place = Place::new(1);
@@ -696,14 +698,14 @@ fn who_loses_his_place_on_the_ring_of_a_plant_that_ends_has_all_of_its_journal()
     let fixed = ["plant", "watch", "--ring", &place.ring, "--format", "json", "--journal", folder];
     let mut watch = Running::start(&[&fixed[..], &["--from-sequence", "1"]].concat());
     let name = Name::new(&place.ring).unwrap();
-    // With the journal's own reader.
+    // These two and the journal's own reader.
     while tapeline_ring::inspect(&name).unwrap().subscribers.len() < 3 {
         std::thread::yield_now();
     }
     [&replay, &watch].into_iter().for_each(stop);
     let to = place.lines[0].to_string();
     let exchange = ["feed", "simulate", "--to", &to, "--symbols", "3", "--messages", "5000", "--rate", "20k"];
-    // A busy machine may keep it from its schedule, which is not what is asked here.
+    // 4: a busy machine may miss the schedule, which does not matter here.
     assert!(matches!(tapeline(&exchange).output().unwrap().status.code(), Some(0 | 4)));
     let report = plant.says();
     assert!(plant.child.wait().unwrap().success(), "{report}");

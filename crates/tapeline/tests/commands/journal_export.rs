@@ -1,4 +1,4 @@
-//! Journals as tables of other tools, through the real binary: nothing left out, nothing half there.
+//! Journals as tables for other tools, through the real binary: complete, or not written.
 
 use crate::kdb_client;
 use crate::shared_data;
@@ -26,7 +26,7 @@ use tapeline_plant::{ItemId, Seq, State};
 /// 21 November 2025, 23:59:59.
 const BEFORE_MIDNIGHT: u64 = 1_763_769_599_000_000_000;
 
-/// A trade of so many shares at that time.
+/// A trade with this size and time.
 fn trade(seq: u64, time: u64, size: i64) -> Vec<u8> {
     let mut body = [0; 128];
     let list = DataType::FIELD_LIST;
@@ -56,7 +56,7 @@ fn trade(seq: u64, time: u64, size: i64) -> Vec<u8> {
     frame
 }
 
-/// A journal of trades: sequence, seconds behind the one second before midnight, shares.
+/// A journal of trades: sequence, seconds from one second before midnight, shares.
 fn keep(folder: &Path, trades: &[(u64, i64, i64)]) {
     let (mut writer, _) = Writer::open(Directory::create(folder).unwrap(), Settings::default()).unwrap();
     for &(seq, seconds, size) in trades {
@@ -80,7 +80,7 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// All files below a folder, by their paths in it.
+/// All files below a folder, as relative paths.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -96,7 +96,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// A table's rows, of all its days.
+/// A table's rows, over all days.
 fn rows(exported: &Path, table: &str) -> Vec<Row> {
     let of_table = exported.join(table);
     let read = |file: PathBuf| SerializedFileReader::new(File::open(of_table.join(file)).unwrap()).unwrap();
@@ -117,7 +117,7 @@ fn whole(row: &Row, column: &str) -> Option<i64> {
     }
 }
 
-/// A row's price in 10^-9.
+/// A row's price in units of 10^-9.
 fn price(row: &Row) -> i128 {
     let (_, field) = row.get_column_iter().find(|(name, _)| *name == "price").unwrap();
     let Field::Decimal(price) = field else { panic!("{field}") };
@@ -149,10 +149,10 @@ fn days_are_directories_also_where_the_clock_went_back() {
     sizes.sort_unstable();
     assert_eq!(sizes, [10, 20, 30, 40, 50].map(Some));
 
-    // A folder is filled once.
+    // The folder must be empty.
     let again = export(&journal, &into, &["--to", "parquet"]);
     assert!(!again.status.success() && said(&again).contains("is not empty"), "{}", said(&again));
-    // Some tables, from some place on, as a kdb+ log for each day.
+    // Some tables, from a sequence on, as one kdb+ log a day.
     let into = folder.path().join("tplogs");
     let options = ["--to", "kdb-log", "--tables", "trades", "--from-sequence", "3", "--format", "json"];
     let output = export(&journal, &into, &options);
@@ -162,7 +162,7 @@ fn days_are_directories_also_where_the_clock_went_back() {
     assert_eq!(self::report(&output)["rows"], json!({ "trades": { "2025-11-21": 1, "2025-11-22": 2 } }));
 }
 
-/// What a crash tore is said; damage, or a file that is none, leaves nothing that looks whole.
+/// A tail torn by a crash is reported; damage, or a record that is no tick, leaves no file that looks complete.
 #[test]
 fn all_of_a_journal_is_exported_or_the_command_fails() {
     let folder = tempfile::tempdir().unwrap();
@@ -203,13 +203,13 @@ fn all_of_a_journal_is_exported_or_the_command_fails() {
     }
 }
 
-/// What is in a journal, counted without the export.
+/// The content of a journal, counted without the export.
 #[derive(Debug, Default, PartialEq)]
 struct Counted {
     ticks: usize,
     trades: usize,
     shares: i64,
-    /// Prices times shares, in 10^-9.
+    /// Sum of price times shares, in units of 10^-9.
     notional: i128,
     quotes: usize,
 }
@@ -230,12 +230,12 @@ fn count(journal: &Path) -> Counted {
             let shares = real(fid::TRDVOL_1).unwrap().mantissa;
             counted.trades += 1;
             counted.shares += shares;
-            // Four places, as ITCH has them.
+            // Four decimals, as in ITCH.
             assert_eq!(price.hint, Hint::TEN_THOUSANDTHS);
             counted.notional += i128::from(price.mantissa) * i128::from(shares) * 100_000;
         }
         let fids = [fid::BID, fid::ASK, fid::BIDSIZE, fid::ASKSIZE];
-        // An image has all fields, also those of which nothing is known.
+        // An image has all fields, including blank ones.
         let is_image = tick.header.kind == Kind::Refresh;
         let says = |fid| list.find(fid).unwrap().is_some_and(|field| !is_image || !field.is_blank());
         counted.quotes += usize::from(fids.into_iter().any(says));
@@ -243,7 +243,7 @@ fn count(journal: &Path) -> Counted {
     counted
 }
 
-/// A day of a simulated exchange through a plant with orders, in its journal.
+/// The journal of a plant that read a simulated day and publishes orders.
 fn day(place: &Place) -> PathBuf {
     let journal = place.folder.path().join("journal");
     let file = place.folder.path().join("day.itch");
@@ -298,7 +298,7 @@ fn a_plants_day_is_in_every_format_what_its_journal_has() {
     let sequences: Vec<_> = rows(&into, "ticks").iter().map(|row| whole(row, "sequence").unwrap()).collect();
     assert!(sequences.iter().copied().eq(1..=counted.ticks as i64));
 
-    // The log that kdb+ replays holds the same rows.
+    // The exported kdb+ log has the same rows.
     let into = place.folder.path().join("tplogs");
     let output = export(&journal, &into, &["--to", "kdb-log"]);
     assert!(output.status.success(), "{}", said(&output));
@@ -308,7 +308,7 @@ fn a_plants_day_is_in_every_format_what_its_journal_has() {
     let read = tapeline(&arguments.collect::<Vec<_>>()).output().unwrap();
     assert!(read.status.success(), "{}", said(&read));
     let read: Value = serde_json::from_slice(&read.stdout).unwrap();
-    // One file, unless midnight passed meanwhile.
+    // One log, unless midnight passed meanwhile.
     let logs = read["files"].as_array().unwrap();
     for (table, count) in reported {
         let name = table.trim_end_matches('s');
@@ -317,14 +317,14 @@ fn a_plants_day_is_in_every_format_what_its_journal_has() {
     }
 }
 
-/// A row's cells as text, without the numbers that a plant gives.
+/// A row's cells as text, without the numbers that a plant assigns.
 fn cells(row: &Row) -> Vec<String> {
     let given = |name: &String| matches!(name.as_str(), "sequence" | "service");
     let cells = row.get_column_iter().filter(|(name, _)| !given(name));
     cells.map(|(name, cell)| format!("{name} {cell}")).collect()
 }
 
-/// A capture through a plant, in its journal.
+/// The journal of a plant that read a capture.
 fn captured(place: &Place, protocol: &str, file: &Path) -> PathBuf {
     let journal = place.folder.path().join("journal");
     let config = place.folder.path().join("plant.toml");
@@ -354,7 +354,7 @@ fn text(row: &Row, column: &str) -> Option<String> {
     }
 }
 
-/// Trades less those that were broken, by item: shares.
+/// Shares by item, of trades that were not broken.
 fn repaired(trades: &[Row]) -> BTreeMap<String, i64> {
     let mut by_id = BTreeMap::new();
     for row in trades {
@@ -362,7 +362,7 @@ fn repaired(trades: &[Row]) -> BTreeMap<String, i64> {
         let key = (name, text(row, "trade_id").expect("every trade has a number"));
         match text(row, "action").as_deref() {
             Some("trade") => assert!(by_id.insert(key, whole(row, "size").unwrap()).is_none()),
-            // Some were traded before the capture begins.
+            // Some were traded before the beginning of the capture.
             Some("break") => drop(by_id.remove(&key)),
             other => panic!("{other:?}"),
         }
@@ -374,7 +374,7 @@ fn repaired(trades: &[Row]) -> BTreeMap<String, i64> {
     volumes
 }
 
-/// Breaks name their trades, so that sums come out as they are known; auctions are rows; files are of the event's day, and sorted.
+/// Breaks name their trades, so that the sums are right; auctions are rows; files are of the event's day, and sorted.
 #[test]
 fn a_real_capture_has_its_breaks_and_auctions() {
     let Some(expected) = expected("iex-tops-20170710/expected.json") else { return };
@@ -421,7 +421,7 @@ fn a_real_capture_has_its_breaks_and_auctions() {
     }
     assert_eq!(json!(by_symbol), expected["auction_messages"]);
 
-    // As a log they come back.
+    // Exported as a log and imported, the rows are the same.
     let at = |name: &str| place.folder.path().join(name);
     let output = export(&journal, &at("logs"), &["--to", "kdb-log", "--tables", "trades,auctions"]);
     assert!(output.status.success(), "{}", said(&output));
@@ -445,7 +445,7 @@ fn a_real_capture_has_its_breaks_and_auctions() {
     }
 }
 
-/// DEEP names its breaks too, and what it says of its trading day is the day of the files.
+/// DEEP names broken trades too, and its trading day is the day of the files.
 #[test]
 fn breaks_of_deep_are_rows() {
     let Some(expected) = expected("iex-deep-20170425/expected.json") else { return };
@@ -461,14 +461,14 @@ fn breaks_of_deep_are_rows() {
     assert_eq!(json!(breaks.count()), expected["trade_breaks"]);
 }
 
-/// A tick is of the day of its event, whichever day it was published on; one without an event's time of the latter.
+/// A tick belongs to the day of its event, not of its publication; without an event time, to the day of publication.
 #[test]
 fn days_may_be_those_of_the_events() {
     let folder = tempfile::tempdir().unwrap();
     let journal = folder.path().join("journal");
     let day = 86_400_000_000_000;
     let (mut writer, _) = Writer::open(Directory::create(&journal).unwrap(), Settings::default()).unwrap();
-    // In turns of ten days, each with its event so many days before it was published.
+    // The event is 0 to 9 days before the publication, in turn.
     for seq in 1..=40_u64 {
         let mut frame = trade(seq, BEFORE_MIDNIGHT, seq as i64);
         let event = if seq == 40 { 0 } else { BEFORE_MIDNIGHT - day * (seq % 10) };
@@ -489,9 +489,9 @@ fn days_may_be_those_of_the_events() {
     assert_eq!(days.len(), 10, "{days:?}");
     assert!(days.values().all(|rows| *rows == json!(4)), "{days:?}");
     assert_eq!(rows(&into, "trades").len(), 40);
-    // More days than may be open: each comes back in another file.
+    // More days than can be open at once: each day gets several files.
     assert_eq!(files(&into).len(), 40);
-    // Memory has a limit, and a log its order.
+    // The memory for sorting has a limit, and a log keeps its order.
     let limited = ["--to", "parquet", "--sort", "--sort-limit", "1KiB"];
     let large = folder.path().join("large");
     let trades: Vec<_> = (1..=300).map(|seq| (seq, 0, 1)).collect();
@@ -508,7 +508,7 @@ fn days_may_be_those_of_the_events() {
     assert!(!output.status.success() && said(&output).contains("--sort is for Parquet"), "{}", said(&output));
 }
 
-/// What was written as a kdb+ log is imported as the trades and quotes that it has, whichever way their sizes are held.
+/// An exported kdb+ log is imported with the same trades and quotes, for each encoding of sizes.
 #[test]
 fn an_exported_log_is_imported_as_what_it_is() {
     let place = Place::new(1);
@@ -542,7 +542,7 @@ fn an_exported_log_is_imported_as_what_it_is() {
     }
 }
 
-/// What a plant's kdb+ clients publish, each time it is started, is exported to the last row: also the first one of an item.
+/// Rows that kdb+ clients publish, over two runs of a plant, are all exported, including the first row of an item.
 #[test]
 fn rows_of_kdb_clients_are_trades_from_the_first_one_on() {
     let place = Place::new(0);
@@ -583,8 +583,8 @@ fn rows_of_kdb_clients_are_trades_from_the_first_one_on() {
     assert!(report(&output)["rows"]["quotes"].is_null(), "none of them has a bid or an ask");
 }
 
-/// Readers that others made: DuckDB and Polars. `make interop` brings them and says where they are, in `INTEROP`; without that, nothing is
-/// tried.
+/// Independent readers: DuckDB and Polars. `make interop` installs them and sets `INTEROP`; without it, this test is
+/// skipped.
 #[test]
 fn tables_in_python() {
     let Some(interop) = std::env::var_os("INTEROP") else {

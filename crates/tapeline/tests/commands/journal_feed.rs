@@ -1,4 +1,4 @@
-//! A feed's messages out of a journal, onto UDP again.
+//! A feed's messages from a journal, sent over UDP.
 
 use crate::stage;
 
@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 use stage::{Place, Running, tapeline};
 use tapeline_feed::moldudp64::{Packet, parse};
 
-/// Few enough that what they are packed into fits in any socket's buffer: nothing is lost, however late they are read.
+/// Few enough that their datagrams fit into any socket's buffer: nothing is lost, however late they are read.
 const MESSAGES: &str = "300";
 
 fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// A simulated day, and the journal of a plant that read it.
+/// A simulated day's messages, and the journal of a plant that read them.
 fn day(place: &Place, publish: &str) -> (Vec<Vec<u8>>, PathBuf) {
     let (file, journal) = (place.folder.path().join("day.itch"), place.folder.path().join("journal"));
     let write =
@@ -39,7 +39,7 @@ fn day(place: &Place, publish: &str) -> (Vec<Vec<u8>>, PathBuf) {
     plant.says();
     let report = plant.says();
     assert!(plant.child.wait().unwrap().success(), "{report}");
-    // Messages behind their lengths.
+    // Messages with length prefixes.
     let bytes = std::fs::read(&file).unwrap();
     let (mut messages, mut rest) = (Vec::new(), &bytes[..]);
     while let [high, low, behind @ ..] = rest {
@@ -96,7 +96,7 @@ fn what_was_not_kept_cannot_be_sent() {
     assert!(talk.contains("every-message"), "{talk}");
     let output = replay(&journal, &["--to", "127.0.0.1:9", "--speed", "max", "--feed", "7"]);
     assert!(said(&output).contains("no messages of feed 7"), "{}", said(&output));
-    // One way or the other.
+    // Exactly one destination is required.
     assert_eq!(replay(&journal, &["--to", "127.0.0.1:9", "--onto", "ring"]).status.code(), Some(2));
     assert_eq!(replay(&journal, &[]).status.code(), Some(2));
 }

@@ -28,7 +28,7 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// A real tickerplant's day, into a journal, out of it as Parquet: rows and volumes by symbol are those that are known.
+/// A real tickerplant's day, imported and exported as Parquet: rows and volumes by symbol have the known values.
 #[test]
 fn a_tickerplants_day_comes_through() {
     let Some(log) = shared("kdb-tplogs/stp1_trade20220616122504") else { return };
@@ -41,7 +41,7 @@ fn a_tickerplants_day_comes_through() {
     assert_eq!(imported["rows"], known["rows"]);
     let symbols = known["rows_by_symbol"].as_object().unwrap();
     assert_eq!(imported["items"], symbols.len());
-    // A tick for each row, and an image for each symbol.
+    // One tick a row, and one image a symbol.
     assert_eq!(imported["ticks"], known["rows"]["trade"].as_u64().unwrap() + symbols.len() as u64);
     let columns: Vec<_> = imported["not_taken"]
         .as_array()
@@ -72,7 +72,7 @@ fn a_tickerplants_day_comes_through() {
     }
     assert_eq!(json!(rows), known["rows_by_symbol"]);
     assert_eq!(json!(volumes), known["trade_volume"]);
-    // Its clock counts from 2000, in ns.
+    // kdb+ time stamps count ns from 2000.
     let time = 708_697_697_727_152_000_u64 + 946_684_800_000_000_000;
     assert_eq!(last["AAPL"], (time.to_string(), "84.28".to_owned()));
 }
@@ -89,7 +89,7 @@ fn log(path: &Path, messages: &[Write]) {
     std::fs::write(path, &bytes[..len]).unwrap();
 }
 
-/// Two rows with times of day, one of which nobody can be named for.
+/// Two rows with times of day, one without a symbol.
 fn spans(message: &mut Encoder<'_>) -> Result<(), Refused> {
     message.list(3)?;
     message.symbol(b"upd")?;
@@ -145,7 +145,7 @@ fn what_cannot_be_taken_is_named() {
         "{talk}"
     );
 
-    // The day is that of the log's name; what is appended goes on behind it.
+    // The day comes from the log's name; a second import appends.
     let looked = run(&["journal", "inspect", "--format", "json"], &[&journal]);
     assert_eq!(report(&looked)["ticks"][1]["at"], "2022-06-16T12:00:00.000000000Z", "{}", said(&looked));
     let output = run(&arguments, &[&journal, &path, Path::new("--tables"), &tables]);
@@ -156,13 +156,13 @@ fn what_cannot_be_taken_is_named() {
         said(&output)
     );
 
-    // Without a day there is no time.
+    // Without a day no time can be derived.
     let dayless = folder.path().join("log");
     std::fs::copy(&path, &dayless).unwrap();
     let output = run(&arguments, &[&folder.path().join("none"), &dayless, Path::new("--tables"), &tables]);
     assert_eq!((output.status.code(), &report(&output)["ticks"]), (Some(1), &json!(0)));
     assert!(said(&output).contains("--date"), "{}", said(&output));
-    // A torn tail ends with status 1, behind what is whole.
+    // A torn tail: exit status 1, after the whole messages are imported.
     let bytes = std::fs::read(&path).unwrap();
     std::fs::write(&path, &bytes[..bytes.len() - 3]).unwrap();
     let output = run(&arguments, &[&folder.path().join("torn"), &path, Path::new("--tables"), &tables]);
@@ -170,7 +170,7 @@ fn what_cannot_be_taken_is_named() {
     assert!(said(&output).contains("not a whole message"), "{}", said(&output));
 }
 
-/// A trade with its venue in front of the price, in a table of the usual name.
+/// A trade with its venue before the price, in a table with a standard name.
 fn other_trade(message: &mut Encoder<'_>) -> Result<(), Refused> {
     message.list(3)?;
     message.symbol(b"upd")?;
@@ -183,7 +183,7 @@ fn other_trade(message: &mut Encoder<'_>) -> Result<(), Refused> {
     message.column(Type::LONG, [7_i64])
 }
 
-/// A place is no name: what would be a price by it, and is none, ends the import until somebody says what it is.
+/// A column's position does not identify it: a wrong type at the price's position ends the import; a mapping solves it.
 #[test]
 fn a_table_that_is_not_the_usual_one_is_refused() {
     let folder = tempfile::tempdir().unwrap();
@@ -218,13 +218,13 @@ fn a_log_of_which_nothing_is_taken_is_an_error() {
         assert!(talk.contains("because: 3 rows of other not taken: there is no such table"), "{talk}");
         assert!(talk.contains("hint: --tables FILE"), "{talk}");
     }
-    // Where there is nothing, nothing is missing.
+    // An empty log is no error.
     log(&path, &[]);
     let output = run(&["journal", "import", "--into"], &[&folder.path().join("empty"), &path]);
     assert!(output.status.success(), "{}", said(&output));
 }
 
-/// A row with a text beyond ASCII, as a symbol and as a string, and a date.
+/// A row with non-ASCII text, as a symbol and as a string, and a date.
 fn beyond_ascii(message: &mut Encoder<'_>) -> Result<(), Refused> {
     message.list(3)?;
     message.symbol(b"upd")?;

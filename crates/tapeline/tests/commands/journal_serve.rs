@@ -1,4 +1,4 @@
-//! `tapeline journal replay --serve`: what a plant has kept, as a live service.
+//! `tapeline journal replay --serve`: a plant's journal as a live service.
 
 use crate::stage;
 
@@ -11,10 +11,10 @@ use serde_json::{Map, Value, json};
 use stage::{Place, Running, tapeline};
 use tapeline_ring::{Name, Options, Publisher};
 
-/// All that the simulated exchange has.
+/// All stocks of the simulated exchange.
 const STOCKS: [&str; 3] = ["TAPE", "SENA", "RIMU"];
 
-/// The journal of a plant that was started twice, and its configuration.
+/// The journal of a plant that ran twice, and its configuration.
 struct Past {
     place: Place,
     config: PathBuf,
@@ -22,7 +22,7 @@ struct Past {
 }
 
 impl Past {
-    /// The plant that was started again had fewer stocks, and numbered them otherwise.
+    /// The second run has fewer stocks, with other item numbers.
     fn keep() -> Self {
         let place = Place::new(0);
         let folder = place.folder.path();
@@ -63,7 +63,7 @@ impl Past {
         self.place.folder.path().join("journal").to_str().unwrap().to_owned()
     }
 
-    /// It is replayed: what is on the ring, what a client of all stocks is given, and what is told at the end.
+    /// Replays the journal; returns the ticks on the ring, the messages to a client of all stocks, and the report.
     fn replay(&self, options: &[&str]) -> (Vec<Value>, Vec<Value>, Value) {
         let journal = self.journal();
         let waits = ["--speed", "max", "--requests", "3", "--subscribers", "2"];
@@ -90,7 +90,7 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// What is said of an item, image by image and update by update.
+/// The images and updates of an item.
 fn of<'a>(lines: &'a [Value], kind: &str, item: &str) -> Vec<(&'a Value, &'a Map<String, Value>)> {
     let is =
         |line: &&Value| line["item"] == item && matches!(line[kind].as_str(), Some("refresh" | "update"));
@@ -108,7 +108,7 @@ fn a_client_is_given_every_update_that_the_journal_has() {
     }
     let told = (&report["history"], &report["before"], &report["missing"], &report["last"]);
     assert_eq!(told, (&json!(past.ticks), &json!(0), &json!(0), &json!(past.ticks)), "{report}");
-    // Each of them is told of the end.
+    // Each stream gets a status at the end.
     let told = |line: &&Value| line["event"] == "state" && line["state"]["text"] == "The plant has ended";
     assert_eq!(client.iter().filter(told).count(), STOCKS.len());
     let updates = client.iter().filter(|line| line["event"] == "update").count();

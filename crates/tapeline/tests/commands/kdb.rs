@@ -44,7 +44,7 @@ fn a_tickerplants_log_holds_what_it_is_known_to() {
         .map(|column| column["letters"].as_str().unwrap())
         .collect();
     assert_eq!(letters, "psfibccs");
-    // The last row of the log is the last of one of its symbols.
+    // The last row of the log is also the last row of its symbol.
     let last = trade["last_row"].as_array().unwrap();
     let of_symbol = &expected["last_row"][format!("trade:{}", last[1].as_str().unwrap())];
     assert!(of_symbol.is_null() || *of_symbol == trade["last_row"], "{last:?}");
@@ -67,7 +67,7 @@ fn logs_in_gzip_are_read() {
     assert_eq!(found["torn"], Value::Null);
 }
 
-/// What is whole is shown, and then where it ends and why.
+/// The content before the cut is shown, then the position and the reason.
 #[test]
 fn a_gzip_file_that_is_cut_is_read_up_to_there() {
     let Some(path) = shared("kdb-tplogs/stp1_quote20220616122504.gz") else { return };
@@ -83,10 +83,10 @@ fn a_gzip_file_that_is_cut_is_read_up_to_there() {
     assert!(said.contains("cannot be read to its end") && said.contains(cut.to_str().unwrap()), "{said}");
 }
 
-/// What writes a message.
+/// Writes a message.
 type Write = fn(&mut Encoder<'_>) -> Result<(), Refused>;
 
-/// Messages one behind the other, and where they begin.
+/// A log of these messages, and their offsets.
 fn log(messages: &[Write]) -> (Vec<u8>, Vec<usize>) {
     let mut bytes = vec![0; 4_096];
     let (mut writer, mut len) = LogWriter::begin(&mut bytes).unwrap();
@@ -108,7 +108,7 @@ fn trade(message: &mut Encoder<'_>) -> Result<(), Refused> {
     message.column(Type::FLOAT, [84.28, f64::NAN])
 }
 
-/// The same table as rows of another shape: one row's cells, with a column more.
+/// The same table in another shape: one row's cells, with one more column.
 fn wide_trade(message: &mut Encoder<'_>) -> Result<(), Refused> {
     message.list(3)?;
     message.symbol(b".u.upd")?;
@@ -213,7 +213,7 @@ fn what_is_no_log_is_named() {
     let talk = said(&given);
     assert!(talk.contains("is a folder, not a log") && talk.contains("hint: a tickerplant's logs"), "{talk}");
     assert_eq!(given.status.code(), Some(1));
-    // What another machine wrote: it is told how to read it.
+    // A log of a big-endian machine: the hint names the option.
     let path = folder.path().join("sparc");
     write(&path, b"\xFF\x01\0\0\0\0\0\0\0\0\0\0\0\x01\xF5a\0").unwrap();
     let turned = inspect(&path, &[]);

@@ -1,5 +1,5 @@
-//! Every command as its users start it: real processes, real sockets. The tests run many at a time, since most of them wait; each has
-//! rings, ports and folders of its own.
+//! Every command as its users start it: real processes, real sockets. The tests run many at a time, since most of them
+//! wait; each has its own rings, ports and folders.
 
 #![allow(
     clippy::unwrap_used,

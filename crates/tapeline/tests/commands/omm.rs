@@ -10,7 +10,7 @@ use stage::{Running, tapeline};
 use crate::shared_data;
 use crate::stage;
 
-/// A provider on a port of its own.
+/// A provider on its own port.
 struct Provider {
     running: Running,
     server: String,
@@ -26,7 +26,7 @@ impl Provider {
         Self { running, server: format!("localhost:{}", listening["port"]) }
     }
 
-    /// What a consumer of it says, and how it ends.
+    /// Runs a consumer of the provider to its end.
     fn consume(&self, options: &[&str]) -> Consumed {
         let fixed = ["omm", "watch", "--server", &self.server, "--user", "tester"];
         Consumed::of(tapeline(&[&fixed, options].concat()).output().unwrap())
@@ -107,7 +107,7 @@ fn snapshots_batches_and_views() {
 #[test]
 fn posts_are_acknowledged_and_reflected_or_refused() {
     let provider = Provider::start(&["--update-rate", "0"]);
-    // Nothing is updated but by posts.
+    // Only posts cause updates.
     for more in [&[][..], &["--off-stream"]] {
         let post = ["POSTED", "--post", "BID=1.5,HALT_REASN=", "--updates", "1"];
         let seen = provider.consume(&[&post, more].concat());
@@ -148,7 +148,7 @@ fn books_of_orders_of_any_size() {
     assert_eq!(seen.one("refresh")["entries"].as_array().unwrap().len(), 20_000);
 }
 
-/// A file that lacks fields is served as it is, and they are named.
+/// A dictionary that lacks fields is served unchanged, with a warning that names the fields.
 #[test]
 fn a_provider_says_which_of_its_fields_a_dictionary_lacks() {
     let folder = tempfile::tempdir().unwrap();
@@ -296,7 +296,7 @@ fn settings_of_ema_are_taken_from_a_file() {
     let items = ["omm", "watch", "A", "--user", "tester", "--service", "TWO", "--snapshot"];
     let seen = Consumed::of(tapeline(&[&items, &config[..]].concat()).output().unwrap());
     assert_eq!(seen.code, 0, "{}", seen.talk);
-    // The second channel, after the first had nobody; the dictionary that it says, and what both ends agree on.
+    // The second channel, since the first has no server; the dictionary of the configuration; the negotiated settings.
     assert_eq!(seen.all("disconnected").len(), 1);
     let connected = seen.one("connected");
     assert_eq!((&connected["compression"], &connected["ping_timeout"]), (&"lz4".into(), &30.into()));
@@ -328,7 +328,7 @@ fn settings_of_ema_are_taken_from_a_file() {
     refused(("DefaultConsumer value=\"Second\"", "DefaultConsumer value=\"Secnd\""), &["Other.xml:2: "]);
 }
 
-/// A hub's settings are those of a provider, and what an NI provider publishes is all of its directory.
+/// A hub's settings are those of a provider; an NI provider publishes every service of its directory.
 #[test]
 fn an_acceptor_and_an_ni_provider_take_theirs_from_a_file() {
     let folder = tempfile::tempdir().unwrap();
@@ -397,7 +397,7 @@ Service = [
     }
 }
 
-/// What EMA alone has a use for is named, once.
+/// Settings that only EMA uses are reported once.
 #[test]
 fn settings_without_an_effect_are_named() {
     let folder = tempfile::tempdir().unwrap();
@@ -412,7 +412,7 @@ fn settings_without_an_effect_are_named() {
     assert_eq!(talk.matches(expected).count(), 1, "{talk}");
 }
 
-/// Every example of LSEG's is taken.
+/// Every example configuration of LSEG's is accepted.
 #[test]
 fn the_examples_of_ema_are_taken() {
     let Some(folder) = shared_data::shared("refinitiv") else { return };
@@ -426,7 +426,7 @@ fn the_examples_of_ema_are_taken() {
         let file = folder.join(name);
         let items = ["omm", "watch", "A", "--user", "tester", "--attempts", "1", "--server", "127.0.0.1:1"];
         let config = ["--config", file.to_str().unwrap()];
-        // The dictionary's files are not beside every example.
+        // Some examples are in another folder than the dictionary's files.
         let dictionary = folder.join("RDMFieldDictionary");
         let dictionary = ["--dictionary", dictionary.to_str().unwrap()];
         let output = tapeline(&[&items, &config[..], &dictionary].concat()).output().unwrap();
@@ -448,7 +448,7 @@ fn lists_of_items_and_messages_are_read_from_files() {
     let seen = provider.consume(&[&asked[..], &dictionary].concat());
     assert_eq!((seen.code, &seen.end()["images"]), (0, &1_000.into()), "{}", seen.talk);
     let refresh = seen.all("refresh")[0];
-    // 70 of the file, and the four that carry times.
+    // 70 fields from the file, and four for the times.
     assert_eq!(refresh["fields"].as_object().unwrap().len(), 74);
     assert_eq!((&refresh["item"], &refresh["fields"]["TRDPRC_1"]), (&"RDT1".into(), &398.15.into()));
     assert_eq!(seen.all("update")[0]["fields"].as_object().unwrap().len(), 13);

@@ -1,5 +1,5 @@
-//! `tapeline omm decode` on captures of connections: a consumer and a provider talk through a relay that writes down what
-//! passes, as segments of TCP.
+//! `tapeline omm decode` on captures of connections: a consumer and a provider talk through a relay that records the
+//! data as TCP segments.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
@@ -12,14 +12,14 @@ use stage::{Running, tapeline};
 
 use crate::stage;
 
-/// The largest packet that `relay` makes, in bytes.
+/// Maximum size of a segment that `relay` records, in bytes.
 const LARGEST: usize = 1400;
 
-/// What passed: from the client or not, and which bytes.
+/// The recorded data: whether it is from the client, and the bytes.
 type Pieces = Vec<(bool, Vec<u8>)>;
 type Passed = Arc<Mutex<Pieces>>;
 
-/// Carries one connection to a server, and writes it down.
+/// Relays one connection to a server, and records it.
 fn relay(server: u16) -> (u16, thread::JoinHandle<Pieces>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -28,7 +28,7 @@ fn relay(server: u16) -> (u16, thread::JoinHandle<Pieces>) {
             let mut buffer = vec![0; LARGEST];
             while let Ok(count @ 1..) = from.read(&mut buffer) {
                 passed.lock().unwrap().push((is_client, buffer[..count].to_vec()));
-                // Who has gone reads no more; what is on its way to him is written down whole.
+                // A write to a closed connection fails; the data is recorded all the same.
                 let _ = to.write_all(&buffer[..count]);
             }
             let _ = to.shutdown(Shutdown::Write);
@@ -47,7 +47,7 @@ fn relay(server: u16) -> (u16, thread::JoinHandle<Pieces>) {
     (port, relaying)
 }
 
-/// A packet: IPv4 and TCP, without options.
+/// A packet: IPv4 and TCP without options.
 fn packet(is_client: bool, sequence: u32, flags: u8, payload: &[u8]) -> Vec<u8> {
     let mut packet = vec![0x45, 0];
     packet.extend(((40 + payload.len()) as u16).to_be_bytes());
@@ -77,7 +77,7 @@ fn pcap(packets: &[Vec<u8>]) -> Vec<u8> {
     file
 }
 
-/// What passed, in packets of at most `largest` bytes each. Each side's sequence numbers start just below `u32::MAX`.
+/// Packets of at most `largest` bytes with the recorded data. Each side's sequence numbers start just below `u32::MAX`.
 fn packets(passed: &[(bool, Vec<u8>)], largest: usize) -> Vec<Vec<u8>> {
     let first = u32::MAX - 100;
     let mut next = [first + 1; 2];
@@ -128,7 +128,7 @@ fn both_directions_of_connections_of_every_compression() {
         let asked = ["A", "B", "--batch", "--updates", "4", "--download-dictionary"];
         let passed = passed(&option, &[&asked[..], &option].concat());
         let mut packets = packets(&passed, LARGEST);
-        // Sent twice, and in another order.
+        // One packet twice, and two out of order.
         let again = packets[packets.len() / 2].clone();
         packets.insert(packets.len() * 2 / 3, again);
         let at = packets.len() / 3;
@@ -136,7 +136,7 @@ fn both_directions_of_connections_of_every_compression() {
         let (output, lines) = decode(&pcap(&packets), &[]);
         let talk = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{compression}: {talk}");
-        // Login, directory, two dictionaries, and the batch; the answers to all of them.
+        // Login, directory, two dictionaries, and the batch, each with its answers.
         assert_eq!(count(&lines, "request", "10.0.0.1"), 5, "{compression}: {talk}");
         assert!(count(&lines, "refresh", "10.0.0.2") >= 6, "{compression}");
         assert!(count(&lines, "update", "10.0.0.2") >= 8, "{compression}");
@@ -164,14 +164,14 @@ fn websockets_of_every_sub_protocol() {
         assert!(updates.len() >= 8 && updates.iter().all(|line| line["fields"].is_object()), "{way}");
         assert_eq!(count(&lines, "close", "10.0.0.1"), 1, "{way}");
         assert!(lines.iter().all(|line| line["fault"].is_null()), "{way}");
-        // The consumer writes the service's number in JSON too, and the server answers in that form.
+        // The consumer writes the service's number in JSON too, and the server answers with a number.
         assert!(!talk.contains("stands for"), "{way}: {talk}");
     }
 }
 
 #[test]
 fn what_cannot_be_followed_is_said_with_its_place() {
-    // Small packets: how many of the server's messages one read returns depends on the machine.
+    // Small packets: the number of the server's messages in one read depends on the machine.
     let packets = packets(&passed(&[], &["A", "--updates", "4"]), 40);
     let refused = |packets: &[Vec<u8>], expected: &str| -> Vec<Value> {
         let (output, lines) = decode(&pcap(packets), &[]);
@@ -184,14 +184,14 @@ fn what_cannot_be_followed_is_said_with_its_place() {
     let is_from = |packet: &Vec<u8>, last: u8| packet[15] == last;
     let client: Vec<_> = packets.iter().filter(|packet| is_from(packet, 1)).cloned().collect();
     refused(&client, "the other direction is not in the capture");
-    // A hole before the server's last packet, which ends the fourth update: the images before it are shown.
+    // A gap before the server's last packet, which ends the fourth update: the images before it are shown.
     let mut holed = packets.clone();
     let last = holed.iter().rposition(|packet| is_from(packet, 2)).unwrap();
     let hole = holed[..last].iter().rposition(|packet| is_from(packet, 2)).unwrap();
     holed.remove(hole);
     let lines = refused(&holed, "bytes are missing");
     assert!(count(&lines, "refresh", "10.0.0.2") >= 2);
-    // Something else altogether.
+    // Another protocol.
     let other = [
         packet(true, 0, 2, &[]),
         packet(false, 0, 0x12, &[]),

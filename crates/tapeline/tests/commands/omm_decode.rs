@@ -21,7 +21,7 @@ fn decode(arguments: &[&str], input: &[u8]) -> Output {
     command.args(["omm", "decode"]).args(arguments);
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // A program that does not read what it need not is no failure of this test.
+    // A program that does not read its input is no failure of this test.
     let _ = child.stdin.take().unwrap().write_all(input);
     child.wait_with_output().unwrap()
 }
@@ -122,7 +122,7 @@ fn what_is_wrong_is_said_with_its_place() {
     refused(&[], b"", "standard input is empty");
     refused(&["--lines"], b"000904\n", "standard input:1: malformed");
     refused(&["00", "--dictionary", "/nonexistent"], b"", "cannot read /nonexistent");
-    // What can be read is shown, and the rest has its place.
+    // The readable part is shown; the error names the position of the rest.
     let output = decode(&[&UPDATE[..UPDATE.len() - 2]], b"");
     assert!(text(output.stdout).contains("22 BID = 39.91\n    <malformed"));
 }

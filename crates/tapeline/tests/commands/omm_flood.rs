@@ -1,4 +1,4 @@
-//! `tapeline omm` programs that are asked to end while a peer sends without end, and reads all or nothing of what it gets.
+//! `tapeline omm` programs that are stopped while a peer sends without end, and reads all or nothing of their output.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -21,22 +21,22 @@ use tapeline_wire::rssl::{ConnectionId, Event, Reactor, Sent, Settings};
 
 use crate::stage;
 
-/// Messages that a peer has sent when the program is asked to end; of those that come of it without a line, more than the
-/// buffers between them hold, so that the program has read some.
+/// Messages that a peer has sent before the program is stopped. The program prints no line for these messages, and they
+/// exceed the buffers in between, so that it has read some of them.
 const MANY: u64 = 4_000_000;
 const MANY_LINES: u64 = 200_000;
 
-/// Messages that it sends before it looks up.
+/// Messages that a peer sends before it handles its own input.
 const BATCH: u64 = 10_000;
 
-/// Whom a program meets.
+/// The peer of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Peer {
     Consumer,
     NiProvider,
-    /// What consumers and NI providers connect to.
+    /// The server of consumers and NI providers.
     Server,
-    /// The same, but nobody can read what it sends.
+    /// A server whose messages cannot be decoded.
     Babbler,
 }
 
@@ -48,7 +48,7 @@ fn encoded(write: impl FnOnce(&mut [u8]) -> Result<usize, Refused>) -> Vec<u8> {
 }
 
 impl Peer {
-    /// A message that the program takes any number of, and need not answer.
+    /// A message that the program accepts any number of times, and need not answer.
     fn flood(self) -> Vec<u8> {
         match self {
             Self::Babbler => vec![0xFF; 3],
@@ -61,7 +61,7 @@ impl Peer {
         }
     }
 
-    /// Messages that are enough.
+    /// Messages to send before the program is stopped.
     const fn many(self) -> u64 {
         if let Self::Server = self { MANY_LINES } else { MANY }
     }
@@ -78,14 +78,14 @@ impl Peer {
 struct Flood {
     thread: JoinHandle<()>,
     is_over: Arc<AtomicBool>,
-    /// It has sent a lot.
+    /// Signals that enough messages were sent.
     under_way: Receiver<()>,
-    /// Where it listens.
+    /// The listening address of a server.
     address: Option<SocketAddr>,
 }
 
 impl Flood {
-    /// Connects to a program at `port`, or waits for one to connect.
+    /// Connects to a program at `port`, or accepts a connection.
     fn start(peer: Peer, port: Option<u16>, reads: bool) -> Self {
         let is_over = Arc::new(AtomicBool::new(false));
         let (say, under_way) = mpsc::channel();
@@ -99,10 +99,10 @@ impl Flood {
         let over = Arc::clone(&is_over);
         let thread = std::thread::spawn(move || {
             let message = peer.flood();
-            // The connection that is talked to, and the same when it is ready for the flood.
+            // The current connection, and the same when it is ready for the flood.
             let (mut talk, mut open, mut sent) = (None::<ConnectionId>, None::<ConnectionId>, 0);
             while !over.load(Ordering::Relaxed) {
-                // A server ends the connection of a client that reads too slowly, which a busy machine makes of any.
+                // A server disconnects a slow client, which any client can be on a busy machine.
                 let mut cut = None;
                 if reads || open.is_none() {
                     reactor.wait(Duration::from_millis(1)).unwrap();
@@ -128,11 +128,11 @@ impl Flood {
                 if let Some(id) = open
                     && let Some(mut sender) = reactor.sender(id)
                 {
-                    // In batches: a program that reads as fast as this sends never lets it fill up.
+                    // In batches: the queue never fills if the program reads as fast as this sends.
                     let batch = (0..BATCH).take_while(|_| sender.send(&message) == Sent::Queued);
                     sent += batch.count() as u64;
                     sender.flush();
-                    // Only a flush tells of the end to one who does not read.
+                    // Without reads, only a flush detects the disconnect.
                     cut = cut.or((!sender.is_open()).then_some(id));
                 }
                 if cut.is_some() && cut == talk {
@@ -155,7 +155,7 @@ impl Flood {
     }
 }
 
-/// What is answered to the first word of the other end: to a login's refresh something that is worth reading.
+/// The answer to the peer's first message: to a login refresh, a request whose answer is worth reading.
 fn met(peer: Peer, bytes: &[u8]) -> Vec<Vec<u8>> {
     let message = MessageView::parse(bytes).unwrap();
     match (peer, message.header().unwrap()) {
@@ -173,8 +173,8 @@ fn met(peer: Peer, bytes: &[u8]) -> Vec<Vec<u8>> {
     }
 }
 
-/// Asks a program to end when that is the moment: its last line, and its exit status. What it says is read from the beginning: it
-/// waits for who does not.
+/// Stops a program at `moment`; returns its last line and exit status. Reads its output throughout, so that it does not
+/// block.
 fn ended(mut running: Running, moment: impl FnOnce()) -> (Value, Option<i32>) {
     let pid = Pid::from_child(&running.child);
     let reading = std::thread::spawn(move || {
@@ -200,7 +200,7 @@ fn servers_end_when_they_are_asked_to() {
             let flood = Flood::start(peer, Some(u16::try_from(port).unwrap()), reads);
             let (said, status) = ended(running, || flood.under_way.recv().unwrap());
             assert!(status == Some(0) && said["event"] == last, "{role}, {reads}: {status:?} {said}");
-            // Also what was done for who is there to the end.
+            // The totals include connections that are open at the end.
             assert!(role == "accept" || said["requests"].as_u64() > Some(0), "{reads}: {said}");
             flood.end();
         }
@@ -217,7 +217,7 @@ fn clients_end_when_they_are_asked_to() {
             let options = if role == "watch" { &["--quiet"][..] } else { &rate };
             let running = Running::start(&[&["omm", role, "A", "--server", &server], options].concat());
             let (said, status) = ended(running, || flood.under_way.recv().unwrap());
-            // The consumer's item never came, which its status says.
+            // The consumer's item never had an image, hence exit status 1.
             let expected = i32::from(role == "watch");
             assert!(status == Some(expected) && said["event"] == "end", "{role}, {reads}: {status:?} {said}");
             flood.end();
@@ -240,7 +240,7 @@ fn what_cannot_be_read_is_said_once() {
     }
 }
 
-/// Lines without end come of it, which somebody reads.
+/// The consumer prints lines without end, and they are read.
 #[test]
 fn a_consumer_ends_amid_its_updates() {
     let mut provider = Running::start(&["omm", "serve", "--port", "0", "--update-rate", "1000000"]);

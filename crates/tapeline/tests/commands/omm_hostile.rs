@@ -1,4 +1,4 @@
-//! `tapeline omm serve` and `acceptor` with peers that mean no good, or ask for much at once.
+//! `tapeline omm serve` and `accept` with peers that send invalid or excessive messages.
 
 use std::io::Read;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -15,7 +15,7 @@ use tapeline_wire::rssl::{Event, Reactor, Sender, Sent, Settings};
 
 use crate::stage;
 
-/// A connection to `server`, until that ends it or `each` has what it wants: of messages, and first of none.
+/// A connection to `server`, until it is closed or `each` returns true. `each` gets `None` first, then every message.
 fn meet(server: &Value, mut each: impl FnMut(Option<&[u8]>, &mut Sender<'_>) -> bool) {
     let port = u16::try_from(server["port"].as_u64().unwrap()).unwrap();
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
@@ -45,7 +45,7 @@ fn send(sender: &mut Sender<'_>, write: impl FnOnce(&mut [u8]) -> Result<usize, 
     assert_eq!(sender.send(&bytes[..len]), Sent::Queued);
 }
 
-/// Lines of what was said to people, in the end.
+/// Stops the program and returns its lines on standard error.
 fn talk(running: Running, mut talk: impl Read) -> Vec<String> {
     running.ask_to_end();
     let mut text = String::new();
@@ -121,7 +121,7 @@ fn long_echoes_come_back_also_to_who_reads_late() {
                     })
                 });
             }
-            // All of it is out before anything is read.
+            // Everything is sent before anything is read.
             while !sender.flush() {
                 std::thread::yield_now();
             }

@@ -1,5 +1,5 @@
-//! What the performance tools' connections are made of: versions of TLS, and the interface that they come from. Each option is
-//! seen at the other end, which is the test's own.
+//! Options of the performance tools' connections: TLS versions, and the local interface. Each option is observed at the
+//! other end, which is the test's own.
 use crate::certificates;
 use crate::stage;
 
@@ -28,7 +28,7 @@ impl Tool {
         Self { child: child.unwrap(), folder }
     }
 
-    /// Where it listens.
+    /// The listening address.
     fn address(&mut self) -> std::net::SocketAddr {
         let mut line = String::new();
         BufReader::new(self.child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
@@ -36,7 +36,7 @@ impl Tool {
         address.unwrap_or_else(|| panic!("where it listens: {line:?}"))
     }
 
-    /// The first line that it says to people.
+    /// The first line on standard error.
     fn note(&mut self) -> String {
         let mut line = String::new();
         BufReader::new(self.child.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
@@ -57,11 +57,11 @@ fn place() -> tempfile::TempDir {
     folder
 }
 
-/// The tools that connect, those that listen, and the type of the messages of each.
+/// The tools that connect, the tools that listen, and the RSSL protocol type of each.
 const CLIENTS: [(&str, u8); 3] = [("consumer", 0), ("ni-provider", 0), ("transport client", 88)];
 const SERVERS: [(&str, u8); 2] = [("provider", 0), ("transport server", 88)];
 
-/// The test's own end.
+/// Settings of the test's own end.
 fn settings(folder: &Path, is_server: bool, versions: TlsVersions, protocol_type: u8) -> Arc<Settings> {
     let file = |name| std::fs::read(folder.join(name)).unwrap();
     let tls = match is_server {
@@ -72,7 +72,7 @@ fn settings(folder: &Path, is_server: bool, versions: TlsVersions, protocol_type
     Arc::new(Settings { tls: Some(tls.unwrap()), protocol_type, host, ..Settings::default() })
 }
 
-/// The next connection, or why there is none. A tool that ends before has failed.
+/// The next connection, or why it failed. Panics if the tool ends first.
 fn connected(reactor: &mut Reactor, tool: &mut Tool) -> Result<ConnectionId, String> {
     loop {
         let mut opened = None;
@@ -93,12 +93,12 @@ fn connected(reactor: &mut Reactor, tool: &mut Tool) -> Result<ConnectionId, Str
     }
 }
 
-/// The version of TLS that is spoken on the next connection, or why there is none.
+/// The TLS version of the next connection, or why it failed.
 fn spoken(reactor: &mut Reactor, tool: &mut Tool) -> Result<&'static str, String> {
     connected(reactor, tool).map(|id| reactor.tls_version(id).unwrap())
 }
 
-/// Both spellings of one version, and its name.
+/// Both spellings of the option, each with the name of its version.
 const VERSIONS: [(&str, &str); 2] = [("-spTLSv1.2", "TLSv1_2"), ("--tls-version=1.3", "TLSv1_3")];
 
 #[test]
@@ -198,7 +198,7 @@ fn clients_connect_from_the_interface_that_is_named() {
         ("consumer -if 127.0.0.2", "127.0.0.2"),
         ("ni-provider -if 127.0.0.2", "127.0.0.2"),
         ("transport client -if 127.0.0.2", "127.0.0.2"),
-        // By its name, and where a settings' file says so.
+        // By name, and from a file of settings.
         ("consumer --interface lo", "127.0.0.1"),
         ("consumer --config c.toml", "127.0.0.3"),
     ] {

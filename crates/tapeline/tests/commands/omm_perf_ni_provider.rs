@@ -1,4 +1,4 @@
-//! `tapeline omm ni-provider`: what a hub gets of it, message by message.
+//! `tapeline omm ni-provider`: the messages that a hub gets.
 use crate::perf_peer;
 
 use std::collections::BTreeSet;
@@ -6,12 +6,12 @@ use std::collections::BTreeSet;
 use perf_peer::{Heard, Hub, Tool};
 use tapeline_omm::rwf::Domain;
 
-/// A provider that publishes so many items, and sends so much a second in 100 slices.
+/// A provider of this many items at this update rate, in 100 slices a second.
 fn provider(hub: &Hub, items: &str, rate: &str, more: &[&str]) -> Tool {
     let server = format!("localhost:{}", hub.port);
     let usual = ["omm", "ni-provider", "--server", &server, "--item-count", items, "--no-display-stats"];
     let pace = ["--tick-rate", "100", "--update-rate", rate, "--nano-time"];
-    // No more are stamped than there are.
+    // The rate of stamped updates must not exceed the update rate.
     let none: &[&str] = if rate == "0" { &["--latency-update-rate", "0"] } else { &[] };
     Tool::start(&[&usual[..], &pace, none, more].concat())
 }
@@ -23,7 +23,7 @@ fn updates(heard: &[Heard]) -> Vec<&Heard> {
     heard.iter().filter(|heard| heard.is_update()).collect()
 }
 
-/// The names of the items whose images came, in their order.
+/// The names of the items with images, in order.
 fn images(heard: &[Heard]) -> Vec<&str> {
     heard.iter().filter(|heard| heard.is_image()).map(|heard| heard.name.as_deref().unwrap()).collect()
 }
@@ -37,7 +37,7 @@ fn images_come_first_and_then_each_slice_has_its_share() {
     assert_eq!(images(heard), ["RDT1", "RDT2", "RDT3"]);
     let directory = heard.iter().position(|heard| heard.domain == Domain::SOURCE).unwrap();
     assert!(heard.iter().position(Heard::is_image).unwrap() > directory);
-    // None of the slices is left out, on one grid; two and three in turn.
+    // No slice of the time grid is missing; two and three updates in turn.
     let mut slices: Vec<(u64, usize)> = Vec::new();
     for update in updates(heard) {
         let due = update.due.unwrap();
@@ -51,7 +51,7 @@ fn images_come_first_and_then_each_slice_has_its_share() {
     for pair in whole.windows(2) {
         assert_eq!((pair[1].0 - pair[0].0, pair[0].1 + pair[1].1), (SLICE, 5), "{whole:?}");
     }
-    // The items one after the other, and their contents in turn.
+    // The items in turn, and their contents in turn.
     let updates = updates(heard);
     let last: Vec<_> =
         updates[updates.len() - 90..].iter().map(|update| (update.stream, update.bid)).collect();
@@ -59,7 +59,7 @@ fn images_come_first_and_then_each_slice_has_its_share() {
         assert_eq!(window[0].0, window[3].0);
         assert_eq!(window[3].1, [102, 103, 101][(window[0].1 - 101) as usize]);
     }
-    // It says goodbye.
+    // It logs out.
     assert!(provider.end().code().is_some());
     hub.until(|hub| hub.published[0].2);
     assert!(hub.heard(0).last().unwrap().is_goodbye());
@@ -121,7 +121,7 @@ fn a_lost_connection_ends_the_test() {
     let provider = provider(&hub, "2", "100", &[]);
     hub.until(|hub| !updates(hub.heard(0)).is_empty());
     hub.hang_up();
-    // It does not come again, and neither does it wait for the end of its time.
+    // It neither reconnects nor waits for its run time.
     assert!(!provider.ended().success());
     assert_eq!(hub.published.len(), 1);
 }

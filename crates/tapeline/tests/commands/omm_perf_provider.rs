@@ -1,4 +1,4 @@
-//! `tapeline omm provider`: what consumers get of it, message by message.
+//! `tapeline omm provider`: the messages that consumers get.
 use crate::perf_peer;
 use crate::stage;
 
@@ -7,10 +7,10 @@ use tapeline_omm::domain::standby::{ConnectionStatus, ServerType};
 use tapeline_omm::domain::{LoginRequest, login};
 use tapeline_omm::rwf::{DataType, Domain, NakCode, PostUserInfo, StateCode, StreamState};
 
-/// A provider that sends so much a second in 100 slices, all of it stamped in nanoseconds.
+/// A provider with this update rate in 100 slices a second, with times in nanoseconds.
 fn provider(rate: &str, more: &[&str]) -> Provider {
     let usual = ["--tick-rate", "100", "--update-rate", rate, "--nano-time"];
-    // No more are stamped than there are.
+    // The rate of stamped updates must not exceed the update rate.
     let none: &[&str] = if rate == "0" { &["--latency-update-rate", "0"] } else { &[] };
     Provider::start(&[&usual, none, more].concat())
 }
@@ -18,7 +18,7 @@ fn provider(rate: &str, more: &[&str]) -> Provider {
 /// A slice of [`provider`], in nanoseconds.
 const SLICE: u64 = 10_000_000;
 
-/// Updates by when they were due, without the first and the last slice: those may not be whole.
+/// Updates by due time, without the first and the last slice, which may be incomplete.
 fn slices(heard: &[Heard]) -> Vec<(u64, Vec<&Heard>)> {
     let mut slices: Vec<(u64, Vec<&Heard>)> = Vec::new();
     for update in heard.iter().filter(|heard| heard.is_update()) {
@@ -36,11 +36,11 @@ fn slices(heard: &[Heard]) -> Vec<(u64, Vec<&Heard>)> {
 fn every_slice_has_its_share_of_the_rate_and_says_when_it_was_due() {
     let provider = provider("250", &["--latency-update-rate", "all"]);
     let mut peer = Peer::log_in(provider.port);
-    // At once: each has its turn from the first slice on.
+    // Together, so that each gets updates from the first slice on.
     peer.open_together(3);
     let heard = peer.until(|heard| updates(heard) >= 200);
     let slices = slices(&heard);
-    // None is left out, on one grid; two and three in turn.
+    // No slice of the time grid is missing; two and three updates in turn.
     for pair in slices.windows(2) {
         let [(before, first), (due, second)] = pair else { unreachable!() };
         assert_eq!(due - before, SLICE);
@@ -49,7 +49,7 @@ fn every_slice_has_its_share_of_the_rate_and_says_when_it_was_due() {
     for (due, updates) in &slices {
         assert!(updates.iter().all(|update| update.sent.unwrap() >= *due), "{updates:?}");
     }
-    // The streams one after the other.
+    // The streams in turn.
     let streams: Vec<i32> =
         heard.iter().filter(|heard| heard.is_update()).map(|heard| heard.stream).collect();
     for window in streams.windows(4) {
@@ -105,7 +105,7 @@ fn one_that_stands_by_sends_data_when_it_is_the_active_one() {
                 assert!(image.is_image() && image.bid == 100, "round {round}: {all:?}");
                 assert!(updates.iter().all(|heard| heard.is_update()), "round {round}: {all:?}");
             }
-            // What is said behind it shows that it was taken.
+            // An answer to a later request shows that the status was handled.
             peer.tell(&status(ServerType::Standby));
             let last = peer.next;
             peer.open(Domain::MARKET_PRICE, &format!("LAST{round}"));
@@ -121,7 +121,7 @@ fn so_many_a_second_carry_a_time() {
     let provider = provider("1000", &["--latency-update-rate", "20"]);
     let mut peer = Peer::log_in(provider.port);
     peer.open_all(1);
-    // Three seconds of slices, of which two are whole.
+    // Three seconds of slices, two of them complete.
     let heard = peer.until(|heard| updates(heard) >= 3_000);
     let stamped = heard.iter().filter(|heard| heard.sent.is_some()).count();
     assert!((40..=80).contains(&stamped), "{stamped}");
@@ -154,7 +154,7 @@ fn what_is_encoded_once_is_what_is_encoded_each_time() {
     let bytes = |more: &[&str]| {
         let provider = provider("1000", &[&["--latency-update-rate", "0"], more].concat());
         let mut peer = Peer::log_in(provider.port);
-        // At once: on a machine that stands still the first would have had all updates by the time of the second.
+        // Together: after a stall, the first item would otherwise get all updates before the second is open.
         peer.open_together(2);
         let heard = peer.until(|heard| updates(heard) >= 12);
         let mut of_first = heard.into_iter().filter(Heard::is_update);
@@ -162,7 +162,7 @@ fn what_is_encoded_once_is_what_is_encoded_each_time() {
         of_first.take(6).map(|heard| heard.bytes).collect::<Vec<_>>()
     };
     assert_eq!(bytes(&[]), bytes(&["--pre-enc"]));
-    // Those with a time are encoded each time all the same.
+    // Updates with a time are encoded each time.
     let provider = provider("200", &["--pre-enc", "--latency-update-rate", "100"]);
     let mut peer = Peer::log_in(provider.port);
     peer.open_all(1);
@@ -194,14 +194,14 @@ fn generic_messages_have_a_rate_of_their_own() {
     let heard = peer.until(|heard| heard.iter().filter(|heard| heard.is_generic()).count() >= 100);
     let generics: Vec<_> = heard.iter().filter(|heard| heard.is_generic()).collect();
     assert!(generics.iter().all(|heard| heard.sent.is_some() && heard.due.is_some()));
-    // One in each slice, of two updates.
+    // One in each slice of two updates.
     let dues: Vec<u64> = generics.iter().map(|heard| heard.due.unwrap()).collect();
     assert!(dues.windows(2).all(|pair| pair[1] - pair[0] == SLICE), "{dues:?}");
-    // Of slices that are late all updates come first, of the last one, too, and of some behind it.
+    // After a delay, the updates of all late slices come before generic messages, also those of later slices.
     let until = dues[dues.len() - 1];
     let updates = heard.iter().filter(|heard| heard.is_update() && heard.due.unwrap() <= until);
     assert_eq!(updates.count(), 2 * dues.len());
-    // The items one after the other.
+    // The items in turn.
     assert!(generics.windows(2).all(|pair| pair[0].stream != pair[1].stream));
 }
 
@@ -217,7 +217,7 @@ fn a_post_is_answered_and_goes_back_as_it_came() {
     assert_eq!((update.stream, update.posted, update.bid), (peer.first, Some(424_242), 55));
     assert_eq!(update.post_user_info, Some(PostUserInfo { address: 1, user_id: 2 }));
     assert_eq!(heard.iter().find(|heard| heard.is_ack()).unwrap().ack, Some((7, None)));
-    // One that is of no item is refused.
+    // A post without an item is refused.
     peer.post(None, 8, 1);
     let heard = peer.until(|heard| heard.iter().any(Heard::is_ack));
     let ack = heard.iter().find(|heard| heard.is_ack()).unwrap();
@@ -233,7 +233,7 @@ fn no_more_items_are_open_than_may_be() {
     let refused = heard.iter().find(|heard| heard.state.is_some()).unwrap();
     assert_eq!(refused.state, Some((StreamState::CLOSED, StateCode::TOO_MANY_ITEMS)));
     assert_eq!(refused.stream, peer.first + 2);
-    // What is closed makes room.
+    // A closed item frees its slot.
     peer.close(peer.first);
     peer.open(Domain::MARKET_PRICE, "AGAIN");
     let newest = peer.next - 1;
@@ -275,7 +275,7 @@ fn messages_share_frames_where_they_may() {
     let packed = frames(&["--max-pack-count", "8"]);
     assert!(packed.iter().all(|messages| *messages <= 8), "{packed:?}");
     assert!(packed.contains(&8), "{packed:?}");
-    // An update takes 22 bytes, its length among them: two of them fit, three do not.
+    // An update takes 22 bytes with its length: two of them fit, three do not.
     let small = frames(&["--max-pack-count", "8", "--pack-buffer-size", "55"]);
     assert!(small.iter().all(|messages| *messages <= 2), "{small:?}");
     assert!(small.contains(&2), "{small:?}");
@@ -292,7 +292,7 @@ fn connections_are_balanced_over_the_threads() {
         peer.until(|heard| updates(heard) >= 200);
     }
     assert!(provider.tool.end().code().is_some());
-    // Of the four connections each of the two threads has two, and so two requests.
+    // Each of the two threads has two of the four connections, and so two requests.
     let requests = |thread: usize| {
         let file = provider.tool.file(&format!("ProvStats{thread}.csv"));
         let of = |line: &str| line.split(',').nth(1).unwrap().trim().parse::<u64>().unwrap();
@@ -309,7 +309,7 @@ fn a_consumer_that_does_not_read_misses_nothing() {
     let mut peer = Peer::log_in(provider.port);
     peer.open_all(1);
     peer.until(|heard| heard.iter().any(Heard::is_update));
-    // It looks away until a second of slices has begun.
+    // The peer does not read until a second of slices has begun.
     let begun = tapeline_measure::monotonic_ns();
     let mut other = Peer::log_in(provider.port);
     other.open_all(1);
@@ -321,7 +321,7 @@ fn a_consumer_that_does_not_read_misses_nothing() {
     let slices = slices(&heard);
     assert!(slices.windows(2).all(|pair| pair[1].0 - pair[0].0 == SLICE));
     assert!(slices.iter().all(|(_, updates)| updates.len() == 200));
-    // What was late says so.
+    // Late updates show their due time.
     let late =
         slices.iter().flat_map(|(due, updates)| updates.iter().map(move |update| update.sent.unwrap() - due));
     assert!(late.max().unwrap() > 10 * SLICE);
@@ -341,7 +341,7 @@ fn a_consumer_that_starves_beside_another_shows_in_the_verdict() {
     let more = ["--latency-update-rate", "all", "--sys-send-buf-size", "4096"];
     let more = [&more[..], &["--guaranteed-output-buffers", "2", "--run-folder", "run"]].concat();
     let mut provider = provider("20000", &more);
-    // One reads nothing behind its first update; the other all that comes, for three seconds.
+    // One peer reads nothing after its first update; the other reads everything, for three seconds.
     let mut starving = Peer::log_in(provider.port);
     starving.open_all(1);
     starving.until(|heard| heard.iter().any(Heard::is_update));
@@ -370,7 +370,7 @@ fn what_is_on_its_way_when_the_time_is_over_comes_and_is_counted() {
     let mut peer = Peer::log_in(provider.port);
     peer.open_all(1);
     let mut came = updates(&peer.until(|heard| heard.iter().any(Heard::is_update)));
-    // It looks away until much waits for it.
+    // The peer does not read until a backlog has built up.
     let until = tapeline_measure::monotonic_ns() + 200_000_000;
     let mut other = Peer::log_in(provider.port);
     other.open_all(1);
@@ -394,12 +394,12 @@ fn what_does_not_go_out_in_time_is_not_counted_as_sent() {
     let mut peer = Peer::log_in(provider.port);
     peer.open_all(1);
     let mut came = updates(&peer.until(|heard| heard.iter().any(Heard::is_update)));
-    // It looks away until more waits for it than the system takes: 1 MB.
+    // The peer does not read until its backlog exceeds the kernel's buffers: 1 MB.
     let mut other = Peer::log_in(provider.port);
     other.open_all(1);
     came += updates(&other.until(|heard| updates(heard) >= 40_000));
     rustix::process::kill_process(provider.tool.pid(), rustix::process::Signal::TERM).unwrap();
-    // Nobody reads before it has ended.
+    // No peer reads before the provider has ended.
     provider.tool.rest();
     came += updates(&peer.until_closed()) + updates(&other.until_closed());
     let counts = provider.tool.record("run")["counts"].take();
@@ -418,11 +418,11 @@ fn images_come_however_many_updates_are_behind() {
     let mut peer = Peer::log_in(provider.port);
     peer.open_all(1);
     peer.until_image(peer.first);
-    // From now on there is more to send than anybody takes.
+    // From now on, more is due than can be sent.
     for number in 1..=2_000 {
         peer.open(Domain::MARKET_PRICE, &format!("LATE{number}"));
     }
-    // At most what was on its way when they were asked for, and 256 updates for each ten images.
+    // At most the updates in flight at the request, and 256 updates for each ten images.
     let updates = peer.until_image(peer.first + 2_000);
     assert!(updates < 300_000, "{updates}");
 }
@@ -435,11 +435,11 @@ fn posts_that_find_no_room_wait_and_too_many_are_counted_as_dropped() {
     let mut peer = Peer::log_in(provider.port);
     peer.open_all(1);
     peer.until(|heard| heard.iter().any(Heard::is_image));
-    // 40 MB, of which 17 may wait.
+    // 40 MB; at most 17 MB are queued.
     (0..POSTS).for_each(|_| peer.post_bytes(peer.first, 5_000));
     let updates = |heard: &[Heard]| heard.iter().filter(|heard| heard.is_update()).count() as u64;
     let mut back = updates(&peer.until(|heard| updates(heard) >= 1_000));
-    // One more, as often as it takes to find a place, which is behind all that wait.
+    // One more post, repeated until it is accepted; it is queued after all others.
     let (mut more, mut is_taken, mut is_last) = (0_u32, false, false);
     while !is_taken {
         more += 1;
@@ -506,13 +506,13 @@ fn what_is_encoded_and_decoded_is_timed_if_it_is_to_be() {
         };
         record["hops"].as_array().unwrap().iter().map(samples).collect::<std::collections::BTreeMap<_, _>>()
     };
-    // What a consumer's generic message took is timed in any case.
+    // The latency of a consumer's generic message is always measured.
     let without = hops(&[]);
     assert_eq!(without.get("generic service"), Some(&1), "{without:?}");
     assert_eq!(without.get("generic response"), Some(&1), "{without:?}");
     assert!(!without.contains_key("encoding") && !without.contains_key("decoding"), "{without:?}");
     let with = hops(&["--measure-encode", "--measure-decode"]);
-    // Updates and generic messages; the generic message and the post.
+    // Encoded: updates and generic messages. Decoded: the generic message and the post.
     assert!(with["encoding"] >= 29, "{with:?}");
     assert_eq!(with["decoding"], 2);
 }
@@ -538,7 +538,7 @@ fn round_trips_are_measured_if_they_are_to_be() {
     let mut asked = provider("0", &["--rtt", "1", "--run-folder", "run"]);
     let mut peer = Peer::log_in_with(asked.port, &request);
     (0..3).for_each(|_| peer.round_trip(true));
-    // Each waits for the answer to the one before it, so that three are done.
+    // A round trip begins after the answer to the previous one, so three are complete.
     peer.round_trip(false);
     let (trips, summary) = measured(&mut asked);
     assert_eq!(trips, Some(3));

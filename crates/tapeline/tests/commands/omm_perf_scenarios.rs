@@ -1,5 +1,5 @@
-//! The four scenarios of the performance guide's chapter 7, with Tapeline's hub in the place of the distribution system: the tools,
-//! the plant and what they say are those that users have.
+//! The four scenarios of chapter 7 of the performance guide, with Tapeline's hub as the distribution system. The
+//! tools, the plant and their output are those that users have.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::stage;
 
 const ITEMS: &str = "500";
 
-/// A performance tool at work, in a folder of its own.
+/// A running performance tool in its own folder.
 struct Tool {
     child: Child,
     output: BufReader<ChildStdout>,
@@ -30,7 +30,7 @@ impl Tool {
         Self { child, output, said: String::new() }
     }
 
-    /// What stands behind these words, on the first line that has them.
+    /// The rest of the first line with these words.
     fn wait_for(&mut self, words: &str) -> String {
         loop {
             let mut line = String::new();
@@ -48,7 +48,7 @@ impl Tool {
         self.wait_for("listening at ")
     }
 
-    /// All that it said, once it has ended well.
+    /// All output, after a successful end.
     fn end(mut self) -> String {
         while self.output.read_line(&mut self.said).unwrap() > 0 {}
         let status = self.child.wait().unwrap();
@@ -120,13 +120,13 @@ impl Plant {
     }
 }
 
-/// A service that is published to the plant.
+/// A service whose items are published to the plant.
 const PUBLISHED: &str = "[publishers]\nport = 0\n[[service]]\nname = \"TEST_FEED\"\nid = 2\n";
-/// As long as the images may take: in time beside much else, too.
+/// Time limit for the images, also on a busy machine.
 const STEADY: [&str; 2] = ["--steady-state-time", "8"];
 const UPDATES: [&str; 4] = ["--update-rate", "5000", "--latency-update-rate", "100"];
 
-/// All images came, and updates with times.
+/// Checks that all images arrived, and updates with times.
 fn assert_measured(summary: &str, folder: &Path) {
     assert_eq!(figure(summary, "Refreshes received"), 500.0);
     assert!(figure(summary, "Updates received") > 0.0);
@@ -170,10 +170,10 @@ fn ni_provider_through_the_hub_with_a_cache_that_is_full() {
 
 #[test]
 fn ni_provider_through_the_hub_where_items_are_suspect_at_first() {
-    // Whoever asks before there is an image has the item open, and suspect.
+    // A request before there is an image opens the item as suspect.
     let plant = Plant::open(&format!("{PUBLISHED}unknown = \"wait\"\n"));
     let mut consumer = plant.consumer(&["--steady-state-time", "20"]);
-    // Its first interval without an image.
+    // Its first interval, without an image.
     consumer.wait_for("Images:      0");
     let _provider = plant.ni_provider(&UPDATES);
     let summary = consumer.end();
@@ -205,11 +205,11 @@ fn stalls_of_the_sender_show_in_response_times_and_in_the_verdict() {
     let options = ["--server", &server, "--item-count", ITEMS, "--steady-state-time", "8", "--nano-time"];
     let mut consumer = Tool::start(&folder, "consumer", &options);
     consumer.wait_for("Image retrieval time");
-    // The whole sender stands still, as one whose core is taken away does.
+    // The whole sender is stopped, as if its core were taken away.
     let pid = Pid::from_child(&provider.child);
     for _ in 0..STALLS {
         kill_process(pid, Signal::STOP).unwrap();
-        // A process stands still once each of its threads has had a core to stop on, and the kernel says when.
+        // A process stops after each of its threads has run once more; the kernel reports that.
         let stopped = waitpid(Some(pid), WaitOptions::UNTRACED).unwrap();
         assert!(stopped.is_some_and(|(_, status)| status.stopped()));
         let until = monotonic_ns() + STALL_NS;
@@ -226,9 +226,9 @@ fn stalls_of_the_sender_show_in_response_times_and_in_the_verdict() {
     let response = response.unwrap_or_else(|| panic!("no response: {run}"));
     let latency =
         |rank: &str| response["latency_ns"][rank].as_u64().unwrap_or_else(|| panic!("{rank}: {run}"));
-    // What was due in the first slice of a stall came when it was over.
+    // Updates due in the first slice of a stall arrived after it.
     assert!(latency("max") >= STALL_NS - 1_000_000, "{run}");
-    // What was due in the first two milliseconds of each came three later, and that is more than a thousandth of what the run has.
+    // Updates due in the first two milliseconds of each stall arrived at least three milliseconds late: over 0.1 %.
     let late = STALLS * 20;
     assert!(response["samples"].as_u64().unwrap() < late * 1_000, "{run}");
     assert!(latency("p99.9") >= STALL_NS - 2_000_000, "{run}");

@@ -34,7 +34,7 @@ struct Consumer {
 }
 
 impl Consumer {
-    /// Of five items at these ports, by its options or by its configuration.
+    /// A consumer of five items at these ports, by options or by configuration.
     fn start([first, second]: [u16; 2], is_configured: bool) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let config = CONFIG.replace("FIRST", &first.to_string()).replace("SECOND", &second.to_string());
@@ -54,7 +54,7 @@ impl Consumer {
         Self { child, talk, folder }
     }
 
-    /// Waits until it says so.
+    /// Waits for a line with this text on standard error.
     fn says(&mut self, what: &str) -> String {
         let mut all = String::new();
         loop {
@@ -66,7 +66,7 @@ impl Consumer {
         }
     }
 
-    /// What it counted, when it has ended.
+    /// The counts in its record, after it has ended.
     fn counts(mut self) -> Value {
         self.says("was lost");
         self.child.wait().unwrap();
@@ -86,7 +86,7 @@ impl Drop for Consumer {
 #[test]
 fn a_run_goes_on_when_the_active_provider_is_killed() {
     for is_configured in [false, true] {
-        // So that all updates are the other's.
+        // The first provider sends no updates, so all updates are the second's.
         let quiet = ["--update-rate", "0", "--latency-update-rate", "0", "--run-time", "86400"];
         let first = Provider::start(&quiet);
         let other = ["omm", "provider", "--port", "0", "--run-time", "86400", "--write-stats-interval", "1"];
@@ -106,9 +106,9 @@ fn a_run_goes_on_when_the_active_provider_is_killed() {
             line.split_once("UpdRate:")?.1.split(',').next()?.trim().parse().ok()
         };
         while rate(second.line("")).is_none_or(|rate| rate == 0) {}
-        // It ends when all that it sent has gone out.
+        // The provider ends after all its messages are sent.
         let status = second.end();
-        // Its time was not over; else it fails.
+        // 130: stopped before its run time was over; other failures have another status.
         assert_eq!(status.code(), Some(130), "{status}");
         let (counts, sent) = (consumer.counts(), second.record("run")["counts"].clone());
         assert_eq!(counts["updates"], sent["updates"]);

@@ -1,4 +1,4 @@
-//! `tapeline omm transport` through the real binary: each of its options, against itself and against an end of the test's own.
+//! `tapeline omm transport` through the real binary: each option, against itself and against an end of the test's own.
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
@@ -14,10 +14,10 @@ use tapeline_wire::rssl::{Compression, Event, Session, Settings, SubProtocol, Ve
 
 use crate::stage;
 
-/// How long a client runs, from its start on: long enough to connect beside much else.
+/// Run time of a client from its start: long enough to connect on a busy machine.
 const RUN: &str = "2s";
 
-/// The program in a folder of its own, where its files go.
+/// Runs the program in its own folder, which gets its files.
 struct Place(tempfile::TempDir);
 
 impl Place {
@@ -34,7 +34,7 @@ impl Place {
         tapeline(&[&fixed[..], arguments].concat()).current_dir(&self.0).output().unwrap()
     }
 
-    /// A server that ends with its clients, and its port. By itself it would run for longer than anybody waits for a test.
+    /// Starts a server that ends with its clients; returns it with its port. Its run time exceeds any test's.
     fn server(&self, arguments: &[&str]) -> (Server, String) {
         self.serve(&[&["--end-with-clients", "--run-time", "86400"], arguments].concat())
     }
@@ -51,13 +51,13 @@ impl Place {
         (Server { child, output }, port)
     }
 
-    /// A client's whole run; its record.
+    /// Runs a client to its end; returns its record and output.
     fn client(&self, port: &str, arguments: &[&str]) -> (Value, String) {
         let fixed = ["client", "--port", port, "--run-time", RUN, "--run-folder", "client"];
         let output = self.run(&[&fixed[..], arguments].concat());
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
         let talk = String::from_utf8_lossy(&output.stderr);
-        // The verdict is the machine's affair.
+        // The verdict depends on the machine.
         assert!(!talk.contains("error:"), "{arguments:?}: {talk}\n{said}");
         (self.record("client"), said)
     }
@@ -66,7 +66,7 @@ impl Place {
         serde_json::from_slice(&std::fs::read(self.path(folder).join("run.json")).unwrap()).unwrap()
     }
 
-    /// Both ends, one after the other's end; what each of them counted.
+    /// Runs both ends, the client first to its end; returns the counts of each.
     fn both(server: &[&str], client: &[&str]) -> (Value, Value) {
         let place = Self::new();
         let (mut running, port) = place.server(server);
@@ -126,7 +126,7 @@ fn both_directions_count() {
         assert_eq!(record["throughput"]["messages"], sent + received, "{folder}");
         let seconds = record["timeline"].as_array().unwrap();
         let by_second: u64 = seconds.iter().map(|second| second["messages"].as_u64().unwrap()).sum();
-        // What came behind the last whole second is in no row.
+        // Messages after the last whole second are in no row.
         assert!(by_second <= sent + received, "{by_second} {record}");
         if record["verdict"] == "PASS" {
             let of = |count: u64| tapeline_measure::figures::thousands(count);
@@ -136,8 +136,8 @@ fn both_directions_count() {
     }
 }
 
-/// What waits for a client that ends its connection has not gone out, whenever that is: TransportPerf's in Java stops reading a
-/// second before it does.
+/// Messages that are queued when a client disconnects do not count as sent: TransportPerf in Java stops reading a
+/// second before it disconnects.
 #[test]
 fn what_waits_for_a_client_that_goes_was_not_sent() {
     let place = Place::new();
@@ -156,7 +156,7 @@ fn what_waits_for_a_client_that_goes_was_not_sent() {
         input.drain(..consumed);
         stream.write_all(&session.drain()).unwrap();
     }
-    // It reads nothing until the server's connection is full.
+    // The client reads nothing until the server's connection is full.
     let mut line = String::new();
     while !line.contains("slices held back") {
         line.clear();
@@ -222,7 +222,7 @@ fn messages_go_back_as_they_came() {
     let (client, said) = place.client(&port, &asked);
     running.ends();
     let server = place.record("server")["counts"].take();
-    // Numbers and times are the client's own: it finds them in order, and times the way there and back.
+    // Sequences and times are the client's own: it checks the order, and measures the round trip.
     let client = &client["counts"];
     assert_eq!((&server["received"], &server["sent"]), (&client["sent"], &client["sent"]));
     assert!(
@@ -253,7 +253,7 @@ fn slices_are_as_many_as_asked_and_due_at_their_beginning() {
 #[test]
 fn a_client_runs_for_as_long_as_it_is_told_to() {
     let place = Place::new();
-    // A server that has much more time is there when the client has ended.
+    // A server with a much longer run time still runs when the client has ended.
     let (mut longer, port) = place.serve(&["--msg-rate", "0", "--run-time", "100"]);
     place.client(&port, &["--msg-rate", "0"]);
     assert!(longer.child.try_wait().unwrap().is_none());
@@ -279,7 +279,7 @@ fn threads_have_connections_and_files_of_their_own() {
     }
     assert!(said.contains(std::fs::read_to_string(place.path("sum.out")).unwrap().trim()), "{said}");
     let (said, _) = running.ends();
-    // Balanced: each of the server's threads has one.
+    // Balanced: each of the server's threads has one connection.
     let received = said.lines().filter_map(|line| line.trim().strip_prefix("Msgs Received: "));
     let received: Vec<u64> = received.map(|count| count.parse().unwrap()).collect();
     assert!(received.len() == 3 && received.iter().all(|count| *count > 0), "{said}");
@@ -315,7 +315,7 @@ fn statistics_come_at_their_interval() {
     assert!(!said.contains("MsgRate:") && said.contains("Msgs Received:"), "{said}");
 }
 
-/// A server of the test's own, which looks at what comes.
+/// A server of the test's own that records received messages.
 struct Peer {
     port: String,
     heard: JoinHandle<Heard>,
@@ -340,7 +340,7 @@ impl Peer {
         Self { port, heard }
     }
 
-    /// What a client sends that has these options.
+    /// The messages that a client with these options sends.
     fn hears(settings: Settings, arguments: &[&str]) -> Heard {
         let peer = Self::new(settings);
         let place = Place::new();
@@ -405,7 +405,7 @@ fn messages_are_those_of_transport_perf() {
     assert!(heard.messages.iter().all(|message| word(message, 1) > 0 && word(message, 2) == 0));
     let heard = Peer::hears(Settings::default(), &["--latency-msg-rate", "0"]);
     assert!(heard.messages.iter().all(|message| message.len() == 76 && word(message, 1) == 0));
-    // Ten of each second's messages carry a time, unless told otherwise.
+    // By default ten messages a second carry a time.
     let heard = Peer::hears(Settings::default(), &["--tick-rate", "10", "--msg-rate", "1000"]);
     let stamped = heard.messages.iter().filter(|message| word(message, 1) > 0).count();
     assert_eq!(stamped, heard.messages.len() / 100, "one in each slice of 100");
@@ -415,7 +415,7 @@ fn messages_are_those_of_transport_perf() {
 fn frames_carry_as_many_as_are_packed() {
     let heard = Peer::hears(Settings::default(), &["--msg-rate", "50k", "--pack", "25"]);
     assert_eq!(heard.messages.len() % 50, 0, "a slice's 50 messages");
-    // A connection that takes no more for a moment ends a frame before it is full.
+    // A full connection can end a frame early.
     let full = heard.messages.len() as u64 / 25;
     assert!((full..=full + full / 10).contains(&heard.frames), "{full} {}", heard.frames);
 }
@@ -427,7 +427,7 @@ fn transport_options_do_what_they_say() {
     assert!(heard.messages.iter().all(|message| message.len() == 3_000));
     assert!(heard.frames >= 3 * heard.messages.len() as u64, "{} frames", heard.frames);
 
-    // A server that has no level of its own: the client's counts.
+    // The server states no level, so the client's is used.
     let zlib =
         || Settings { compression_type: Compression::Zlib, compression_level: 0, ..Settings::default() };
     let bytes = |level: &str| {
@@ -446,7 +446,7 @@ fn transport_options_do_what_they_say() {
     ] {
         assert_eq!(Peer::hears(Settings::default(), asked).websocket, Some(protocol), "{asked:?}");
     }
-    // A server takes the best of those that it is told to.
+    // A server chooses the best of its configured protocols.
     let place = Place::new();
     let (mut running, port) = place.server(&["--pl", "tr_json2"]);
     place.client(&port, &["--conn-type", "websocket", "--pl", "rssl.rwf,tr_json2"]);
@@ -505,7 +505,7 @@ fn a_connection_that_takes_no_more_holds_the_sender_back() {
         place.run(&[&asked[..], &["--send-buf-size", "65536", "--run-folder", "c"]].concat());
         count(&place.record("c")["counts"], "sent")
     };
-    // However long it lasts: what the buffers take, and no more.
+    // The messages that fit into the buffers, independent of the run time.
     let few = sent("10");
     drop(done);
     peer.join().unwrap();
@@ -514,7 +514,7 @@ fn a_connection_that_takes_no_more_holds_the_sender_back() {
 
 #[test]
 fn a_connection_that_ends_is_no_loss_and_one_that_breaks_is() {
-    // What the server says last, and whether that is how one ends that is done.
+    // The server's last bytes, and whether that end is an error.
     for (last, is_lost) in [(&[][..], false), (&[0, 1, 0xFF][..], true)] {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port().to_string();
@@ -533,7 +533,7 @@ fn a_connection_that_ends_is_no_loss_and_one_that_breaks_is() {
             input.drain(..consumed);
             stream.write_all(&session.drain()).unwrap();
         }
-        // It is at work once it has sent something.
+        // The client is at work once it has sent something.
         assert!(stream.read(&mut buffer).unwrap() > 0);
         stream.write_all(last).unwrap();
         stream.shutdown(std::net::Shutdown::Write).unwrap();
@@ -596,7 +596,7 @@ fn what_cannot_be_is_refused_in_one_line() {
         assert!(talk.contains(expected), "{arguments:?}: {talk}");
     }
     assert!(!place.path("runs").exists(), "nothing is written before it is understood");
-    // It does not go on for as long as it may: nobody waits for a test that long.
+    // The failed attempts end the run, not its run time.
     let output = place.run(&["client", "--attempts", "1", "--port", "1", "--run-time", "86400"]);
     let talk = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(

@@ -1,4 +1,4 @@
-//! `tapeline omm` over every transport, through the real binary: the same messages come whatever carries them.
+//! `tapeline omm` over every transport, through the real binary: each transport delivers the same messages.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -10,7 +10,7 @@ use stage::{Running, tapeline};
 use crate::certificates;
 use crate::stage;
 
-/// What a server and its clients are told.
+/// Options of a server and its clients.
 struct Way {
     name: &'static str,
     server: Vec<String>,
@@ -77,7 +77,7 @@ fn of<'v>(events: &'v [Value], name: &str) -> Vec<&'v Value> {
 fn consumer_and_provider() {
     let folder = tempfile::tempdir().unwrap();
     for way in ways(folder.path()) {
-        // So few that a busy machine conflates none of them, the posted one least of all.
+        // Few enough that a busy machine conflates no update, in particular not the posted one.
         let (_provider, server) = start(&way, "serve", &["--update-rate", "50"]);
         let asked = ["A", "B", "NAK", "--batch", "--post", "BID=7.5", "--generic", "hello", "--updates", "3"];
         let (events, output) = run(&way, "watch", &server, &asked);
@@ -172,7 +172,7 @@ fn addresses_of_ipv6() {
     }
 }
 
-/// What both ends of `omm transport` counted, over this way.
+/// The counts of both ends of `omm transport` over this transport.
 fn opaque(folder: &Path, way: &Way, server: &[&str], client: &[&str]) -> (Value, Value) {
     let end = |end: &str, fixed: &[&str], words: &[String], more: &[&str]| {
         let files = ["--run-folder", end, "--summary-file", "summary.out", "--stats-file", "stats"];
@@ -212,7 +212,7 @@ fn opaque_messages() {
             "{name}: {client}"
         );
 
-        // With back pressure, to one that has nothing to say: that the client closes takes nothing from it.
+        // Back pressure at an idle server: the server gets every message although the client disconnects.
         let (server, client) =
             counts(&["--msg-rate", "0"], &["--unpaced", "--msg-size", "20000", "--output-bufs", "50"]);
         assert_eq!(server["received"], client["sent"], "{name}: {server}");
@@ -228,7 +228,7 @@ fn who_is_not_trusted_is_not_spoken_to() {
     let mut ways = ways(folder.path());
     let mut tls = ways.remove(9);
     let (_provider, server) = start(&tls, "serve", &[]);
-    // Another authority, with the same names.
+    // Another authority with the same name.
     let other = tempfile::tempdir().unwrap();
     certificates::write(other.path());
     tls.client[2] = other.path().join("ca.pem").to_str().unwrap().to_owned();

@@ -1,5 +1,5 @@
-//! `tapeline omm serve` and clients of the WebSocket API that know nothing of Tapeline: what the public samples of that
-//! API send (market price, batch and view, posting, ping), over somebody else's WebSocket, and what they wait for.
+//! `tapeline omm serve` with generic clients of the WebSocket API, over an independent WebSocket library: the requests
+//! of that API's public samples (market price, batch and view, posting, ping), and the answers that they wait for.
 
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, TcpStream};
@@ -12,7 +12,7 @@ use tungstenite::{Message, WebSocket};
 
 use crate::stage;
 
-/// A client, as the samples are made: it takes each text for an array of messages, and answers pings.
+/// A client like the samples: it parses each text as an array of messages, and answers pings.
 struct Client {
     socket: WebSocket<TcpStream>,
     messages: VecDeque<Value>,
@@ -30,14 +30,14 @@ impl Client {
         Self { socket, messages: VecDeque::new() }
     }
 
-    /// Connected, and logged in as the samples wait for it.
+    /// Connects, and logs in as the samples do.
     fn log_in(port: u64) -> Self {
         let mut client = Self::connect(port, "tr_json2");
         client.send(LOGIN);
         let answer = client.next();
         assert_eq!((&answer["Type"], &answer["Domain"]), (&json!("Refresh"), &json!("Login")));
         assert_eq!((&answer["ID"], &answer["State"]["Stream"]), (&json!(1), &json!("Open")), "{answer}");
-        // The ping sample goes on with nothing else.
+        // The ping sample needs nothing else.
         assert!(answer["Elements"]["PingTimeout"].as_u64().unwrap() > 0, "{answer}");
         assert!(answer["Elements"]["MaxMsgSize"].as_u64().unwrap() >= 61_440, "{answer}");
         client
@@ -70,7 +70,7 @@ impl Client {
         self.may_have().expect("the connection goes on")
     }
 
-    /// The next of this type on this stream.
+    /// The next message of this type on this stream.
     fn next_of(&mut self, kind: &str, id: i32) -> Value {
         loop {
             let message = self.next();
@@ -98,7 +98,7 @@ fn market_price() {
     assert_eq!((&refresh["State"]["Stream"], &refresh["State"]["Data"]), (&json!("Open"), &json!("Ok")));
     assert!(refresh["Fields"]["BID"].is_number() && refresh["Domain"].is_null(), "{refresh}");
     assert!(client.next_of("Update", 2)["Fields"].is_object());
-    // Again at every login refresh, as some of the samples do.
+    // A repeated request, as some of the samples send at every login refresh.
     client.send(r#"{"ID":2,"Key":{"Name":"TRI.N"},"Streaming":true}"#);
     client.next_of("Refresh", 2);
 
@@ -118,7 +118,7 @@ fn market_price() {
     );
 }
 
-/// LSEG's Java tools give a service as a number, and cannot read a name.
+/// LSEG's Java tools send a service as a number, and cannot read a name.
 #[test]
 fn a_service_is_answered_in_the_form_that_the_client_uses() {
     let (_provider, port) = provider(&["--update-rate", "0", "--service-id", "7"]);
@@ -131,7 +131,7 @@ fn a_service_is_answered_in_the_form_that_the_client_uses() {
     assert_eq!(service(3, r#","Service":7"#), json!(7));
     assert_eq!(service(4, ""), json!(7), "as it has been used last");
     assert_eq!(service(5, r#","Service":"DIRECT_FEED""#), json!("DIRECT_FEED"));
-    // One text with both.
+    // Both forms in one text.
     client.send(
         r#"[{"ID":6,"Key":{"Name":"B","Service":7}},{"ID":7,"Key":{"Name":"B","Service":"DIRECT_FEED"}}]"#,
     );
@@ -139,7 +139,7 @@ fn a_service_is_answered_in_the_form_that_the_client_uses() {
     assert_eq!(client.next_of("Refresh", 7)["Key"]["Service"], "DIRECT_FEED");
 }
 
-/// As clients of the cloud log in, and renew their tokens.
+/// Login by token and its renewal, as cloud clients do.
 #[test]
 fn logins_by_token() {
     let (_provider, port) = provider(&["--update-rate", "0"]);
@@ -155,7 +155,7 @@ fn logins_by_token() {
     assert_eq!(answer["Key"]["Elements"]["AuthenticationErrorText"], "Success", "{answer}");
     client.send(&login(r#","Refresh":false"#));
     client.send(r#"{"ID":2,"Key":{"Name":"A","Service":"DIRECT_FEED"}}"#);
-    // The renewed login has no answer of its own.
+    // The renewed login gets no answer.
     let next = client.next();
     assert_eq!((&next["Type"], &next["ID"]), (&json!("Refresh"), &json!(2)), "{next}");
 }
@@ -175,17 +175,17 @@ fn batches_and_views() {
         fields.sort();
         assert_eq!((&refresh["Key"]["Name"], fields), (&json!(name), vec!["ASK", "BID", "BIDSIZE"]));
     }
-    // Ids of the client's own choice.
+    // Stream ids that the client chooses.
     client.send(r#"{"ID":[20,30],"Key":{"Name":["A","B"]}}"#);
     assert_eq!(client.next_of("Refresh", 20)["Key"]["Name"], "A");
     assert_eq!(client.next_of("Refresh", 30)["Key"]["Name"], "B");
-    // All of several at once; one was never open.
+    // Closes several streams at once; one was never open.
     client.send(r#"{"ID":[3,4,20,99],"Type":"Close"}"#);
     let status = client.next_of("Status", 3);
     let text = status["State"]["Text"].as_str().unwrap();
     assert_eq!(text.trim_end(), "Processed 4 total stream ids from Batch Close Request. 3 Ok.");
     assert_eq!((&status["State"]["Stream"], &status["State"]["Data"]), (&json!("Closed"), &json!("Ok")));
-    // They are free again.
+    // The ids can be used again.
     client.send(r#"{"ID":4,"Key":{"Name":"NEW"}}"#);
     assert_eq!(client.next_of("Refresh", 4)["Key"]["Name"], "NEW");
     client.socket.close(None).unwrap();
@@ -207,7 +207,7 @@ fn posting() {
         client.next_of("Update", 2)["Fields"],
         json!({"BID": 45.55, "BIDSIZE": 18, "ASK": 45.57, "ASKSIZE": 19})
     );
-    // Off-stream, on the login's.
+    // Off-stream: on the login stream.
     client.send(r#"{"ID":1,"Type":"Post","Domain":"MarketPrice","Ack":true,"PostID":8,"Key":{"Name":"NAK","Service":"DIRECT_FEED"},"Message":{"ID":0,"Type":"Update","Key":{"Name":"NAK"},"Fields":{"BID":1}}}"#);
     let ack = client.next_of("Ack", 1);
     assert_eq!((&ack["AckID"], &ack["NakCode"]), (&json!(8), &json!("DeniedBySrc")));
@@ -216,7 +216,7 @@ fn posting() {
 #[test]
 fn pings() {
     let (_provider, port) = provider(&["--connection-ping-timeout", "3"]);
-    // Before the login too.
+    // Pings work before the login too.
     let mut client = Client::connect(port, "rssl.json.v2");
     client.send(r#"{"Type":"Ping"}"#);
     assert_eq!(client.next(), json!({"Type": "Pong"}));
@@ -244,7 +244,7 @@ fn what_cannot_be_read_is_answered_and_nothing_else_is_lost() {
         assert_eq!(debug["Message"], text);
         assert!(debug["File"].is_string() && debug["Line"].is_u64() && debug["Offset"].is_u64(), "{error}");
     }
-    // Two at fault beside one that is not.
+    // Two invalid messages and a valid one.
     client.send(r#"[{"ID":8},{"ID":9,"Key":{"Name":"A"}},{"ID":10}]"#);
     assert_eq!(client.next_of("Error", 8)["ID"], 8);
     assert_eq!(client.next_of("Refresh", 9)["Key"]["Name"], "A");

@@ -1,4 +1,4 @@
-//! Every path that a user gives, written in every way, from every folder: what is opened is always the same file.
+//! Every path that a user can give, in every notation and from every folder: it always names the same file.
 
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use crate::{certificates, stage};
 
-/// Folders of a scene. The configuration is in `etc`, what it names is in `etc/files` and `var`; one name has a space.
+/// Folders of the test. The configuration is in `etc`, its files are in `etc/files` and `var`; one name has a space.
 const FOLDERS: [&str; 4] = ["etc", "etc/files", "var", "some where"];
 
-/// What a configuration names, by the key, with where it is.
+/// The paths in the configuration, by key.
 const NAMED: [(&str, &str); 16] = [
     ("FEED", "etc/files/day.pcap"),
     ("SYMBOLS", "var/symbols.txt"),
@@ -30,7 +30,7 @@ const NAMED: [(&str, &str); 16] = [
     ("CONFIG", "etc/plant.toml"),
 ];
 
-/// All of its keys that name a file; ITCH from a file, and SoupBinTCP for what a line lacks.
+/// All keys that name a file: ITCH from a file, with recovery over SoupBinTCP.
 const PLANT: &str = r#"
 [plant]
 ring = "test-paths"
@@ -97,7 +97,7 @@ struct Scene {
     root: tempfile::TempDir,
 }
 
-/// How a path is written.
+/// The notation of a path.
 #[derive(Clone, Copy, Debug)]
 enum Written {
     Relative,
@@ -108,7 +108,7 @@ enum Written {
 impl Written {
     const ALL: [Self; 3] = [Self::Relative, Self::Absolute, Self::Roundabout];
 
-    /// A path of the scene as somebody in `folder` writes it.
+    /// A path in this notation, relative to `folder`.
     fn path(self, scene: &Scene, folder: &str, path: &str) -> String {
         let up = if folder.is_empty() { String::new() } else { "../".repeat(folder.split('/').count()) };
         let root = scene.root.path().display();
@@ -153,7 +153,7 @@ impl Scene {
         self.root.path().join(path)
     }
 
-    /// Writes the configuration with paths `written` so.
+    /// Writes the configuration with paths in this notation.
     fn configure(&self, written: Written) {
         let mut text = PLANT.to_owned();
         for (key, path) in NAMED {
@@ -169,7 +169,7 @@ impl Scene {
     }
 }
 
-/// What a check found, with every path as the file system knows it.
+/// The output of a check, with normalized paths.
 fn found(scene: &Scene, output: &Output) -> String {
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
@@ -220,7 +220,7 @@ fn every_file_that_a_configuration_names_is_looked_for_where_it_says() {
     for (key, path) in NAMED {
         let (there, aside) = (scene.at(path), scene.at("aside"));
         if !there.exists() {
-            // A journal, logs, a socket and an audit are made: where, the other test sees.
+            // The plant creates journal, logs, socket and audit file: the other test checks where.
             continue;
         }
         std::fs::rename(&there, &aside).unwrap();
@@ -234,7 +234,7 @@ fn every_file_that_a_configuration_names_is_looked_for_where_it_says() {
     assert!(scene.check("some where", "../etc/plant.toml").status.success());
 }
 
-/// What a command writes is where its user is, however the folder is written; nothing is anywhere else.
+/// A command writes to the folder that its user named, in every notation, and nowhere else.
 #[test]
 fn a_run_folder_is_where_its_user_says() {
     let scene = Scene::set();

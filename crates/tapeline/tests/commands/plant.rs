@@ -20,7 +20,7 @@ fn same(found: &Value, expected: &Value, members: &[&str]) {
     }
 }
 
-/// Every message of a file reaches a subscriber in another process: by sequence, by type, and by the book they make.
+/// Every message of a file reaches a subscriber in another process: by sequence, by type, and by the resulting book.
 fn reaches_a_subscriber(file: &str, folder: &str, symbol: &str) {
     let (Some(file), Some(expected)) = (shared(file), expected(&format!("{folder}/expected.json"))) else {
         return;
@@ -38,7 +38,7 @@ fn reaches_a_subscriber(file: &str, folder: &str, symbol: &str) {
     assert_eq!(found["next_sequence"], json!(messages + 1));
     assert_eq!(found["end_of_session_sequence"], json!(messages + 1));
     assert_eq!(found["end"], "session-over");
-    // In front of the messages the session's beginning, behind them its end.
+    // One tick before the messages for the beginning of the session, and one after them for its end.
     assert_eq!(found["ticks"], json!(messages + 2));
     same(
         &found,
@@ -95,7 +95,7 @@ fn sequences_of_the_packets_are_those_of_the_capture() {
     assert_eq!(feed["lines"][0]["first"], expected["first_delivery_by_feed"]["A"]);
 }
 
-/// A feed that falls silent is stale until it is heard of again, and each change is told once.
+/// A silent feed becomes stale until the next datagram; each change is published once.
 #[test]
 fn silence_makes_a_feed_stale_and_a_heartbeat_live_again() {
     let place = Place::new(1);
@@ -125,7 +125,7 @@ fn silence_makes_a_feed_stale_and_a_heartbeat_live_again() {
     assert_eq!(report["ticks"], json!(4));
 }
 
-/// Two feeds with the same stock have an item of it each, and one of them can be tallied.
+/// Two feeds with the same stock have an item each, and either feed can be tallied.
 #[test]
 fn two_feeds_have_items_of_their_own() {
     let Some(file) = shared("moldudp64-derived/aapl5000-clean.pcap") else { return };
@@ -159,14 +159,14 @@ fn two_feeds_have_items_of_their_own() {
     }
 }
 
-/// Two lines that each lose messages: what one has fills the other's holes, and what neither has is said.
+/// Two lines that each lose messages: each line fills the other's gaps; messages lost on both are reported.
 #[test]
 fn two_lossy_lines_become_one_feed() {
     let Some(report) = two_lossy_lines("") else { return };
     assert!(report["feeds"][0].get("pool").is_none(), "{report}");
 }
 
-/// The same through a receiving thread, whose pool is so small that datagrams have to wait for slots.
+/// The same through a receiving thread, with a pool so small that datagrams wait for slots.
 #[test]
 fn two_lossy_lines_become_one_feed_behind_a_receiving_thread() {
     let keys = "receive = \"thread\"\npool_slots = 16\npool_policy = \"block\"";
@@ -177,18 +177,18 @@ fn two_lossy_lines_become_one_feed_behind_a_receiving_thread() {
     assert!((1..=16).contains(&high_water), "{pool}");
     let datagrams = |line: usize| report["feeds"][0]["lines"][line]["datagrams"].as_u64().unwrap();
     let taken = datagrams(0) + datagrams(1);
-    // Some slots are loaded for datagrams that never came.
+    // Some slots are loaded for datagrams that do not follow.
     assert!((taken..=taken + 16).contains(&pool["hits"].as_u64().unwrap()), "{report}");
 }
 
-/// What the plant reported, where there are captures.
+/// The plant's report; `None` without the captures.
 fn two_lossy_lines(keys: &'static str) -> Option<Value> {
     let path = |line: &str| shared(&format!("moldudp64-derived/aapl5000-{line}.pcap"));
     let (a, b) = (path("A")?, path("B")?);
     let expected = expected("moldudp64-derived/expected.json")?;
     let place = Place { keys, ..Place::new(2) };
-    // The whole of A is sent before B: what waits behind A's holes needs room and time, and a sign of life from B, without
-    // which the session would be over when A says so.
+    // All of A is sent before B: the messages buffered behind A's gaps need capacity and time. A heartbeat on B keeps
+    // the session open after A's end of session.
     let mut plant = place.plant("reorder_time = \"5s\"\nreorder_messages = 8192");
     let mut tally = place.tally("AAPL");
     let heartbeat = [&b"AAPL200130"[..], &1u64.to_be_bytes(), &[0, 0]].concat();
@@ -221,9 +221,9 @@ fn datagrams_that_cannot_be_read_are_counted_and_do_no_harm() {
     };
     send(b"");
     send(b"short");
-    // Two messages are announced, and the first runs past the end.
+    // The header announces two messages; the first exceeds the datagram.
     send(&[&header(1, 2)[..], &[0, 200, b'S']].concat());
-    // One good system event, then an empty message and one of an unknown type, and the end.
+    // A valid system event, then an empty message and one of an unknown type, then the end of the session.
     let event = [&[0, 12, b'S', 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, b'O'][..]].concat();
     send(&[&header(1, 1)[..], &event].concat());
     send(&[&header(2, 2)[..], &[0, 0, 0, 3, b'z', 1, 2]].concat());
@@ -240,7 +240,7 @@ fn datagrams_that_cannot_be_read_are_counted_and_do_no_harm() {
     assert_eq!(report["feeds"][0]["malformed_messages"], json!(1));
 }
 
-/// Who starts them in a script learns from the status alone that something is missing.
+/// The exit status tells a script whether messages are missing.
 #[test]
 fn plant_and_tally_end_with_status_3_where_messages_are_missing() {
     for (hole, status) in [(0, 0), (5, 3)] {
@@ -264,7 +264,7 @@ fn plant_and_tally_end_with_status_3_where_messages_are_missing() {
     }
 }
 
-/// What a plant publishes of one symbol, from the oldest tick on, until the session is over.
+/// The ticks of one symbol, from the oldest tick on, until the end of the session.
 fn watch(place: &Place, symbol: &str) -> Running {
     let ring = ["--ring", &place.ring, "--from", "oldest", "--until-end-of-session"];
     Running::start(&[&["plant", "watch", symbol], &ring[..]].concat())
@@ -296,13 +296,13 @@ fn watch_gives_json_lines_in_a_pipe() {
         }
         trades += u64::from(fields.get("TRDPRC_1").is_some_and(|price| !price.is_null()));
     }
-    // As expected.json has them, with the decimal point in its place.
+    // The values of expected.json, with the decimal point inserted.
     assert_eq!((bid, ask, last), (json!(320.8), json!(321.4), json!(321.29)));
     assert_eq!(trades, 473);
     assert_eq!(tally.says()["messages"], json!(5_000));
 }
 
-/// Who applies every order that a plant publishes has the real book at the end; a tally beside it is not disturbed.
+/// The orders that a plant publishes add up to the real book; a tally at the same time is not affected.
 #[test]
 fn the_orders_of_a_real_day_make_its_book() {
     let (Some(file), Some(expected)) =
@@ -315,7 +315,7 @@ fn the_orders_of_a_real_day_make_its_book() {
     let mut tally = place.tally("AAPL");
     let mut watch = watch(&place, "AAPL");
     place.replay(&file, 0);
-    // By number: side, price in ten-thousandths, shares.
+    // By order number: side, price in ten-thousandths, shares.
     let mut orders: BTreeMap<String, (String, i64, u64)> = BTreeMap::new();
     let mut by_order = 0;
     loop {
@@ -370,8 +370,8 @@ fn the_orders_of_a_real_day_make_its_book() {
     assert_eq!(report["feeds"][0]["ticks"], json!(5_002 + by_order));
 }
 
-/// A subscriber that is stopped while the ring is small holds the plant for the stall limit and no longer. It is told when
-/// it goes on; the plant has published everything.
+/// A stopped subscriber of a small ring blocks the plant for the stall limit only. It gets an error when it continues;
+/// the plant has published everything.
 #[test]
 fn a_stopped_subscriber_loses_its_place_and_is_told() {
     let Some(file) = shared("moldudp64-derived/aapl5000-clean.pcap") else { return };
@@ -428,7 +428,7 @@ fn a_plant_that_is_told_to_end_leaves_nothing_behind() {
     assert!(!String::from_utf8_lossy(&rings.stdout).contains(&place.ring));
 }
 
-/// What a user sees who has made a mistake.
+/// Error messages for mistakes in the configuration.
 #[test]
 fn mistakes_in_the_configuration_are_named_with_line_and_hint() {
     let folder = tempfile::tempdir().unwrap();

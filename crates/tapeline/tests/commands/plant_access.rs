@@ -1,4 +1,4 @@
-//! Who may in, and who may see what: a real plant, its hub, and clients of the WebSocket API.
+//! Authentication and entitlements: a real plant, its hub, and clients of the WebSocket API.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -15,14 +15,14 @@ use tungstenite::{Message, WebSocket};
 use crate::pages;
 use crate::stage;
 
-/// A plant with a hub that asks who comes.
+/// A plant with a hub that has access rules.
 struct Market {
     place: Place,
     plant: Running,
     talk: BufReader<ChildStderr>,
     hub: String,
     config: PathBuf,
-    /// All of the configuration but what is said of access.
+    /// The configuration without its access part.
     text: String,
 }
 
@@ -46,21 +46,21 @@ impl Market {
         self.place.replay(&file, 0);
     }
 
-    /// The feed is heard of, and has no message yet.
+    /// Sends a heartbeat: the service is up, without a message yet.
     fn wake(&self) {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let heartbeat = [b"TAPELINE  ".as_slice(), &1u64.to_be_bytes(), &[0, 0]].concat();
         socket.send_to(&heartbeat, self.place.lines[0]).unwrap();
     }
 
-    /// Says something else of access, and has it read.
+    /// Writes another access part, and has the plant reload it.
     fn set(&self, access: &str) {
         std::fs::write(&self.config, format!("{}{access}", self.text)).unwrap();
         let pid = rustix::process::Pid::from_child(&self.plant.child);
         rustix::process::kill_process(pid, rustix::process::Signal::HUP).unwrap();
     }
 
-    /// What it says to people, up to a line with this in it.
+    /// The lines on standard error, up to a line with this text.
     fn talks_until(&mut self, says: &str) -> String {
         let mut said = String::new();
         while !said.contains(says) {
@@ -86,7 +86,7 @@ impl Client {
         Self::connect_with(market, None)
     }
 
-    /// `cookies`: of the opening request.
+    /// `cookies`: those of the opening request.
     fn connect_with(market: &Market, cookies: Option<&str>) -> Self {
         let mut request = format!("ws://{}/WebSocket", market.hub).into_client_request().unwrap();
         request.headers_mut().insert("Sec-WebSocket-Protocol", HeaderValue::from_static("tr_json2"));
@@ -122,7 +122,7 @@ impl Client {
         Some(message)
     }
 
-    /// The next message on a stream that gives it a state: stream, code, text.
+    /// The next state on a stream: stream state, code, text.
     fn state(&mut self, id: u64) -> (String, String, String) {
         loop {
             let message = self.next().expect("a state before the end");
@@ -133,13 +133,13 @@ impl Client {
         }
     }
 
-    /// Tries to log in: the state of that.
+    /// Logs in; returns the resulting state.
     fn log_in(&mut self, key: &Value) -> (String, String, String) {
         self.send(&json!({ "ID": 1, "Domain": "Login", "Key": key }));
         self.state(1)
     }
 
-    /// Asks until the hub has heard of the plant.
+    /// Requests an item until the hub's feed is up; returns the stream.
     fn open(&mut self, first: u64, name: &str) -> u64 {
         (first..).find(|id| self.ask(*id, name).0 == OPEN).unwrap()
     }
@@ -201,12 +201,12 @@ fn passwords_rules_their_change_and_the_audit() {
     assert_eq!(alice.ask(5, "TAPE").0, OPEN);
     let (stream, code, _) = alice.ask(6, "RIMU");
     assert_eq!((&*stream, &*code), ("Closed", "NotEntitled"));
-    // What is taken from the rules is taken from her, and from nobody else.
+    // A removed rule closes her item, and no other user's.
     market.set(&RULES.replace("\"TA?E\", ", ""));
     let (stream, code, _) = alice.state(5);
     assert_eq!((&*stream, &*code), ("Closed", "NotEntitled"));
     assert_eq!((bob.ask(7, "TAPE").0, alice.ask(7, "SENA").0), (OPEN.to_owned(), OPEN.to_owned()));
-    // A file with something wrong in it changes nothing, and is said to be wrong.
+    // An invalid file is reported and changes nothing.
     std::fs::rename(folder.join("audit.jsonl"), folder.join("audit.1")).unwrap();
     market.set(&RULES.replace("items =", "itmes ="));
     let said = market.talks_until("users and rules stay as they were");
@@ -261,7 +261,7 @@ fn a_token_lets_in_until_it_is_taken_back() {
     assert_eq!(third.log_in(&by_token(&second)).1, "MaxLoginsReached");
     let mut stranger = Client::connect(&market);
     assert_eq!(stranger.log_in(&by_token("guessed")).1, "NotEntitled");
-    // Without the first line, the first token.
+    // Remove the first line, which is the first token.
     let text = std::fs::read_to_string(&users).unwrap();
     std::fs::write(&users, text.lines().nth(1).unwrap()).unwrap();
     market.set(access);
@@ -273,7 +273,7 @@ fn a_token_lets_in_until_it_is_taken_back() {
     market.end();
 }
 
-/// As the samples with authentication do: a cookie with a token at the opening, and no login message.
+/// Login as in the samples with authentication: a cookie with a token in the opening, without a login message.
 #[test]
 fn a_cookie_of_the_opening_is_a_login_through_the_same_gate() {
     let place = Place::new(1);
@@ -301,7 +301,7 @@ fn a_cookie_of_the_opening_is_a_login_through_the_same_gate() {
         "{refusal}"
     );
     assert_eq!(stranger.next(), None);
-    // Without a token among them cookies are nothing to the hub.
+    // Without a token, cookies have no effect.
     let mut other = Client::connect_with(&market, Some("theme=dark; AuthPosition=192.0.2.7/net"));
     assert_eq!(other.log_in(&by_token(&token)).0, OPEN);
     market.end();
@@ -319,7 +319,7 @@ fn a_storm_of_wrong_passwords_costs_a_witness_nothing() {
     assert_eq!(bob.log_in(&by_password("bob", "correct horse")).0, OPEN);
     market.wake();
     let stream = bob.open(100, "TAPE");
-    // Each has a thread that answers pings: the checks of fifty passwords take their time.
+    // Each client has a thread that answers pings, since fifty password checks take time.
     let storm: Vec<_> = (0..50)
         .map(|number| {
             let mut client = Client::connect(&market);
@@ -330,7 +330,7 @@ fn a_storm_of_wrong_passwords_costs_a_witness_nothing() {
     market.publish("1k");
     let mut images = 0;
     let mut updates = 0_u64;
-    // A snapshot behind the last of them, on the same connection, has what they add up to.
+    // A later snapshot on the same connection has the sum of all updates.
     bob.send(&json!({ "ID": 6, "Key": { "Name": "TAPE" }, "Streaming": false }));
     let mut now = serde_json::Map::new();
     let last = loop {
@@ -362,11 +362,11 @@ fn a_storm_of_wrong_passwords_costs_a_witness_nothing() {
     }
     market.plant.ask_to_end();
     let report = market.plant.says();
-    // Nothing was left out and made up for by another image.
+    // No update was replaced by a new image.
     assert_eq!((&report["hub"]["cut"], &report["hub"]["conflated"]), (&json!(0), &json!(0)));
 }
 
-/// What `plant check` says of a file: its status, what it prints, what it says to people.
+/// Runs `plant check` on a file: success, standard output, standard error.
 fn check(config: &Path, options: &[&str]) -> (bool, String, String) {
     let fixed = ["plant", "check", config.to_str().unwrap()];
     let output = tapeline(&[&fixed[..], options].concat()).output().unwrap();
@@ -391,13 +391,13 @@ fn a_check_says_all_that_is_wrong_and_what_would_run() {
     let checked: Value = serde_json::from_str(&printed).unwrap();
     assert!(ok && checked["ok"] == true && checked["faults"] == json!([]));
     assert!(checked["memory"][0]["bytes"].as_u64().unwrap() > 0);
-    // Each table's own, and all of the users' file.
+    // The faults of each table, and all faults of the users' file.
     let users = place.folder.path().join("users.txt");
     std::fs::write(&users, "alice secret\nbob\n").unwrap();
     let feed = "[[feed]]\nname = \"other\"\nprotocol = \"pitch\"\n[[feed.line]]\naddress = \"239.1.1.1:1\"\n";
     let hub = "[hub]\nslow = \"never\"\n[hub.access]\nlogin = \"password\"\nusers = \"users.txt\"\n\
                [[hub.access.rule]]\nitems = []\n";
-    // A key that nobody knows hides nothing else.
+    // An unknown key hides no other fault.
     with(&format!("{feed}{hub}[hub.web]\nprot = 1\n"));
     let (ok, printed, said) = check(&config, &[]);
     assert!(!ok && printed.is_empty(), "{printed}");

@@ -1,9 +1,9 @@
-//! A plant under load whose journal's disk takes nothing any more, with clients connected: what was said to happen then does.
+//! A plant under load with clients, whose journal's disk stops accepting writes: each documented behaviour.
 //!
-//! A limit on the size of files stands for a full disk: it is met by the same calls, needs no rights, and can be lifted again. For a
-//! read-only one the plant has mounts of its own, and the journal's folder is mounted over itself, read-only: what is open may be
-//! written to its end, and the next file is refused by the kernel as on a disk that has failed. A slow one is a limit of the
-//! kernel's on what the plant may write to it in a second.
+//! A limit on the size of files simulates a full disk: it fails the same system calls, needs no privileges, and can be
+//! lifted. For a read-only disk the plant has its own mount namespace, and the journal's folder is bind-mounted over
+//! itself read-only: an open file can still be written to its end, and the kernel refuses the next file, as on a failed
+//! disk. A kernel limit on the plant's write rate simulates a slow disk.
 
 #![allow(
     clippy::unwrap_used,
@@ -27,7 +27,7 @@ use crate::stage;
 /// The busiest stocks of the simulated exchange are always the same.
 const STOCKS: [&str; 3] = ["TAPE", "SENA", "RIMU"];
 
-/// What becomes of the disk.
+/// A fault of the disk.
 #[derive(Clone, Copy)]
 enum Trouble {
     Full,
@@ -36,7 +36,7 @@ enum Trouble {
 }
 
 impl Trouble {
-    /// Whether this machine has it for a test.
+    /// Whether a test can cause this fault on this machine.
     fn can_be(self) -> bool {
         let folder = tempfile::tempdir().unwrap();
         let (can_be, what) = match self {
@@ -61,7 +61,7 @@ impl Trouble {
         can_be
     }
 
-    /// What the plant says of it.
+    /// Texts that the plant prints for this fault.
     fn words(self) -> &'static [&'static str] {
         match self {
             Self::Full => &["File too large", "hint: a limit on the size of files"],
@@ -71,17 +71,17 @@ impl Trouble {
     }
 }
 
-/// A program in a mount namespace, with the rights to mount there and none besides.
+/// Runs a program in a mount namespace, with only the right to mount there.
 const OWN_MOUNTS: [&str; 4] = ["--user", "--map-root-user", "--mount", "--"];
 
-/// What slows a disk down for a process: a group of the kernel's, gone with this.
+/// Slows a disk down for a process: a control group, removed on drop.
 struct Brake {
     group: PathBuf,
     device: String,
 }
 
 impl Brake {
-    /// Of the disk that this folder is on; none where there is no such thing, or it is not for this user.
+    /// For the disk of this folder; `None` without the controller or the permission.
     fn new(name: &str, folder: &Path) -> Option<Self> {
         let device = folder.metadata().unwrap().dev();
         let device = format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device));
@@ -90,7 +90,7 @@ impl Brake {
         std::fs::create_dir(&group).ok().map(|()| Self { group, device })
     }
 
-    /// 128 KiB a second from here on, or whatever the disk takes: whether that was understood.
+    /// Limits writes to 128 KiB a second, or removes the limit; returns whether the kernel accepted it.
     fn set(&self, is_on: bool) -> bool {
         let rate = if is_on { 128 << 10 } else { 0 };
         let file = self.group.join("blkio.throttle.write_bps_device");
@@ -109,16 +109,16 @@ impl Drop for Brake {
     }
 }
 
-/// A plant with a hub, its page, a synced journal and a day of 10,000 messages a second, at the pace at which it happened.
+/// A plant with a hub, its page, a synced journal and a day of 10,000 messages a second, played at the recorded pace.
 struct Market {
     trouble: Trouble,
     place: Place,
     plant: Running,
     hub: String,
     web: String,
-    /// All that it says to people, once it has ended.
+    /// The text on standard error, after the end.
     talk: Option<JoinHandle<String>>,
-    /// Gone when the plant is.
+    /// Dropped after the plant.
     brake: Option<Brake>,
 }
 
@@ -161,7 +161,7 @@ impl Market {
         Self { hub: address("hub"), web: address("web"), trouble, place, plant, talk, brake }
     }
 
-    /// Ends it; what it did, and what it said to people.
+    /// Stops the plant; returns its report and its text on standard error.
     fn end(&mut self) -> (Value, String) {
         self.plant.ask_to_end();
         let report = self.plant.may_say();
@@ -175,7 +175,7 @@ impl Market {
         self.place.folder.path().join("journal").to_str().unwrap().to_owned()
     }
 
-    /// The trouble is there from here on, or over.
+    /// Begins or ends the fault.
     fn set(&self, is_there: bool) {
         match self.trouble {
             Trouble::Full => {
@@ -185,11 +185,11 @@ impl Market {
                 prlimit(Some(pid), Resource::Fsize, Rlimit { current, maximum }).unwrap();
             }
             Trouble::ReadOnly => {
-                // Made read-only elsewhere: a file that is opened before it is would keep it from becoming so.
+                // Remounted read-only in another place: a file that is open for writing would prevent a remount.
                 let script = if is_there {
                     "mkdir \"$1\" && mount --bind \"$0\" \"$1\" && mount -o remount,bind,ro \"$1\" && mount --bind \"$1\" \"$0\""
                 } else {
-                    // Not only when nobody looks into it.
+                    // Lazy, since files in it may be open.
                     "umount --lazy \"$0\""
                 };
                 let aside = self.place.folder.path().join("aside");
@@ -203,7 +203,7 @@ impl Market {
         }
     }
 
-    /// Looks at the counters until they are so.
+    /// Reads the counters until `is_so` returns true for them.
     fn wait_until(&self, is_so: impl Fn(&Value) -> bool) -> Value {
         loop {
             let counters: Value = serde_json::from_str(&self.page("/stat.json")).unwrap();
@@ -214,7 +214,7 @@ impl Market {
         }
     }
 
-    /// What the page's server answers, its head left out.
+    /// The body of the page server's answer.
     fn page(&self, path: &str) -> String {
         let mut stream = TcpStream::connect(&self.web).unwrap();
         write!(stream, "GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.web).unwrap();
@@ -223,14 +223,14 @@ impl Market {
         answer.split_once("\r\n\r\n").unwrap().1.to_owned()
     }
 
-    /// What `/health` says of the journal.
+    /// The journal's check in `/health`.
     fn health(&self) -> Value {
         let health: Value = serde_json::from_str(&self.page("/health")).unwrap();
         let mut checks = health["checks"].as_array().unwrap().iter();
         checks.find(|check| check["check"] == "journal").unwrap().clone()
     }
 
-    /// A client of the hub: all that it is given, once that is over.
+    /// A client of the hub: all its messages, after its end.
     fn client(&self) -> JoinHandle<Vec<Value>> {
         let fixed = ["omm", "watch", "--server", &self.hub, "--service", "TAPELINE", "--format", "json"];
         let mut client =
@@ -265,7 +265,7 @@ fn updates(lines: &[Value], kind: &str, item: &str) -> Vec<Value> {
     of.map(|line| line["fields"].clone()).collect()
 }
 
-/// Nothing is given out that is not in the journal, and the plant ends, and says why.
+/// Clients get nothing that is not in the journal; the plant ends with an error message.
 fn ends(trouble: Trouble) {
     let mut market = Market::open(trouble, "stop");
     let (client, subscriber) = (market.client(), market.subscriber());
@@ -286,7 +286,7 @@ fn ends(trouble: Trouble) {
     }
 }
 
-/// It goes on, says so everywhere, and keeps its journal again when it can; what is missing is counted.
+/// The plant continues, reports it everywhere, and writes its journal again when it can; missing ticks are counted.
 fn goes_on(trouble: Trouble) {
     let mut market = Market::open(trouble, "continue");
     let client = market.client();
@@ -300,7 +300,7 @@ fn goes_on(trouble: Trouble) {
     assert!(health["ok"] == false && health["says"].as_str().unwrap().contains("without, up to"), "{health}");
     let metrics = market.page("/metrics");
     assert!(metrics.contains("tapeline_journal_state{state=\"without\"} 1"), "{metrics}");
-    // Clients notice nothing.
+    // Clients are not affected.
     let sent = |now: &Value| now["hub"]["totals"]["updates"].as_u64().unwrap();
     market.wait_until(|now| sent(now) > sent(&without) + 5_000);
 
@@ -322,7 +322,7 @@ fn goes_on(trouble: Trouble) {
     assert_eq!((&report["hub"]["ticks"], &report["hub"]["cut"]), (&json!(ticks), &json!(0)), "{report}");
     let given = client.join().unwrap().iter().filter(|line| line["event"] == "update").count() as u64;
     assert_eq!(json!(given), report["hub"]["updates"], "{report}");
-    // What it does not have the journal says itself.
+    // The journal itself shows the same gap.
     let found = market.verify();
     assert_eq!((&found["ticks"], &found["missing"]), (&json!(ticks - missing), &json!(missing)), "{found}");
     assert_eq!(found["last"]["sequence"], json!(ticks), "{found}");
@@ -352,7 +352,7 @@ fn and_until_the_disk_is_no_longer_read_only() {
     }
 }
 
-/// It waits, and so do its clients: nobody is given what is not on disk, and nothing is lost.
+/// The plant waits, and so do its clients: they get nothing that is not on disk, and nothing is lost.
 #[test]
 fn a_plant_waits_for_a_slow_disk_and_loses_nothing() {
     if std::env::var_os("SLOW_DISK").is_none() {

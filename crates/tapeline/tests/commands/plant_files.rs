@@ -1,4 +1,4 @@
-//! A plant that reads files in place of lines: real processes, a subscriber in another one.
+//! A plant that reads files instead of lines: real processes, with a subscriber in another process.
 
 use crate::remains;
 use crate::shared_data;
@@ -16,18 +16,18 @@ use tapeline_feed::moldudp64::{PacketBuilder, Session};
 use tapeline_feed::simulate::{Exchange, Settings};
 use tapeline_measure::Nanos;
 
-/// A plant that plays one file, and what a subscriber in a process of its own gets from it.
+/// The result of playing one file: the plant's output, and the ticks of a subscriber in its own process.
 struct Played {
     ticks: Vec<Value>,
     report: Value,
     status: ExitStatus,
-    /// What the plant said to people.
+    /// The plant's standard error.
     said: String,
-    /// And the subscriber.
+    /// The subscriber's standard error.
     watch_said: String,
 }
 
-/// Ends with the test, whatever becomes of that.
+/// A plant process; it ends with the test.
 struct Plant {
     child: Child,
     output: BufReader<ChildStdout>,
@@ -47,13 +47,13 @@ fn tapeline(arguments: &[&str]) -> Command {
     command
 }
 
-/// A file as fast as it goes.
+/// Plays a file as fast as possible.
 fn play(test: &str, protocol: &str, file: &Path, more: &str) -> Played {
     let feed = format!("protocol = \"{protocol}\"\nfile = \"{}\"\npace = \"fast\"\n{more}\n", file.display());
     play_feed(test, "", &feed, &[])
 }
 
-/// With more keys of the plant, and of a subscriber that watches these symbols.
+/// Plays a feed, with more keys of the plant, and with a subscriber of these symbols.
 fn play_feed(test: &str, plant: &str, feed: &str, symbols: &[&str]) -> Played {
     let folder = tempfile::tempdir().unwrap();
     let ring = format!("test-{test}-{}", std::process::id());
@@ -69,7 +69,7 @@ fn play_feed(test: &str, plant: &str, feed: &str, symbols: &[&str]) -> Played {
     let mut line = String::new();
     plant.output.read_line(&mut line).unwrap();
     assert_eq!(serde_json::from_str::<Value>(&line).unwrap()["ready"], json!(ring));
-    // The ring still holds everything.
+    // The ring still has all ticks.
     let watch =
         ["plant", "watch", "--ring", &ring, "--from", "oldest", "--until-end-of-session", "--format", "json"];
     let watched = tapeline(&[&watch, symbols].concat()).output().unwrap();
@@ -86,7 +86,7 @@ fn play_feed(test: &str, plant: &str, feed: &str, symbols: &[&str]) -> Played {
     Played { ticks, report, status, said, watch_said }
 }
 
-/// An item's fields after all its ticks, and how many trades there were with what volume.
+/// An item's fields after all its ticks, the number of trades, and their volume.
 fn fold(ticks: &[Value], item: &str) -> (Map<String, Value>, u64, u64) {
     let (mut fields, mut trades, mut volume) = (Map::new(), 0, 0);
     for tick in ticks.iter().filter(|tick| tick["item"] == item) {
@@ -141,7 +141,7 @@ fn orders_of_dbn_records_become_tops_at_the_end_of_their_events() {
     let expected = &expected("dbn-cme-opra/expected.json").unwrap()["files"][file];
     let played = play("dbn-mbo", "dbn", &path, "");
     check_order(&played, 13_796);
-    // The snapshot has 13,601 records, and shows its top with the last of them.
+    // The snapshot has 13,601 records; its last record publishes its top.
     let quotes = |tick: &&Value| !tick["fields"]["BID"].is_null();
     assert_eq!(played.ticks.iter().find(quotes).unwrap()["feed_seq"], 13_601);
     let (fields, trades, volume) = fold(&played.ticks, "ESM4");
@@ -214,7 +214,7 @@ fn dbn_records_of_which_nothing_is_published_are_no_feed() {
             assert!(said.contains(part), "{part}: {said}");
         }
     }
-    // What has no metadata says so at its end.
+    // A file without metadata is reported at its end.
     let fragment = folder.path().join("bars.dbn.frag");
     let whole = std::fs::read(&bars).unwrap();
     let metadata = 8 + u32::from_le_bytes(whole[4..8].try_into().unwrap()) as usize;
@@ -222,7 +222,7 @@ fn dbn_records_of_which_nothing_is_published_are_no_feed() {
     let played = play("dbn-bars", "dbn", &fragment, "");
     assert_eq!(played.status.code(), Some(1));
     assert_eq!(played.report["damage"], "none of its 2 records are published");
-    // Beside others they are named.
+    // With publishable records in the file, the others are named.
     let trades = std::fs::read(shared("dbn-databento/test_data.trades.dbn").unwrap()).unwrap();
     let of_trades = 8 + u32::from_le_bytes(trades[4..8].try_into().unwrap()) as usize;
     std::fs::write(&fragment, [&whole[metadata..], &trades[of_trades..]].concat()).unwrap();
@@ -251,7 +251,7 @@ fn captures_and_files_of_messages_are_read_the_same_way() {
 #[test]
 fn a_recording_is_played_no_faster_than_it_was_recorded_times_the_pace() {
     const MS: u64 = 1_000_000;
-    // When each message happened, after the first.
+    // Offset of each message's time from the first.
     const AFTER: [u64; 6] = [0, 0, 30 * MS, 31 * MS, 120 * MS, 200 * MS];
     const FIRST: u64 = 34_200_000 * MS;
     let folder = tempfile::tempdir().unwrap();
@@ -284,7 +284,7 @@ fn a_recording_is_played_no_faster_than_it_was_recorded_times_the_pace() {
         let of = |tick: &Value, stamp: &str| tick[stamp].as_u64().unwrap();
         for (tick, after) in messages.iter().zip(AFTER) {
             assert_eq!(of(tick, "event_ns") - of(messages[0], "event_ns"), after);
-            // Taken when it was due or later: how much later is up to the machine.
+            // Read at its due time or later; the delay depends on the machine.
             let taken = of(tick, "wire_ns") - of(messages[0], "wire_ns");
             assert!(taken >= after / factor, "{pace}: {taken} ns instead of {after} / {factor}");
         }

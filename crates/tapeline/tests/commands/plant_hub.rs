@@ -1,4 +1,5 @@
-//! A plant's hub as its clients see it: real processes, a simulated exchange, Tapeline's own consumers over TCP and WebSocket.
+//! A plant's hub as seen by its clients: real processes, a simulated exchange, Tapeline's consumers over TCP and
+//! WebSocket.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -10,10 +11,10 @@ use crate::stage;
 
 /// The busiest stocks of the simulated exchange are always the same.
 const STOCKS: [&str; 3] = ["TAPE", "SENA", "RIMU"];
-/// What `feed replay` calls a session that a file does not name.
+/// Default session of `feed replay` for a file that names none.
 const SESSION: &str = "TAPELINE";
 
-/// A plant with a hub on a port of its own.
+/// A plant with a hub on its own port.
 struct Market {
     place: Place,
     plant: Running,
@@ -21,10 +22,10 @@ struct Market {
 }
 
 impl Market {
-    /// `options`: of the plant.
+    /// `options`: those of the plant.
     fn open(hub: &str, options: &[&str]) -> Self {
         let place = Place::new(1);
-        // Behind the feed's lines.
+        // After the table of the feed's lines.
         let config = place.config("");
         let mut text = std::fs::read_to_string(&config).unwrap();
         text.push_str(&format!("[hub]\nport = 0\nunknown = \"wait\"\n{hub}\n"));
@@ -37,20 +38,20 @@ impl Market {
         Self { place, plant, server }
     }
 
-    /// A consumer of all stocks that has asked for them: each is waited for.
+    /// A consumer of all stocks, which waits for each image.
     fn consumer(&self, options: &[&str]) -> Running {
         let fixed = ["omm", "watch", "--server", &self.server, "--service", "TAPELINE", "--attempts", "1"];
         Running::start(&[&fixed, &STOCKS[..], options].concat())
     }
 
-    /// The feed is heard of, and has no message yet.
+    /// Sends a heartbeat: the service is up, without a message yet.
     fn wake(&self) {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let heartbeat = [format!("{SESSION:10}").as_bytes(), &1u64.to_be_bytes(), &[0, 0]].concat();
         socket.send_to(&heartbeat, self.place.lines[0]).unwrap();
     }
 
-    /// A day of the exchange.
+    /// Replays a simulated day.
     fn replay(&self, messages: &str) {
         let file = self.place.folder.path().join("day.itch");
         let write = ["feed", "simulate", "--symbols", "3", "--messages", messages, "--write"];
@@ -74,10 +75,10 @@ fn is_pending(text: &str) -> bool {
     text.contains("no image")
 }
 
-/// The images and updates of each item, in their order.
+/// The images and updates of each item, in order.
 type Streams = BTreeMap<String, Vec<(String, Map<String, Value>)>>;
 
-/// What a program says from here to its end.
+/// The images and updates in a program's remaining output.
 fn streams(running: &mut Running, kind: &str) -> Streams {
     let mut streams = Streams::new();
     while let Some(said) = running.may_say() {
@@ -90,7 +91,7 @@ fn streams(running: &mut Running, kind: &str) -> Streams {
     streams
 }
 
-/// What the plant itself published, from its ring.
+/// The ticks that the plant publishes, from its ring.
 fn watch(market: &Market) -> Running {
     let ring = &market.place.ring;
     let fixed = ["plant", "watch", "--ring", ring, "--from", "oldest", "--until-end-of-session"];
@@ -123,7 +124,7 @@ fn every_transport_brings_the_image_and_every_update_in_order() {
     let mut consumers: Vec<Running> = ways.iter().map(|way| market.consumer(way)).collect();
     market.wake();
     consumers.iter_mut().for_each(wait_until_asked);
-    // One more that does not read: its output is full after some hundred messages, and then its connection.
+    // Another one that does not read: its output is full after some hundred messages, and then its connection.
     let _deaf = market.consumer(&[]);
     market.replay("6k");
     let published = streams(&mut watch, "kind");
@@ -132,7 +133,7 @@ fn every_transport_brings_the_image_and_every_update_in_order() {
         let got = streams(consumer, "event");
         for (item, published) in &published {
             let got = &got[item];
-            // The first image is the plant's own, and what follows is all that it published.
+            // The plant's own image first, then every update that it published.
             assert_eq!(got.len(), published.len(), "{way:?} {item}");
             for (number, (got, published)) in got.iter().zip(published).enumerate() {
                 assert_eq!(got, published, "{way:?} {item}: message {number}");
@@ -168,7 +169,7 @@ fn who_comes_late_gets_what_is_and_hears_of_the_end() {
             assert_eq!(got[item], [("refresh".to_owned(), last)], "{way:?} {item}");
         }
     }
-    // Who is still there when the plant ends is told, of each item, before the connection is closed.
+    // A connected consumer gets a status for each item before the plant closes the connection.
     let mut last = market.consumer(&[]);
     let mut images = 0;
     while images < STOCKS.len() {

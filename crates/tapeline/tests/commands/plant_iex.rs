@@ -1,4 +1,5 @@
-//! IEX's sample captures on the network into a real plant, and what a subscriber in another process makes of its ticks.
+//! IEX's sample captures sent to a real plant, and the state that a subscriber in another process derives from its
+//! ticks.
 
 use crate::remains;
 use crate::shared_data;
@@ -17,7 +18,7 @@ fn tapeline(arguments: &[&str]) -> Command {
     command
 }
 
-/// A running `tapeline` that says things as lines of JSON. Ends with the test, whatever becomes of that.
+/// A running `tapeline` that prints lines of JSON. It ends with the test.
 struct Running {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
@@ -30,7 +31,7 @@ impl Running {
         Self { child, lines }
     }
 
-    /// The next line, waited for; `None` when it has ended.
+    /// Waits for the next line; `None` when the process has ended.
     fn says(&mut self) -> Option<Value> {
         let line = self.lines.next()?.unwrap();
         Some(serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}")))
@@ -50,11 +51,11 @@ impl Drop for Running {
     }
 }
 
-/// What a subscriber knows: of each item its fields, and what happened on the way.
+/// A subscriber's state: the fields of each item, and counts.
 #[derive(Default)]
 struct Known {
     fields: BTreeMap<String, serde_json::Map<String, Value>>,
-    /// How often a session began.
+    /// Number of sessions that began.
     begun: usize,
     corrections: usize,
     last_seq: u64,
@@ -66,7 +67,7 @@ impl Known {
         assert!(self.last_seq == 0 || seq == self.last_seq + 1, "tick {seq} after {}", self.last_seq);
         self.last_seq = seq;
         if tick["text"].as_str().is_some_and(|text| text.contains("session") && text.ends_with("begins")) {
-            // What was known holds no longer.
+            // A new session invalidates all state.
             self.fields.clear();
             self.begun += 1;
             self.corrections = 0;
@@ -77,7 +78,7 @@ impl Known {
         known.extend(fields.clone());
     }
 
-    /// A price in ten-thousandths, a size as it is; 0 where the field is blank.
+    /// A price in ten-thousandths, or a size; 0 for a blank field.
     fn number(&self, item: &str, field: &str) -> i64 {
         let value = &self.fields.get(item).unwrap_or_else(|| panic!("no tick about {item}"))[field];
         let scale = if matches!(field, "BID" | "ASK" | "TRDPRC_1") { 10_000.0 } else { 1.0 };
@@ -90,7 +91,7 @@ impl Known {
     }
 }
 
-/// Sends a capture into a plant, and gives what a subscriber knows at the end, and the plant's report.
+/// Sends a capture to a plant; returns a subscriber's final state, and the plant's report.
 fn through_a_plant(protocol: &str, file: &str, name: &str, rate: &str) -> Option<(Known, Value)> {
     let file = shared(file)?;
     let ring = format!("test-iex-{name}-{}", std::process::id());
@@ -113,7 +114,7 @@ fn through_a_plant(protocol: &str, file: &str, name: &str, rate: &str) -> Option
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    // While the capture is sent, what the plant publishes is read, or the ring would fill up.
+    // The plant's ticks are read while the capture is sent; otherwise the ring would fill up.
     let asked = std::thread::spawn(move || {
         let mut replay = replay;
         assert!(replay.wait().unwrap().success());
@@ -127,7 +128,7 @@ fn through_a_plant(protocol: &str, file: &str, name: &str, rate: &str) -> Option
     Some((known, asked.join().unwrap()))
 }
 
-/// The plant's own counts: all messages of the capture, nothing missing.
+/// Checks the plant's counts: all messages of the capture, nothing missing.
 fn complete(report: &Value, expected: &Value) {
     let feed = &report["feeds"][0];
     assert_eq!(feed["messages"], expected["messages"]);
@@ -140,7 +141,7 @@ fn volumes(known: &Known, expected: &Value) {
     }
 }
 
-/// The top of every book that is listed.
+/// Checks the top of every expected book.
 fn tops(known: &Known, expected: &Value) {
     let books = expected["books_price_size"].as_object().unwrap();
     assert!(!books.is_empty());

@@ -1,4 +1,4 @@
-//! A plant's ticks as rows of a tickerplant's tables, as an RDB has them, and rows of kdb+ clients as ticks.
+//! A plant's ticks as rows of a tickerplant's tables, as an RDB gets them, and rows from kdb+ clients as ticks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
@@ -28,10 +28,10 @@ const TABLES: &str = "[kdb]\nport = 0\nlog_folder = \"logs\"\n\
     \"asize long ASKSIZE\"]\n";
 
 type Cell = Atom<Box<[u8]>>;
-/// Rows by table, each with its cells.
+/// Rows of cells, by table.
 type Rows = BTreeMap<String, Vec<Vec<Cell>>>;
 
-/// Adds the rows of an update, in whichever shape they come.
+/// Adds the rows of an update, in any shape.
 fn add(rows: &mut Rows, update: &Value) {
     let Value::List(parts) = update else { panic!("{update:?}") };
     let [_, Value::Atom(Atom::Symbol(table)), what] = &parts[..] else { panic!("{update:?}") };
@@ -42,7 +42,7 @@ fn add(rows: &mut Rows, update: &Value) {
     let column = |column: &Value| match column {
         Value::Vector { items, .. } => items.clone(),
         Value::Atom(cell) => vec![cell.clone()],
-        // Strings: how many is all that matters here.
+        // Strings: only their number matters here.
         Value::List(cells) => vec![Atom::Char(b' '); cells.len()],
         other => panic!("{other:?}"),
     };
@@ -51,7 +51,7 @@ fn add(rows: &mut Rows, update: &Value) {
     of.extend((0..columns[0].len()).map(|row| columns.iter().map(|cells| cells[row].clone()).collect()));
 }
 
-/// Nulls are not equal to each other, and have to be the same.
+/// Compares as text: nulls must match, but are not equal to each other.
 fn assert_same(some: &Rows, others: &Rows) {
     for (table, rows) in some {
         assert_eq!(format!("{rows:?}"), format!("{:?}", others[table]), "{table}");
@@ -73,7 +73,7 @@ fn long(cell: &Cell) -> i64 {
     *number
 }
 
-/// All rows of a log, as `-11!` would have them.
+/// All rows of a log, as `-11!` replays them.
 fn replayed(path: &str) -> Rows {
     let bytes = std::fs::read(path).unwrap();
     let mut log = Log::parse(&bytes, Order::Little).unwrap();
@@ -83,7 +83,7 @@ fn replayed(path: &str) -> Rows {
     rows
 }
 
-/// Ticks of the day by kind, as a reader of the ring has them: those with a trade, those with a quote, and each item's fields.
+/// Counts of a ring reader's ticks: those with a trade, those with a quote; and each item's fields.
 #[derive(Default)]
 struct Watched {
     trades: usize,
@@ -108,8 +108,8 @@ impl Watched {
     }
 }
 
-/// Sends a file of ITCH into a plant with a tickerplant; what an RDB has then, the log that it was told of, and what readers of the
-/// ring have: every tick, and the books of this symbol.
+/// Sends a file of ITCH to a plant with a tickerplant. Returns the rows of an RDB, the rows of its log, the ticks of
+/// a ring reader, and the tally of this symbol.
 fn through(file: &Path, symbol: &str, keys: &str) -> (Rows, Rows, Watched, Json) {
     let place = Place::new(1);
     let config = place.config("");
@@ -132,10 +132,10 @@ fn through(file: &Path, symbol: &str, keys: &str) -> (Rows, Rows, Watched, Json)
     while count(&rows, "trade") < watched.trades || count(&rows, "quote") < watched.quotes {
         add(&mut rows, &rdb.next());
     }
-    // What was sent is in the log.
+    // Everything that was sent is in the log.
     let messages = logged(&log) as i64;
     assert_eq!(rdb.ask(".u.i"), Value::Atom(Atom::Long(messages)), "nothing came behind them");
-    // Nobody may publish past the plant.
+    // No client publishes.
     plant.ask_to_end();
     let report = plant.says();
     assert!(plant.child.wait().unwrap().success());
@@ -149,7 +149,7 @@ fn through(file: &Path, symbol: &str, keys: &str) -> (Rows, Rows, Watched, Json)
     (rows, replayed, watched, tally)
 }
 
-/// What the trades of a symbol amount to, in the units of ITCH: how many, their shares, and prices times shares.
+/// Totals of a symbol's trades in ITCH units: number, shares, and sum of price times shares.
 fn volume(rows: &Rows, symbol: &str) -> (usize, i64, i64) {
     let mut sum = (0, 0, 0);
     let symbol = Cell::Symbol(symbol.as_bytes().into());
@@ -166,7 +166,7 @@ fn volume_of(figures: &Json) -> (usize, i64, i64) {
     (number("trades") as usize, number("traded_shares"), number("notional_price4"))
 }
 
-/// The last quote of each symbol is what its fields are in the end.
+/// Checks that the last quote of each symbol equals its final fields.
 fn assert_last_quotes(rows: &Rows, watched: &Watched) {
     let mut last = BTreeMap::new();
     for row in &rows["quote"] {
@@ -189,7 +189,7 @@ fn assert_last_quotes(rows: &Rows, watched: &Watched) {
     }
 }
 
-/// A field's number, which is text where it has decimals.
+/// The number in a field, which is text if it has decimals.
 fn number(value: &Json) -> Option<f64> {
     value.as_f64().or_else(|| value.as_str()?.parse().ok())
 }
@@ -222,7 +222,7 @@ fn a_capture_of_a_real_day_has_the_trades_that_others_found_in_it() {
     assert_eq!(volume(&rows, "AAPL"), volume_of(&expected["volume"]["AAPL"]));
     assert_same(&rows, &replayed);
     assert_last_quotes(&rows, &watched);
-    // ITCH has ns since midnight in New York of 30 January 2020, which was 05:00 GMT; `event` is in the tickerplant's zone.
+    // ITCH has ns since midnight in New York on 30 January 2020, 05:00 GMT; `event` is in the tickerplant's time zone.
     let [.., last] = &rows["trade"][..] else { panic!() };
     let Atom::Timestamp(at) = last[5] else { panic!("{last:?}") };
     let ns = expected["volume"]["AAPL"]["last_trade_price_qty_ts_match"][2].as_i64().unwrap();
@@ -235,7 +235,8 @@ fn symbol(cell: &Cell) -> String {
     String::from_utf8(text.to_vec()).unwrap()
 }
 
-/// Where a column says what a row is, broken trades are rows with the number of their trade; tables of an auction's fields have its states.
+/// With an action column, broken trades are rows with the number of their trade; a table of auction fields has their
+/// states.
 #[test]
 fn breaks_are_rows_where_a_column_says_so() {
     let Some(file) = shared("iex-tops-20170710/tops16-part1.pcap.gz") else { return };
@@ -275,7 +276,7 @@ fn breaks_are_rows_where_a_column_says_so() {
     assert_eq!(json!(count(&rows, "auction")), known["A"]);
     let (breaks, trades): (Vec<_>, Vec<_>) = rows["trade"].iter().partition(|row| symbol(&row[5]) == "break");
     assert_eq!((json!(breaks.len()), json!(trades.len())), (known["B"].clone(), known["T"].clone()));
-    // Less what was broken, trades add up to what is known, and each row has the sum of then.
+    // Trades less breaks add up to the known volumes, and each row has the running sum.
     let mut volumes = BTreeMap::<String, i64>::new();
     for row in &rows["trade"] {
         let volume = volumes.entry(symbol(&row[1])).or_default();
@@ -297,7 +298,7 @@ fn breaks_are_rows_where_a_column_says_so() {
     }
 }
 
-/// A plant without feeds, for rows of kdb+ clients, with these keys of `[plant]` and more tables.
+/// A plant without feeds for rows of kdb+ clients, with these keys of `[plant]` and more tables.
 fn plant_of_rows(keys: &str, more: &str) -> (Place, Running, Json) {
     let place = Place::new(0);
     let text = format!(
@@ -319,7 +320,7 @@ fn publish(client: &mut Client, numbers: std::ops::Range<i64>, note: &str) {
     say(client, MessageKind::Async, numbers, note);
 }
 
-/// The same, and what is answered.
+/// Publishes rows in one update, and returns the answer.
 fn ask_to_publish(client: &mut Client, numbers: std::ops::Range<i64>, note: &str) -> Value {
     say(client, MessageKind::Sync, numbers, note);
     client.next()
@@ -341,12 +342,12 @@ fn say(client: &mut Client, kind: MessageKind, numbers: std::ops::Range<i64>, no
     });
 }
 
-/// A price that is no whole number.
+/// A price with decimals.
 fn price(number: i64) -> f64 {
     (number * 100 + 1) as f64 / 100.0
 }
 
-/// The sizes of an update's rows, whose other cells have to go with them.
+/// The sizes of an update's rows; checks that the other cells match them.
 fn sizes(update: &Value) -> Vec<i64> {
     let Value::List(parts) = update else { panic!("{update:?}") };
     let [_, _, Value::Table { columns, .. }] = &parts[..] else { panic!("{update:?}") };
@@ -375,7 +376,7 @@ fn rows_of_publishers_become_ticks_and_leave_as_the_updates_that_they_were() {
     let (updates, rows) = (100, 100);
     let all = |update: i64| update * rows..(update + 1) * rows;
     (0..updates).for_each(|update| publish(&mut feed, all(update), "x"));
-    // An answer comes behind all that was said before.
+    // The answer comes after everything sent before.
     assert_eq!(feed.ask(".u.i"), Value::Atom(Atom::Long(updates)));
     for update in 0..updates {
         assert_eq!(sizes(&rdb.next()), all(update).collect::<Vec<_>>());
@@ -384,7 +385,7 @@ fn rows_of_publishers_become_ticks_and_leave_as_the_updates_that_they_were() {
     assert_eq!(logged(log) as i64, updates);
     let replayed = replayed(log);
     assert_eq!(count(&replayed, "trade") as i64, updates * rows);
-    // Nothing is published that the table has no columns for, and others hear nothing of it.
+    // A row with the wrong number of columns is refused, and reaches no subscriber.
     feed.say(MessageKind::Sync, |out| {
         out.list(3)?;
         out.symbol(b".u.upd")?;
@@ -394,7 +395,7 @@ fn rows_of_publishers_become_ticks_and_leave_as_the_updates_that_they_were() {
         out.atom(&Atom::<&[u8]>::Float(1.0))
     });
     assert!(matches!(feed.next(), Value::Error(_)));
-    // What was acknowledged is in the log.
+    // An acknowledged row is in the log.
     feed.say(MessageKind::Sync, |out| {
         out.list(3)?;
         out.symbol(b".u.upd")?;
@@ -408,7 +409,7 @@ fn rows_of_publishers_become_ticks_and_leave_as_the_updates_that_they_were() {
     assert_eq!(feed.next(), Value::null());
     assert_eq!(logged(log) as i64, updates + 1);
     assert_eq!(sizes(&rdb.next()), [0]);
-    // On the ring each row is a tick, and an item's first is its image.
+    // On the ring each row is a tick, and an item's first row is an image.
     let (mut seen, mut seq, mut items) = (0, None, BTreeSet::new());
     while seen < updates * rows {
         let Poll::Frame(frame) = ring.next() else { panic!("they are there by now") };
@@ -448,14 +449,14 @@ fn an_update_that_is_larger_than_the_ring_is_answered_when_all_of_it_is_in_the_l
     let (log, address) = (ready["kdb"]["log"].as_str().unwrap(), ready["kdb"]["address"].as_str().unwrap());
     let (mut rdb, mut feed, mut other) = (Client::tcp(address), Client::tcp(address), Client::tcp(address));
     rdb.ask(".u.sub[`trade;`]");
-    // Half of the ring holds some hundred of them.
+    // Half of the ring has capacity for a few hundred rows.
     let (updates, rows) = (10, 5_000);
     for update in 0..updates {
         let all = update * rows..(update + 1) * rows;
         assert_eq!(ask_to_publish(&mut feed, all.clone(), "xyz"), Value::null());
         let replayed = replayed(log);
         assert_eq!(count(&replayed, "trade") as i64, all.end);
-        // It is one update still, whenever anybody looks.
+        // It counts as one update at any time.
         assert_eq!(other.ask(".u.i"), Value::Atom(Atom::Long(update + 1)));
         assert_eq!(sizes(&rdb.next()), all.collect::<Vec<_>>());
     }
@@ -468,13 +469,13 @@ fn a_row_that_is_longer_than_the_ring_takes_is_refused_with_its_update() {
     let address = ready["kdb"]["address"].as_str().unwrap();
     let (mut rdb, mut feed) = (Client::tcp(address), Client::tcp(address));
     rdb.ask(".u.sub[`trade;`]");
-    // A tick has a quarter of the ring at most.
+    // A tick may take a quarter of the ring at most.
     let refused =
         Value::Error("limit: a row is longer than the plant's ring takes (ring_size)".as_bytes().into());
     for note in [16_400, 30_000, 60_000] {
         assert_eq!(ask_to_publish(&mut feed, 0..3, &"x".repeat(note)), refused, "{note}");
     }
-    // Who does not wait for an answer gets none, and what comes behind comes.
+    // A client that requests no answer gets none; later updates arrive.
     publish(&mut feed, 3..5, &"x".repeat(30_000));
     assert_eq!(ask_to_publish(&mut feed, 5..6, &"x".repeat(16_000)), Value::null());
     publish(&mut feed, 6..9, "");
@@ -521,7 +522,7 @@ fn a_feed_with_many_symbols_leaves_places_for_the_items_of_publishers() {
     assert!(report["feeds"][0]["items_refused"].as_u64().unwrap() > 0);
 }
 
-/// The next day's log cannot be made, and everything else goes on.
+/// The next day's log cannot be created; everything else continues.
 #[test]
 fn a_plant_whose_log_fails_says_so_and_ends_its_journal_with_a_report() {
     let journal = "[journal]\nfolder = \"journal\"\n";
@@ -536,7 +537,7 @@ fn a_plant_whose_log_fails_says_so_and_ends_its_journal_with_a_report() {
         let mut checks = health["checks"].as_array().unwrap().iter();
         checks.find(|check| check["check"] == "kdb").expect("there is a check of it").clone()
     };
-    // It is heard of with the next snapshot.
+    // The check appears with the next snapshot.
     while check()["ok"] != true {}
     assert!(page(web, "/metrics").contains("\ntapeline_kdb_up 1\n"));
     let logs = place.folder.path().join("logs");
@@ -553,7 +554,7 @@ fn a_plant_whose_log_fails_says_so_and_ends_its_journal_with_a_report() {
     plant.ask_to_end();
     let report = plant.says();
     assert!(!plant.child.wait().unwrap().success());
-    // One tick is the channel's beginning.
+    // One tick is the beginning of the channel.
     assert_eq!((&report["ticks"], &report["journal"]["ticks"]), (&json!(101), &json!(101)), "{report}");
     assert!(report["hub"].is_object(), "{report}");
     let journal = place.folder.path().join("journal");
@@ -562,7 +563,7 @@ fn a_plant_whose_log_fails_says_so_and_ends_its_journal_with_a_report() {
     assert_eq!((&verified["ticks"], &verified["missing"]), (&json!(101), &json!(0)));
 }
 
-/// What the page's server answers, its head left out.
+/// The body of the page server's answer.
 fn page(web: &str, path: &str) -> String {
     let mut stream = TcpStream::connect(web).unwrap();
     write!(stream, "GET {path} HTTP/1.1\r\nHost: {web}\r\nConnection: close\r\n\r\n").unwrap();
@@ -578,7 +579,7 @@ fn what_was_sent_before_the_day_ends_is_of_that_day() {
     }
 }
 
-/// The feed ends it with a message of this kind, right behind its rows.
+/// The feed ends the day with a message of this kind, directly after its rows.
 fn a_day_ends(kind: MessageKind) {
     let (_place, plant, ready) = plant_of_rows("", "");
     let address = ready["kdb"]["address"].as_str().unwrap();
@@ -607,7 +608,7 @@ fn a_day_ends(kind: MessageKind) {
     end(plant);
 }
 
-/// Ends a plant; what it did.
+/// Stops a plant; returns its report.
 fn end(mut plant: Running) -> Json {
     plant.ask_to_end();
     let report = plant.says();

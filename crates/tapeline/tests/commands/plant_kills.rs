@@ -1,8 +1,8 @@
-//! A whole plant that is killed at any moment under load, and started again: what its hub gave out is in its journal, the sequence has
-//! no hole, and a subscriber that comes back with its last sequence sees each tick once. So is every row of a kdb+ client that was
-//! acknowledged.
+//! A whole plant that is killed at any moment under load, and restarted. Everything that its hub sent is in its
+//! journal, the sequence has no gap, and a subscriber that continues from its last sequence sees each tick once.
+//! Every acknowledged row of a kdb+ client is in the journal too.
 //!
-//! `PLANT_KILLS` says how often, 5 times unless it does (`make journal-kills`: 200).
+//! `PLANT_KILLS` sets the number of kills, 5 by default (`make journal-kills`: 200).
 
 #![allow(
     clippy::unwrap_used,
@@ -28,19 +28,19 @@ use crate::stage;
 
 /// The busiest stocks of the simulated exchange are always the same.
 const STOCKS: [&str; 3] = ["TAPE", "SENA", "RIMU"];
-/// Messages a second: each life begins the day anew, and none gets to its end.
+/// Messages a second: each run plays the day from the beginning, and none reaches its end.
 const RATE: &str = "10k";
 const DAY: &str = "60s";
-/// Ticks of a life at most, before it is ended.
+/// Maximum number of ticks of a run before it is killed.
 const MOST_TICKS: u64 = 3_000;
 
-/// What was said of an item: an image or an update, and its fields.
+/// An item's image or update, with its fields.
 fn said_of(line: &Value, kind: &str, item: &str) -> Option<(String, Value)> {
     let kind = line[kind].as_str().filter(|kind| matches!(*kind, "refresh" | "update"))?;
     (line["item"] == item).then(|| (kind.to_owned(), line["fields"].clone()))
 }
 
-/// A client of the hub that has the stocks open: all that it was given, once the connection is over.
+/// A hub client that has the stocks open: all its messages, after the disconnect.
 fn client(server: &str) -> JoinHandle<Vec<Value>> {
     let fixed = ["omm", "watch", "--server", server, "--service", "TAPELINE", "--format", "json"];
     let mut client = Running::start(&[&fixed[..], &["--attempts", "1", "--until-closed"], &STOCKS].concat());
@@ -53,19 +53,19 @@ fn client(server: &str) -> JoinHandle<Vec<Value>> {
     })
 }
 
-/// All ticks of a plant, as a subscriber that takes them from a sequence on sees them.
+/// A subscriber of all ticks of a plant, from this sequence on.
 fn subscriber(place: &Place, journal: &Path, from: u64) -> Running {
     let (journal, from) = (journal.to_str().unwrap(), from.to_string());
     let fixed = ["plant", "watch", "--ring", &place.ring, "--format", "json"];
     Running::start(&[&fixed[..], &["--journal", journal, "--from-sequence", &from]].concat())
 }
 
-/// Reads the journal behind `last`: no hole, to which sequence.
+/// Reads the journal after `last`, checks that it has no gap, and returns its last sequence.
 fn journal_goes_to(journal: &Path, last: u64) -> u64 {
     journal_has(journal, last, |_| {})
 }
 
-/// The same, with each tick.
+/// Like [`journal_goes_to`], and passes each tick to `look`.
 fn journal_has(journal: &Path, last: u64, mut look: impl FnMut(&Tick<'_>)) -> u64 {
     let mut reader = Reader::open(Directory::open(journal).unwrap()).unwrap();
     reader.seek(From::Seq(last + 1)).unwrap();
@@ -105,7 +105,7 @@ fn a_killed_plant_loses_nothing_that_it_gave_out_and_nobody_sees_a_tick_twice() 
 
     let mut dice = 0x9E37_79B9_u64;
     let (mut last, mut acknowledged) = (0, 0);
-    // Their rings are not removed: each goes on with that of the one before.
+    // Their rings are not removed: each plant continues the previous plant's ring.
     let mut killed = Vec::new();
     for kill in 1..=kills {
         let mut plant = Running::start(&["plant", "--config", config.to_str().unwrap(), "--format", "json"]);
@@ -113,7 +113,7 @@ fn a_killed_plant_loses_nothing_that_it_gave_out_and_nobody_sees_a_tick_twice() 
         assert_eq!(ready["ready"], json!(place.ring), "kill {kill}");
         let client = client(ready["hub"].as_str().unwrap());
         let mut subscriber = subscriber(&place, &journal, last + 1);
-        // Killed behind some tick, wherever the others are by then.
+        // Killed after some tick, independent of the hub's and the journal's progress.
         dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let ticks = 1 + (dice >> 33) % MOST_TICKS;
         let mut seen: Vec<Value> = (0..ticks).map(|_| subscriber.says()).collect();
@@ -123,7 +123,7 @@ fn a_killed_plant_loses_nothing_that_it_gave_out_and_nobody_sees_a_tick_twice() 
         while let Some(line) = subscriber.may_say() {
             seen.push(line);
         }
-        // The sequence goes on behind the life before, each once.
+        // The sequence continues from the previous run, each tick once.
         for (line, expected) in seen.iter().zip(last + 1..) {
             assert_eq!(line["seq"], json!(expected), "kill {kill}");
         }
@@ -134,7 +134,7 @@ fn a_killed_plant_loses_nothing_that_it_gave_out_and_nobody_sees_a_tick_twice() 
         for stock in STOCKS {
             let kept: Vec<_> = seen.iter().filter_map(|line| said_of(line, "kind", stock)).collect();
             let given: Vec<_> = given.iter().filter_map(|line| said_of(line, "event", stock)).collect();
-            // First an image, which may be of any tick; then each update that there was.
+            // First an image, of any tick; then every later update.
             let updates = given.get(1..).unwrap_or_default();
             assert!(
                 updates.is_empty() || kept.windows(updates.len()).any(|kept| kept == updates),
@@ -148,11 +148,11 @@ fn a_killed_plant_loses_nothing_that_it_gave_out_and_nobody_sees_a_tick_twice() 
     assert!(kills < 20 || acknowledged > 0);
 }
 
-/// Rows of each update: several times what half of the ring holds.
+/// Rows of each update: several times the capacity of half of the ring.
 const ROWS: i64 = 2_000;
 
-/// Publishes rows with ascending sizes, each update behind the answer to the one before. `told` hears of each answer, and how many
-/// rows were acknowledged comes back when the connection is over.
+/// Publishes rows with ascending sizes, each update after the answer to the previous one. Signals each answer to
+/// `told`, and returns the number of acknowledged rows after the disconnect.
 fn publish(address: &str, told: SyncSender<()>) -> JoinHandle<i64> {
     let mut client = Client::tcp(address);
     std::thread::spawn(move || {
@@ -191,14 +191,14 @@ fn a_killed_plant_has_every_row_that_it_acknowledged() {
     );
     std::fs::write(&config, text).unwrap();
     let (mut dice, mut last, mut all) = (0x9E37_79B9_u64, 0, 0);
-    // As above.
+    // Their rings are not removed, as above.
     let mut killed = Vec::new();
     for kill in 1..=kills {
         let mut plant = Running::start(&["plant", "--config", config.to_str().unwrap(), "--format", "json"]);
         let ready = plant.says();
         let (told, answered) = sync_channel(0);
         let publisher = publish(ready["kdb"]["address"].as_str().unwrap(), told);
-        // Killed behind some answer, at once.
+        // Killed immediately after some answer.
         dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         (0..1 + (dice >> 33) % 8).for_each(|_| answered.recv().unwrap());
         plant.child.kill().unwrap();

@@ -1,4 +1,4 @@
-//! Passwords over real TLS, as a program shows them.
+//! Passwords over real TLS, as seen by a consumer.
 
 use std::io::Write;
 use std::process::Stdio;
@@ -59,7 +59,7 @@ fn who_has_the_password_is_let_in_over_tls_and_who_has_not_is_told_so() {
     }
 }
 
-/// What becomes of a consumer's login.
+/// The state of a consumer's login.
 fn login(consumer: &mut Running) -> Value {
     loop {
         let mut said = consumer.says();

@@ -1,4 +1,5 @@
-//! Two lossy lines and a real plant that asks for what neither brought: of real servers, of none, and of one that lies.
+//! Two lossy lines, and a real plant that requests the messages missing on both: from real servers, from none, from a
+//! liar.
 
 use crate::shared_data;
 use crate::stage;
@@ -15,23 +16,23 @@ use tapeline_feed::moldudp64::{PacketBuilder, Request, Session, heartbeat};
 use tapeline_plant::tick::{Flags, Kind, Tick};
 use tapeline_ring::{Name, Poll, Start, Subscriber, Wait};
 
-/// The whole of A is sent before B, so what waits behind A's holes needs room and time. When both have ended nothing more is
-/// left to the lines, and what both lack is asked for at once.
+/// All of A is sent before B, so the messages buffered behind A's gaps need capacity and time. When both lines have
+/// ended, the plant requests the messages missing on both at once.
 const PATIENT: &str = "reorder_time = \"60s\"\nreorder_messages = 8192\n";
 
-/// What a subscriber saw of a plant from its first tick to the end of the session.
+/// A subscriber's view of a plant, from its first tick to the end of the session.
 #[derive(Default)]
 struct Seen {
-    /// The messages with their lengths.
+    /// Hash of the messages with their lengths.
     messages: Sha256,
     count: u64,
     gaps: u64,
-    /// By how far they can be trusted: good, late, unknown.
+    /// Number of messages by quality: good, late, unknown.
     of_quality: [u64; 3],
     states: Vec<String>,
 }
 
-/// Reads the ring of a plant in a thread of its own.
+/// Reads the ring of a plant in its own thread.
 fn watch(ring: &str) -> thread::JoinHandle<Seen> {
     let mut subscriber = Subscriber::join(&Name::new(ring).unwrap(), Start::Oldest).unwrap();
     thread::spawn(move || {
@@ -62,19 +63,19 @@ fn watch(ring: &str) -> thread::JoinHandle<Seen> {
     })
 }
 
-/// The plant's own account, a subscriber's, and what another process made of the ticks.
+/// The plant's report, a subscriber's view, and another process's tally of the ticks.
 struct Outcome {
     report: Value,
     seen: Seen,
     found: Value,
 }
 
-/// Lines A and B through a plant with this recovery; `None` without the captures.
+/// Sends lines A and B to a plant with this recovery; `None` without the captures.
 fn run(recovery: &str) -> Option<Outcome> {
     run_with("", recovery)
 }
 
-/// With more keys of the plant.
+/// Like [`run`], with more keys of the plant.
 fn run_with(plant: &'static str, recovery: &str) -> Option<Outcome> {
     let [a, b] = ["A", "B"].map(|line| shared(&format!("moldudp64-derived/aapl5000-{line}.pcap")));
     let (a, b) = (a?, b?);
@@ -82,7 +83,7 @@ fn run_with(plant: &'static str, recovery: &str) -> Option<Outcome> {
     let mut plant = place.plant(&format!("{PATIENT}[feed.recovery]\n{recovery}"));
     let mut tally = place.tally("AAPL");
     let watch = watch(&place.ring);
-    // A sign of life from B, without which the session would be over when A says so.
+    // A heartbeat on B keeps the session open after A's end of session.
     let sign = heartbeat(Session::new("AAPL200130"), 1);
     UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().send_to(&sign, place.lines[1]).unwrap();
     place.replay(&a, 0);
@@ -90,7 +91,7 @@ fn run_with(plant: &'static str, recovery: &str) -> Option<Outcome> {
     Some(Outcome { report: plant.says(), seen: watch.join().unwrap(), found: tally.says() })
 }
 
-/// A server of what a shared file holds, and its address.
+/// A server of a shared file's messages, and its address.
 fn server(command: &str, file: &str, more: &[&str]) -> Option<(Running, String)> {
     let path = shared(file)?;
     let arguments = ["feed", command, path.to_str().unwrap(), "--listen", "127.0.0.1:0", "--format", "json"];
@@ -99,14 +100,14 @@ fn server(command: &str, file: &str, more: &[&str]) -> Option<(Running, String)>
     Some((server, address))
 }
 
-/// Every message came, in order, and the books are the exchange's.
+/// Checks that every message arrived, in order, and that the books are the exchange's.
 #[track_caller]
 fn is_whole(outcome: &Outcome) {
     let derived = expected("moldudp64-derived/expected.json").unwrap();
     let itch = expected("itch50-aapl-20200130/expected.json").unwrap();
     let Outcome { report, seen, found } = outcome;
     assert_eq!((seen.count, seen.gaps), (5_000, 0), "{report}");
-    // What was recovered is late at worst, and nothing is in doubt.
+    // A recovered message is late at worst; no message is of unknown quality.
     assert_eq!(seen.of_quality[2], 0, "{:?}", seen.of_quality);
     let sha256 = format!("{:x}", seen.messages.clone().finalize());
     assert_eq!(sha256, derived["clean_messages_rejoined_sha256"].as_str().unwrap());
@@ -119,7 +120,7 @@ fn is_whole(outcome: &Outcome) {
     assert_eq!(feed["recovery"]["recovered"], json!(14), "{report}");
 }
 
-/// The messages that both lines lost are missing, each gap was said once, and everything else came.
+/// Checks that only the messages lost on both lines are missing, and that each gap was reported once.
 #[track_caller]
 fn is_without_the_fourteen(outcome: &Outcome) {
     let both = &expected("moldudp64-derived/expected.json").unwrap()["A_and_B_arbitrated_without_recovery"];
@@ -128,7 +129,7 @@ fn is_without_the_fourteen(outcome: &Outcome) {
     for member in ["missing_ranges", "missing_messages", "next_sequence"] {
         assert_eq!(found[member], both[member], "{member}");
     }
-    // From the first gap on nothing is certain any more.
+    // From the first gap on, the quality is unknown.
     assert_eq!(seen.of_quality[2], 5_000 - 984 - 11, "{report}");
     let feed = &report["feeds"][0];
     assert_eq!((&feed["missing_messages"], &feed["gaps"]), (&json!(14), &json!(5)));
@@ -168,7 +169,7 @@ fn a_plant_that_receives_on_a_thread_of_its_own_recovers_as_well() {
     let answered = server.says();
     assert_eq!((&answered["unanswered"], &answered["requests"]), (&json!({}), &feed["recovery"]["requests"]));
 
-    // Where nobody answers, the gap is said once, and what waited behind it is delivered.
+    // Without an answer, the gap is reported once, and the messages buffered behind it are delivered.
     let nobody = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let settings = format!("timeout = \"20ms\"\nservers = [\"{}\"]", nobody.local_addr().unwrap());
     is_without_the_fourteen(&run_with(thread, &settings).unwrap());
@@ -201,8 +202,8 @@ fn what_both_lines_lost_comes_over_soupbintcp() {
 #[test]
 fn a_plant_that_missed_messages_gets_them_from_another_plants_ring() {
     let Some(clean) = shared("moldudp64-derived/aapl5000-clean.pcap") else { return };
-    // One plant has everything, and its history is served both ways; its ticks of single orders, which carry no messages, are
-    // not in the way.
+    // One plant has everything, and its history is served both ways. Its ticks of single orders carry no messages and
+    // must not interfere.
     let whole = Place::new(1);
     let _plant = whole.plant("market_by_order = true");
     let ring = ["--ring", &whole.ring, "--listen", "127.0.0.1:0", "--format", "json"];
@@ -230,7 +231,7 @@ fn a_plant_that_missed_messages_gets_them_from_another_plants_ring() {
 
 #[test]
 fn without_an_answer_the_gap_is_said_once_and_the_feed_goes_on() {
-    // Two sockets that nobody reads, so nothing says that nobody is there.
+    // Two sockets that are not read, so the kernel reports no unreachable port.
     let dead = [0, 1].map(|_| UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
     let [one, two] = dead.each_ref().map(|socket| socket.local_addr().unwrap());
     let settings = "timeout = \"20ms\"\ntries = 3\n";
@@ -238,13 +239,13 @@ fn without_an_answer_the_gap_is_said_once_and_the_feed_goes_on() {
     is_without_the_fourteen(&outcome);
     let recovery = &outcome.report["feeds"][0]["recovery"];
     assert_eq!((&recovery["requests"], &recovery["timeouts"]), (&json!(15), &json!(15)));
-    // Both were asked.
+    // Both servers got requests.
     for socket in dead {
         socket.set_nonblocking(true).unwrap();
         assert_eq!(socket.recv(&mut [0; 32]).unwrap(), 20);
     }
 
-    // A login that nobody answers, and a port where nobody listens.
+    // SoupBinTCP to a port without a listener.
     let free = Nobody::new();
     let servers = format!("servers = [\"127.0.0.1:{}\"]", free.port);
     let outcome = run(&format!("kind = \"soupbintcp\"\n{settings}{servers}")).unwrap();
@@ -252,7 +253,7 @@ fn without_an_answer_the_gap_is_said_once_and_the_feed_goes_on() {
     assert!(outcome.report["feeds"][0]["recovery"]["failures"].as_u64().unwrap() > 0);
 }
 
-/// Answers each request with everything that an honest server would not say, until the test is over.
+/// Answers each request with invalid answers of every kind, until the test ends.
 fn liar() -> SocketAddr {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = socket.local_addr().unwrap();
@@ -277,7 +278,7 @@ fn liar() -> SocketAddr {
             ] {
                 let _ = socket.send_to(&lie, plant);
             }
-            // Not from this server's address: from anybody's.
+            // From an address that is not the server's.
             let stranger = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
             let _ = stranger.send_to(&lie(request.session, request.sequence, 256), plant);
         }
@@ -296,7 +297,7 @@ fn a_server_that_lies_is_counted_by_reason_and_believed_in_nothing() {
     assert_eq!(reasons, ["malformed", "no-messages", "not-wanted", "other-session"]);
     assert!(recovery["strangers"].as_u64().unwrap() > 0 && recovery["answers"] == json!(0), "{recovery}");
 
-    // With an honest one beside it, nothing is missing.
+    // With an honest second server, nothing is missing.
     let honest = server("serve-retransmit", "moldudp64-derived/aapl5000-clean.pcap", &[]).unwrap();
     let (liar_first, honest_second) = (liar(), &honest.1);
     let settings = "timeout = \"100ms\"\ntries = 8\n";
@@ -307,7 +308,7 @@ fn a_server_that_lies_is_counted_by_reason_and_believed_in_nothing() {
 
 #[test]
 fn while_it_recovers_the_channel_says_so_and_then_that_it_is_live() {
-    // A server that answers only after a while: the plant is told of the hole long before.
+    // A server that answers late: the plant reports the gap before.
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = socket.local_addr().unwrap();
     let place = Place::new(1);
@@ -333,7 +334,7 @@ fn while_it_recovers_the_channel_says_so_and_then_that_it_is_live() {
     sender.send_to(&tapeline_feed::moldudp64::end_of_session(session, 4), place.lines[0]).unwrap();
     let (seen, report) = (watch.join().unwrap(), plant.says());
     assert_eq!((seen.count, seen.gaps), (3, 0));
-    // The end of the session comes as soon as the messages are there, and the word that all is well behind it.
+    // The end of the session follows the recovered messages at once, before the next state.
     assert_eq!(seen.states[..2], ["live", "recovering"], "{report}");
     assert_eq!(report["feeds"][0]["state"], "live");
     assert_eq!(report["feeds"][0]["recovery"]["recovered"], json!(1));

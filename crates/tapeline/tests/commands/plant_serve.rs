@@ -1,4 +1,4 @@
-//! A plant's hub in a process of its own, which comes late, is killed, and comes back under a plant that goes on.
+//! A plant's hub in its own process, which starts late, is killed, and is restarted while the plant runs.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -12,15 +12,15 @@ use crate::stage;
 
 /// The busiest stocks of the simulated exchange are always the same.
 const STOCKS: [&str; 3] = ["TAPE", "SENA", "RIMU"];
-/// More ticks than such a ring can hold: each has a header of 64 bytes.
+/// A ring for fewer ticks than `TICKS_GONE`: each tick has a header of 64 bytes.
 const SMALL_RING: &str = "ring_size = \"64KiB\"\nstall_limit = \"0s\"\n";
 const TICKS_GONE: u64 = 1_024;
 
-/// A plant without its hub, and the port at which that is to be.
+/// A plant without its hub, and the hub's address.
 struct Market {
     place: Place,
     plant: Running,
-    /// What the plant says to people.
+    /// The plant's standard error.
     talk: Option<ChildStderr>,
     config: String,
     server: String,
@@ -44,14 +44,14 @@ impl Market {
         Self { place, plant, talk: Some(talk), config, server: format!("127.0.0.1:{port}"), _held: held }
     }
 
-    /// The exchange, at so many messages a second.
+    /// The exchange, at this many messages a second.
     fn exchange_at(&self, rate: &str) -> Running {
         let to = self.place.lines[0].to_string();
         let fixed = ["feed", "simulate", "--to", &to, "--symbols", "3", "--format", "json"];
         Running::start(&[&fixed[..], &["--rate", rate, "--duration", "600s"]].concat())
     }
 
-    /// The exchange, whose first messages are no longer on the ring.
+    /// The exchange, after the ring has overwritten its first messages.
     fn exchange(&self) -> Running {
         let exchange = self.exchange_at("2k");
         let mut stat = Running::start(&["stat", &self.place.ring, "--every", "50ms", "--format", "json"]);
@@ -59,7 +59,7 @@ impl Market {
         exchange
     }
 
-    /// The hub: a process that serves.
+    /// The hub, as a separate process.
     fn serve(&self) -> (Running, ChildStderr) {
         let (mut hub, talk) =
             Running::start_talking(&["plant", "serve", "--config", &self.config, "--format", "json"]);
@@ -67,7 +67,7 @@ impl Market {
         (hub, talk)
     }
 
-    /// Whoever reads the ring as it comes: what each item is in the end.
+    /// A reader of the ring from its beginning: the final fields of each item.
     fn truth(&self) -> JoinHandle<Items> {
         let ring = &self.place.ring;
         let mut watch =
@@ -84,7 +84,7 @@ impl Market {
 /// The fields of each item.
 type Items = BTreeMap<String, Map<String, Value>>;
 
-/// Takes what a program says of an item, under this name for what kind it is.
+/// Applies a program's line about an item; `kind` is the name of the member with the message class.
 fn fold(items: &mut Items, said: &Value, kind: &str) {
     let (Some(kind), Some(item)) = (said[kind].as_str(), said["item"].as_str()) else { return };
     if matches!(kind, "refresh" | "update") {
@@ -96,7 +96,7 @@ fn fold(items: &mut Items, said: &Value, kind: &str) {
     }
 }
 
-/// What each item is in the end, of all that a program says from here to its own.
+/// The final fields of each item, from a program's remaining output.
 fn last(running: &mut Running, kind: &str) -> Items {
     let mut items = Items::new();
     while let Some(said) = running.may_say() {
@@ -105,7 +105,7 @@ fn last(running: &mut Running, kind: &str) -> Items {
     items
 }
 
-/// Waits for images of all stocks, and none of them in doubt.
+/// Waits for good images of all stocks.
 fn wait_for_images(consumer: &mut Running) {
     let mut there = Vec::new();
     while there.len() < STOCKS.len() {
@@ -121,7 +121,7 @@ fn wait_for_line(talk: ChildStderr, part: &str) {
     let mut lines = BufReader::new(talk).lines();
     let found = lines.by_ref().map(Result::unwrap).find(|line| line.contains(part));
     assert!(found.is_some(), "it ended without a word of \"{part}\"");
-    // Whoever talks is not to wait for this reader.
+    // Reads on, so that the process does not block.
     std::thread::spawn(move || lines.for_each(drop));
 }
 
@@ -143,7 +143,7 @@ fn a_hub_that_comes_late_and_comes_again_has_every_image() {
     wait_for_images(&mut consumer);
     while consumer.says()["event"] != "update" {}
 
-    // One that sees the end: image and updates make what all updates make.
+    // A consumer that stays to the end: its image and updates add up to all updates.
     let mut other = market.consumer(&["--until-closed"]);
     wait_for(&mut other, "ready");
     exchange.ask_to_end();
@@ -180,7 +180,7 @@ fn without_images_a_late_hub_says_so_and_takes_nothing_for_closed() {
             waiting += 1;
         }
     }
-    // A plant that dies takes its hub along, wherever that runs.
+    // A plant that dies ends its hub too, also in another process.
     drop(exchange);
     market.plant.child.kill().unwrap();
     market.plant.child.wait().unwrap();
@@ -192,11 +192,11 @@ fn signal(running: &Running, signal: rustix::process::Signal) {
     rustix::process::kill_process(rustix::process::Pid::from_child(&running.child), signal).unwrap();
 }
 
-/// A hub that got no processor for too long has lost ticks, and begins anew as one that comes late.
+/// A hub that got no processor for too long has lost ticks, and starts again like a late hub.
 #[test]
 fn a_hub_that_lost_its_place_has_the_images_again_and_its_clients_too() {
-    // The ring is full a while after the hub stands still, and its place is gone a second later. For that long the plant takes nothing
-    // from its socket, which has room for twice as much.
+    // The ring is full some time after the hub was stopped; the hub loses its position one second later. For that
+    // time the plant does not read its socket, whose buffer has twice the capacity needed.
     let keys = concat!("ring_size = \"64KiB\"\nstall_limit = \"1s\"\n", "images = \"64MiB\"\n");
     let mut market = Market::open(keys, "slow = \"cut\"\nslow_bytes = \"64MiB\"");
     let truth = market.truth();
@@ -241,7 +241,7 @@ fn a_hub_that_waits_for_images_ends_when_it_is_told_to_and_with_the_plant() {
     let keys = concat!("ring_size = \"64KiB\"\nstall_limit = \"0s\"\n", "images = \"64MiB\"\n");
     let mut market = Market::open(keys, "");
     drop(market.exchange());
-    // Who keeps the images stands still as well.
+    // The thread that stores the images is stopped too.
     signal(&market.plant, rustix::process::Signal::STOP);
     let (mut hub, _talk) = market.serve();
     hub.ask_to_end();
@@ -254,8 +254,8 @@ fn a_hub_that_waits_for_images_ends_when_it_is_told_to_and_with_the_plant() {
     assert_eq!(hub.child.wait().unwrap().code(), Some(1));
 }
 
-/// The threads that serve clients hold the feeds up for the stall limit and no longer: each loses its place, and has what it missed from the
-/// images or from the journal.
+/// The threads that serve clients block the feeds for the stall limit only: each loses its position, and gets the
+/// missed ticks from the images or from the journal.
 #[test]
 fn a_plants_own_servers_lose_their_places_and_nothing_else() {
     let place = Place::new(0);
@@ -285,7 +285,7 @@ fn a_plants_own_servers_lose_their_places_and_nothing_else() {
     let from = ["--journal", journal.to_str().unwrap(), "--from-sequence", "1"];
     let watch = ["plant", "watch", "--ring", &place.ring, "--until-end-of-session", "--format", "json"];
     let truth = last(&mut Running::start(&[&watch[..], &from].concat()), "kind");
-    // A service that has lost its place has everything all the same, and its clients may know.
+    // A service that lost its position still has everything; its clients may see suspect items meanwhile.
     let server = ready["hub"].as_str().unwrap();
     let fixed = ["omm", "watch", "--server", server, "--service", "TAPELINE", "--format", "json"];
     let mut consumer = Running::start(&[&fixed, &STOCKS[..], &["--until-closed"]].concat());
@@ -307,7 +307,7 @@ fn a_plants_own_servers_lose_their_places_and_nothing_else() {
     let report = plant.says();
     let (ended, talk) = (plant.child.wait().unwrap(), talk.join().unwrap());
     assert!(ended.success(), "{report}: {talk:#?}");
-    // On a quiet machine both do; on a busy one the plant may have to wait for one of them alone.
+    // On an idle machine all lose their positions; on a busy one perhaps only one.
     assert!(report["ring_evicted"].as_u64() > Some(0), "{report}");
     for reader in ["hub", "kdb", "zeromq"] {
         let is_lost = report[reader]["rejoined"].as_u64() > Some(0);
@@ -320,7 +320,7 @@ fn a_plants_own_servers_lose_their_places_and_nothing_else() {
     }
 }
 
-/// Whoever keeps the images has nobody who could go on in its place.
+/// Nothing else can take over from the reader that stores the images.
 #[test]
 fn who_keeps_the_images_is_waited_for_where_nobody_else_is() {
     let place = Place::new(0);

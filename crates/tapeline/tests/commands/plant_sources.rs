@@ -1,4 +1,5 @@
-//! A plant's OMM sources: real processes, Tapeline's own providers at one side, readers of the ring and clients at the other.
+//! A plant's OMM sources: real processes, with Tapeline's providers on one side, and ring readers and clients on the
+//! other.
 
 use serde_json::{Value, json};
 use stage::{Place, Running};
@@ -24,7 +25,7 @@ impl Plant {
         Self { place, plant, ready }
     }
 
-    /// A reader of the ring that has joined, from its oldest tick.
+    /// A reader of the ring, from its oldest tick.
     fn watch(&self) -> Running {
         let ring = &self.place.ring;
         Running::start(&["plant", "watch", "--ring", ring, "--from", "oldest", "--format", "json"])
@@ -44,7 +45,7 @@ impl Plant {
     }
 }
 
-/// An interactive provider on a port of its own, or on this one.
+/// An interactive provider on its own port, or on a given one.
 struct Provider {
     running: Running,
     port: String,
@@ -59,7 +60,7 @@ impl Provider {
     }
 }
 
-/// A plant of the service FEED with a hub, whose providers are at these ports.
+/// Configuration of a hub with the service FEED and providers at these ports.
 fn provided(ports: &[&str], keys: &str) -> String {
     let names: Vec<String> = (0..ports.len()).map(|number| format!("\"p{number}\"")).collect();
     let providers: String = ports
@@ -79,7 +80,7 @@ fn is_of(said: &Value, item: &str, event: &str) -> bool {
     said["item"] == item && said["event"] == event
 }
 
-/// The next line of an item that `is` so.
+/// Waits for the next line for which `is` returns true.
 fn wait_for(running: &mut Running, is: impl Fn(&Value) -> bool) -> Value {
     loop {
         let said = running.says();
@@ -89,7 +90,7 @@ fn wait_for(running: &mut Running, is: impl Fn(&Value) -> bool) -> Value {
     }
 }
 
-/// What `tapeline stat` says of a plant, once it is so.
+/// Waits until `is` returns true for the output of `tapeline stat`.
 fn stat(ring: &str, is: impl Fn(&Value) -> bool) -> Value {
     wait_for(&mut Running::start(&["stat", ring, "--every", "50ms", "--format", "json"]), is)
 }
@@ -121,7 +122,7 @@ fn providers_and_their_services_are_seen_from_outside() {
     let kinds: Vec<_> = (0..3).map(|at| &seen["sources"][at]["kind"]).collect();
     assert_eq!(kinds, [&json!("provider"), &json!("provider"), &json!("publisher")]);
     assert!(seen["sources"][0]["since_ns"].as_u64().unwrap() > 0);
-    // Whichever was there first serves.
+    // The provider that was connected first serves.
     let serving = usize::from(is(&seen, 1, "connected", "serves"));
     drop((providers[serving].take(), publisher));
     let seen = stat(&plant.place.ring, |seen| {
@@ -230,7 +231,7 @@ fn the_next_provider_takes_over() {
 #[test]
 fn a_provider_is_found_by_its_hosts_name_and_logged_out_of_at_the_end() {
     let mut provider = Provider::start("0");
-    // It listens at one of the addresses that the name has.
+    // The provider listens at one of the addresses of the name.
     let config = provided(&[&provider.port], "").replace("127.0.0.1", "localhost");
     let mut plant = Plant::open(&config);
     let mut consumer = plant.consumer(&["IBM.N"], &[]);
@@ -250,7 +251,7 @@ fn a_post_is_acknowledged_by_its_provider() {
     assert!(ack["nak"].is_null(), "{ack}");
 }
 
-/// Two publishers that divide the items of one service among themselves, and one item that both have.
+/// Two publishers that share the items of one service, with one item in common.
 #[test]
 fn publishers_of_one_service_are_merged() {
     let plant = Plant::open(&format!("[hub]\nport = 0\n{PUBLISHED}"));
@@ -268,7 +269,7 @@ fn publishers_of_one_service_are_merged() {
         sources.len() == 2 && sources.iter().map(items).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1)) == (3, 1)
     });
     assert_eq!(seen["unserved"], json!([{ "service": "FEED", "items": 0 }]));
-    // What one alone had is suspect, and what both had goes on.
+    // An item of the first publisher alone is suspect; the common item continues.
     drop(first.take());
     wait_for(&mut consumer, |said| is_of(said, "A", "status") && said.to_string().contains("SUSPECT"));
     stat(&plant.place.ring, |seen| seen["unserved"][0]["items"] == 1);

@@ -1,4 +1,4 @@
-//! What a subscriber in another process is told of a feed's state: ends that are none, silence, holes, other sessions.
+//! A feed's state as published to a subscriber in another process: false ends, silence, gaps, other sessions.
 
 use crate::stage;
 
@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 use stage::{Place, Running};
 use tapeline_feed::moldudp64::{PacketBuilder, Request, Session, end_of_session, heartbeat};
 
-/// Where the test waits and the feed is not to fall silent, it says so often that it is alive.
+/// Interval of the feed's heartbeats while the test waits, where the feed must not fall silent.
 const HEARTBEAT: Duration = Duration::from_millis(50);
 
-/// What `tapeline plant watch` says, as it says it.
+/// The lines of `tapeline plant watch`, as they are printed.
 struct Watch(Receiver<Value>);
 
 impl Watch {
@@ -27,7 +27,7 @@ impl Watch {
         Self(said)
     }
 
-    /// The next tick that is such a one; meanwhile the feed does this.
+    /// Waits for the next tick for which `is` returns true; calls `meanwhile` during silence.
     #[track_caller]
     fn until(&self, is: impl Fn(&Value) -> bool, mut meanwhile: impl FnMut()) -> Value {
         let mut others = Vec::new();
@@ -52,7 +52,7 @@ impl Watch {
     }
 }
 
-/// The exchange, by hand.
+/// An exchange that the test controls.
 struct Exchange(UdpSocket);
 
 impl Exchange {
@@ -65,7 +65,7 @@ impl Exchange {
     }
 }
 
-/// One message, a system event of the day's seventh nanosecond.
+/// A datagram of one message: a system event in the day's seventh nanosecond.
 fn packet(session: Session, sequence: u64) -> Vec<u8> {
     let mut buffer = [0; 64];
     let mut packet = PacketBuilder::new(&mut buffer, session, sequence).unwrap();
@@ -82,7 +82,7 @@ fn a_plant_that_ends_with_the_session_outlives_an_end_that_is_none() {
     exchange.says(line, &packet(session, 1));
     exchange.says(line, &end_of_session(session, 2));
     watch.text("the feed's session ended with message 1", || ());
-    // Nothing is left to do now, but the feed goes on.
+    // The plant could end now, but the feed continues.
     exchange.says(line, &packet(session, 2));
     exchange.says(line, &packet(session, 3));
     watch.text("the feed's session goes on after message 1: its end was announced in error", || ());
@@ -119,7 +119,7 @@ fn silence_and_holes_are_told_as_they_come_and_go() {
     let said = (&stale["text"], &stale["suspect"]);
     assert_eq!(said, (&json!("stale: no line is heard of"), &json!(true)), "{stale}");
 
-    // It is back, and has lost a message meanwhile.
+    // The feed is back, after a lost message.
     exchange.says(a, &packet(session, 3));
     let alive = || exchange.says(a, &heartbeat(session, 4));
     let back = watch.until(is("live"), alive);
@@ -171,7 +171,8 @@ fn without_a_date_each_session_begins_the_day_on_which_it_comes() {
     assert_eq!(plant.says()["feeds"][0]["messages"], json!(2));
 }
 
-/// The plant comes in the middle of a session: nothing is missing, and nothing is called good; who runs it is told why and what helps.
+/// The plant starts in the middle of a session: nothing is missing, but items are suspect; a warning has the reason
+/// and a remedy.
 #[test]
 fn a_plant_that_comes_late_says_what_it_lacks() {
     let (place, session, exchange) = (Place::new(1), Session::new("DAY1"), Exchange::new());

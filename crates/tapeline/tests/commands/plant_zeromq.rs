@@ -1,4 +1,4 @@
-//! A plant's ticks over ZeroMQ, to a subscriber of another maker.
+//! A plant's ticks over ZeroMQ, to a subscriber of an independent implementation.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{self, Receiver};
@@ -12,7 +12,7 @@ use crate::stage;
 /// One message: its topic, header and body.
 type Message = (String, Header, Value);
 
-/// What the header says, from its documented places.
+/// The header's fields, from their documented offsets.
 #[derive(Debug)]
 struct Header {
     kind: u8,
@@ -29,7 +29,7 @@ impl Header {
     }
 }
 
-/// All that is published, on a thread of its own.
+/// Subscribes to everything, in its own thread.
 fn subscribe(address: &str) -> Receiver<Message> {
     let (tell, told) = mpsc::channel();
     let address = format!("tcp://{address}");
@@ -53,7 +53,7 @@ fn subscribe(address: &str) -> Receiver<Message> {
     told
 }
 
-/// What the plant itself published of each item, in order.
+/// The ticks of each item that the plant published, in order.
 fn published(watch: &mut Running) -> BTreeMap<String, Vec<Map<String, Value>>> {
     let mut streams: BTreeMap<String, Vec<Map<String, Value>>> = BTreeMap::new();
     while let Some(said) = watch.may_say() {
@@ -85,7 +85,7 @@ fn what_is_published_arrives_numbered_and_whole_and_late_comers_get_images() {
     let published = published(&mut watch);
     assert_eq!(published.len(), 3);
 
-    // The early one may have come after the first messages; from there on it has all of them, up to the last.
+    // The early subscriber may have joined after the first messages; from there on it has all of them, up to the last.
     let (mut last, mut ticks) = (BTreeMap::new(), 0);
     let is_done = |last: &BTreeMap<String, u64>| {
         published.iter().all(|(item, all)| last.get(&format!("TAPELINE/{item}")) == Some(&(all.len() as u64)))
@@ -94,7 +94,7 @@ fn what_is_published_arrives_numbered_and_whole_and_late_comers_get_images() {
     while !is_done(&last) {
         let (topic, header, body) = early.recv().unwrap();
         let Some((_, item)) = topic.split_once('/') else {
-            // What becomes of the feed as a whole, and its messages that are of no item.
+            // Status of the feed as a whole, and its messages that belong to no item.
             assert_eq!(topic, "TAPELINE#0");
             assert_eq!(header.kind == 3, body["Type"] == "Status", "{header:?} {body}");
             continue;
@@ -123,7 +123,7 @@ fn what_is_published_arrives_numbered_and_whole_and_late_comers_get_images() {
     }
     assert!(ticks > 0);
 
-    // The late one gets what is so now, of each item.
+    // The late subscriber gets the current image of each item.
     let late = subscribe(&address);
     let mut images = BTreeMap::new();
     while images.len() < published.len() {

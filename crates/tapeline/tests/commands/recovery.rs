@@ -1,4 +1,4 @@
-//! Missing messages asked for and answered, by real processes over real sockets on loopback.
+//! Retransmission requests and their answers, by real processes over real sockets on loopback.
 
 use crate::pages;
 use crate::shared_data;
@@ -17,16 +17,16 @@ use stage::{Running, tapeline};
 use tapeline_feed::moldudp64::{HEADER_BYTES, Packet, Request, Session, parse};
 use tapeline_feed::soupbintcp::{Split, split};
 
-/// Far longer than loopback ever takes: a test that waits this long has failed.
+/// Far longer than loopback ever takes.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Asks a process to end, and gives its last words.
+/// Stops a process, and returns its last line.
 fn end(server: &mut Running) -> Value {
     server.ask_to_end();
     server.says()
 }
 
-/// A retransmission server for a shared capture, and where it listens.
+/// A retransmission server for a shared capture, and its address.
 fn retransmit(capture: &str, more: &[&str]) -> Option<(Running, SocketAddr)> {
     let path = shared(capture)?;
     let arguments = ["feed", "serve-retransmit", path.to_str().unwrap(), "--listen", "127.0.0.1:0"];
@@ -69,7 +69,7 @@ fn the_requests_of_the_real_holes_are_answered_with_the_real_messages() {
     }
     assert_eq!(count, 14);
 
-    // What it does not have it does not answer; the next answer is that of the next request.
+    // Requests for unknown messages get no answer; the next answer is that of the last request.
     for (session, first) in [("AAPL200130", 5_001), ("AAPL200131", 1), ("AAPL200130", 0)] {
         socket.send_to(&Request::for_gap(Session::new(session), first, first).encode(), address).unwrap();
     }
@@ -84,7 +84,7 @@ fn the_requests_of_the_real_holes_are_answered_with_the_real_messages() {
     assert_eq!(done["unanswered"], json!({"malformed": 1, "other-session": 1, "absurd": 1, "not-here": 1}));
 }
 
-/// A folder with a password in a file, and that file's name.
+/// A folder with a password file, and the path of the file.
 fn password(text: &str) -> (tempfile::TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("password");
@@ -93,7 +93,7 @@ fn password(text: &str) -> (tempfile::TempDir, String) {
     (folder, name)
 }
 
-/// A SoupBinTCP server for a shared capture that lets user01 in, and where it listens.
+/// A SoupBinTCP server for a shared capture with the account user01, and its address.
 fn soup(capture: &str, password_file: &str) -> Option<(Running, SocketAddr)> {
     let path = shared(capture)?;
     let path = path.to_str().unwrap();
@@ -156,7 +156,7 @@ fn a_session_is_served_and_fetched_over_soupbintcp() {
         assert_eq!(last["missing_messages"], json!(0));
         let done = end(&mut server);
         assert_eq!(done["connections"], json!(3));
-        // The last client may be on its way out still.
+        // The last client may not have disconnected yet.
         let ended = done["ended"].as_object().unwrap();
         assert!(ended.keys().all(|end| ["end-of-session", "stopped"].contains(&end.as_str())), "{done}");
     }
@@ -169,7 +169,7 @@ fn the_bytes_of_a_session_are_those_of_the_derived_one() {
     let golden = |name: &str| std::fs::read(shared(&format!("soupbintcp-derived/{name}")).unwrap()).unwrap();
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    // The login alone, in two pieces.
+    // Only the login, in two parts.
     let hello = golden("aapl5000-client-to-server.bin");
     stream.write_all(&hello[..1]).unwrap();
     stream.write_all(&hello[1..49]).unwrap();
@@ -215,7 +215,7 @@ fn a_wrong_login_is_refused_with_a_hint_and_no_password_is_shown() {
     let ended = done["ended"].as_object().unwrap();
     assert!(ended.keys().all(|end| ["rejected", "stopped"].contains(&end.as_str())), "{done}");
     assert_eq!((&done["connections"], &done["messages"]), (&json!(4), &json!(0)));
-    // Nobody there any more.
+    // No server is left.
     drop(server);
     refused(&["--tries", "2", "--pause", "1ms"], "nothing could be fetched");
 }
@@ -228,7 +228,7 @@ fn a_server_that_is_shut_in_the_middle_is_told_of_and_gone_on_from() {
     let written = folder.path().join("some.itch");
     let server = std::thread::spawn(move || {
         let mut sequences = Vec::new();
-        // One message each time, then half of a packet; nothing at all in the third and fourth.
+        // One message and half a packet on the first two connections; only half a packet on the last two.
         for messages in [1, 1, 0, 0] {
             let (mut stream, _) = listener.accept().unwrap();
             let mut login = [0; 49];
@@ -285,7 +285,7 @@ fn what_cannot_be_served_is_refused_with_a_hint() {
     }
 }
 
-/// A client that connects and says nothing gives way to others.
+/// A client that connects without a login is replaced by others.
 #[test]
 fn who_does_not_log_in_keeps_nobody_out_of_a_soup_server() {
     let folder = tempfile::tempdir().unwrap();
@@ -298,7 +298,7 @@ fn who_does_not_log_in_keeps_nobody_out_of_a_soup_server() {
     let address: SocketAddr = server.says()["ready"].as_str().unwrap().parse().unwrap();
     let silent = TcpStream::connect(address).unwrap();
     let copy = folder.path().join("copy.itch");
-    // Turned away at first.
+    // Refused at first.
     while !fetch(address, &["--write", copy.to_str().unwrap()]).status.success() {}
     assert_eq!(std::fs::read(copy).unwrap(), std::fs::read(day).unwrap());
     server.ask_to_end();

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::json;
 use tapeline_measure::{Nanos, Recorder, write_hlog};
 
-/// What a run left, with latencies around so many microseconds.
+/// Writes a run folder with latencies from this many microseconds up.
 fn run_folder(base: &Path, name: &str, us: i64, rate: f64) -> PathBuf {
     let folder = base.join(name);
     fs::create_dir_all(&folder).unwrap();
@@ -92,7 +92,7 @@ fn a_page_has_all_of_its_runs_and_needs_nothing_else() {
     ] {
         assert!(page.contains(part), "{part}");
     }
-    // The middle of before is 101 µs at the median, after's 125: 50 to 150 and 75 to 175, each in even steps.
+    // The medians are 101 µs and 125 µs: latencies of 50 to 150 and of 75 to 175, in even steps.
     assert!(page.contains("<b>1.24 ×</b>"), "the ratio of medians");
     assert!(!page.contains("<script") && !page.contains("src=") && !page.contains("href="));
     assert_eq!(page.matches("http").count(), page.matches("http://www.w3.org/2000/svg").count());
@@ -138,12 +138,12 @@ fn gates_decide_the_status() {
     let (status, said, _) = report(base.path(), &["a", "b", "--gate", "p99=+3%", "--gate", "throughput=-4%"]);
     assert_eq!(status, 1);
     assert_eq!(said.matches("FAIL").count(), 2, "{said}");
-    // Ten thousand samples have no ten beyond it; and nothing to compare with is no success.
+    // Of 10,000 samples fewer than ten are beyond p99.99; and a gate needs two runs.
     let (status, said, _) = report(base.path(), &["a", "b", "--gate", "p99.99=+10%"]);
     assert!(status == 1 && said.contains("do not both have it"), "{said}");
     let (status, said, _) = report(base.path(), &["a", "--gate", "p99=+10%"]);
     assert!(status == 1 && said.contains("nothing to compare"), "{said}");
-    // Named as runs of one thing they are one.
+    // Runs of the same name are one group.
     let (status, said, _) = report(base.path(), &["x=a", "x=b", "y=b", "--gate", "p99=+10%"]);
     assert!(status == 0 && said.contains("y against x"), "{said}");
     for (gate, words) in [
@@ -171,12 +171,12 @@ fn plots_as_files() {
         let png = fs::read(base.path().join("plots/percentiles.png")).unwrap();
         assert!(png.starts_with(b"\x89PNG"));
     } else {
-        // On a machine without a font.
+        // The machine has no font.
         assert!(said.contains("a PNG needs fonts"), "{said}");
     }
 }
 
-/// As in the guide's chapter 4.6.
+/// As in chapter 4.6 of the guide.
 const STATISTICS: &str = "UTC, Latency updates, Latency avg (usec), Latency std dev (usec), Latency max (usec), Latency min (usec), \
     Images, Update rate (msg/sec), CPU usage (%), Memory (MB)\n\
     2021-06-02 23:59:57, 189, 81.5, 35.6, 230.0, 51.0, 100000, 3777, 97.49, 338.21\n\
@@ -199,11 +199,11 @@ fn other_makers_files_are_read_as_they_are() {
     let (status, said, error) = report(base.path(), &["ours", "theirs", "--gate", "p50=+300%"]);
     assert_eq!(status, 0, "{said} {error}");
     let page = fs::read_to_string(base.path().join("report.html")).unwrap();
-    // Updates stand for the run; and the day ended in between.
+    // Updates represent the run; the statistics cross midnight.
     for part in ["updates", "posts", "200 µs", "25.9 k msgs/s", "id=\"throughput\"", "Averages and maxima"] {
         assert!(page.contains(part), "{part}");
     }
-    // Theirs have no response time: what is compared is what both have.
+    // Their runs have no response time: the gate uses the time that both have.
     assert!(said.contains("PASS p50 (service time): theirs against ours"), "{said}");
     assert!(page.contains("not all of these runs know when messages were due"));
     let in_ns = "Message type, Send time, Receive time, Latency (nsec)\nUpd, 1, 200001, 200000\n".to_owned();
@@ -211,7 +211,7 @@ fn other_makers_files_are_read_as_they_are() {
     assert_eq!(report(base.path(), &["nano1.csv", "--to", "nano.html"]).0, 0);
     let nano = fs::read_to_string(base.path().join("nano.html")).unwrap();
     assert!(nano.contains("200 µs") && !nano.contains("200 ms"));
-    // Another tool's figures are not added to the consumer's.
+    // Statistics of another tool are not added to the consumer's.
     fs::write(theirs.join("ProvStats1.csv"), STATISTICS).unwrap();
     assert_eq!(report(base.path(), &["theirs"]).0, 0);
     let page = fs::read_to_string(base.path().join("report.html")).unwrap();
@@ -273,7 +273,7 @@ fn a_last_line_whose_writer_was_cut_off_is_left_out_and_that_is_said() {
         "Message type, Send time, Receive time, Latency (usec)\nUpd, 100, 300, 200\nUpd, 200, 400, 200\n";
     for (name, text) in [("ConsStats1.csv", STATISTICS), ("ConsLatency1.csv", latencies)] {
         let (whole, _) = text.trim_end().rsplit_once('\n').unwrap();
-        // Cut anywhere in it: a part of a number is a number as well.
+        // Cut anywhere in the line: part of a number still parses as a number.
         for len in [1, 9, text.len() - whole.len() - 3] {
             fs::write(base.path().join(name), &text[..whole.len() + 1 + len]).unwrap();
             let (status, _, said) = report(base.path(), &[name]);

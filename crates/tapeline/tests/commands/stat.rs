@@ -22,14 +22,14 @@ fn counters_file(ring: &str) -> PathBuf {
     PathBuf::from(format!("/dev/shm/tapeline.{ring}.stat"))
 }
 
-/// What `tapeline stat` says, once.
+/// The output of one `tapeline stat`.
 fn stat(ring: &str) -> Value {
     let output = tapeline(&["stat", ring, "--format", "json"]).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// Looks until it is so.
+/// Waits until `is_so` returns true for the counters.
 fn watch(ring: &str, mut is_so: impl FnMut(&Value) -> bool) -> Value {
     let mut looking = Running::start(&["stat", ring, "--every", "50ms", "--format", "json"]);
     loop {
@@ -95,7 +95,7 @@ fn a_plant_is_seen_from_outside_with_its_sessions_and_latency() {
     let table = String::from_utf8(table.stdout).unwrap();
     assert!(table.contains(&place.ring) && table.contains("wire→sent, since the start"), "{table}");
 
-    // It ends in order, and takes its file along.
+    // A normal end removes its file.
     plant.ask_to_end();
     let mut plant = plant;
     while plant.may_say().is_some() {}
@@ -120,7 +120,7 @@ fn what_a_killed_plant_leaves_is_known_for_that_and_removed() {
     tapeline(&["ring", "rm", &place.ring]).output().unwrap();
 }
 
-/// A ring without a name is no dead plant: it is seen, its counters stay, and nobody else takes its place.
+/// A ring that lost its name is no dead plant: it is visible, its counters stay, and no other plant can take its place.
 #[test]
 fn a_plant_whose_ring_lost_its_name_is_alive() {
     let place = Place::new(1);

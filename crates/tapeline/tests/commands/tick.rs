@@ -1,4 +1,4 @@
-//! `tapeline tick serve`, as kdb+ clients meet it: over TCP and a Unix-domain socket, with a log, users and a day's end.
+//! `tapeline tick serve` with kdb+ clients: over TCP and a Unix-domain socket, with a log, users and an end of day.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -20,7 +20,7 @@ use crate::stage;
 const TRADE: &str = "port = 0\nlog_folder = \"logs\"\n[[table]]\nname = \"trade\"\n\
     columns = [\"time timespan\", \"sym symbol\", \"price float\"]\n";
 
-/// A tickerplant with this configuration, and what it says of itself.
+/// A tickerplant with this configuration, and its first line.
 fn start(folder: &TempDir, config: &str) -> (Running, Json) {
     let file = folder.path().join("tick.toml");
     std::fs::write(&file, format!("timezone = \"{}\"\n{config}", zone())).unwrap();
@@ -30,12 +30,12 @@ fn start(folder: &TempDir, config: &str) -> (Running, Json) {
     (running, said)
 }
 
-/// Where it listens.
+/// The listening address.
 fn address(said: &Json) -> &str {
     said["address"].as_str().unwrap()
 }
 
-/// Ends it; what it did.
+/// Stops it; returns its report.
 fn end(mut running: Running) -> Json {
     running.ask_to_end();
     let report = running.says();
@@ -74,7 +74,7 @@ fn rows_pass_from_a_publisher_to_subscribers_and_into_the_log() {
     let log = said["log"].as_str().unwrap().to_owned();
     let mut feed = Client::tcp(address(&said));
     publish(&mut feed, "A", 1.0);
-    // An answer comes behind all that was said before.
+    // The answer comes after everything sent before.
     assert_eq!(feed.ask(".u.i"), Value::Atom(Atom::Long(1)));
     let mut rdb = Client::hello(UnixStream::connect(&unix).unwrap(), b"\x03\0").unwrap();
     let Value::List(answer) = rdb.ask("(.u.sub[`;`];`.u `i`L)") else { panic!() };
@@ -90,13 +90,13 @@ fn rows_pass_from_a_publisher_to_subscribers_and_into_the_log() {
     assert_eq!(price(&other.next()), 3.0);
     assert!(matches!(other.ask("2+2"), Value::Error(_)));
     assert_eq!(logged(&log), 3, "what was published is in the file");
-    // A second one would cut the first one's log, and take its socket.
+    // A second one would truncate the first one's log, and take its socket.
     let file = folder.path().join("tick.toml");
     let second = tapeline(&["tick", "serve", "--config", file.to_str().unwrap()]).output().unwrap();
     let said_second = String::from_utf8(second.stderr).unwrap();
     assert!(!second.status.success() && said_second.contains("another process writes"), "{said_second}");
     assert!(unix.exists());
-    // One that sends what is no message is closed, and nobody else.
+    // A client with an invalid message is disconnected, and no other client.
     let mut hostile = Client::tcp(address(&said));
     hostile.stream.write_all(&[9; 64]).unwrap();
     assert_eq!(hostile.stream.read(&mut [0; 8]).unwrap_or(0), 0);
@@ -108,13 +108,13 @@ fn rows_pass_from_a_publisher_to_subscribers_and_into_the_log() {
         (&Json::from(4), &Json::from(4), &Json::from(1))
     );
     assert!(!unix.exists());
-    // The next one goes on with the day's log.
+    // The next one continues the day's log.
     let (running, said) = start(&folder, TRADE);
     assert_eq!((said["log"].as_str(), &said["messages"]), (Some(&*log), &Json::from(4)));
     end(running);
 }
 
-/// A subscriber that replays the log may run elsewhere.
+/// The path is absolute, since a subscriber that replays the log may run in another folder.
 #[test]
 fn a_log_is_said_with_its_whole_path_wherever_its_configuration_is() {
     let folder = tempfile::tempdir().unwrap();
@@ -130,7 +130,8 @@ fn a_log_is_said_with_its_whole_path_wherever_its_configuration_is() {
     end(running);
 }
 
-/// Where q listens, and looks: in the abstract namespace, whose address is as long as the name. No file is left or made.
+/// The Unix-domain address where q listens and connects: in the abstract namespace, with the length of the name. No
+/// file is made.
 #[test]
 fn clients_find_it_under_an_abstract_name() {
     let folder = tempfile::tempdir().unwrap();
@@ -146,7 +147,7 @@ fn clients_find_it_under_an_abstract_name() {
     rdb.ask(".u.sub[`trade;`]");
     publish(&mut feed, "A", 2.5);
     assert_eq!(price(&rdb.next()), 2.5);
-    // It is this one's until it ends.
+    // The name is in use until this one ends.
     let file = folder.path().join("tick.toml");
     let config = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&file, config.replace("logs", "other")).unwrap();
@@ -160,7 +161,7 @@ fn clients_find_it_under_an_abstract_name() {
     assert!(!name.exists() && !folder.path().join(&at).exists());
 }
 
-/// A limit on the size of files stands for a full disk.
+/// A limit on the size of files simulates a full disk.
 #[test]
 fn a_log_that_meets_a_limit_ends_it_with_an_error() {
     let folder = tempfile::tempdir().unwrap();
@@ -222,7 +223,7 @@ fn a_day_ends_when_somebody_says_so_and_timed_rows_come_together() {
     end(running);
 }
 
-/// Has `tapeline plant passwd` write a line of a file of users.
+/// Runs `tapeline plant passwd` to write a line of a users' file.
 pub(crate) fn passwd(users: &Path, user: &str, password: &str) {
     let mut child = tapeline(&["plant", "passwd", user, "--users", users.to_str().unwrap()])
         .stdin(std::process::Stdio::piped())
@@ -256,7 +257,7 @@ fn unknown_users_are_turned_away_and_known_ones_have_their_tables() {
     }
     assert!(matches!(feed.ask(".u.sub[`trade;`]"), Value::Error(_)));
     rdb.ask(".u.sub[`trade;`]");
-    // Not his to publish: he hears nothing of it, and nobody gets it.
+    // This user may not publish: the client gets no answer, and no subscriber gets the row.
     publish(&mut rdb, "A", 1.0);
     rdb.ask(".u.i");
     publish(&mut feed, "A", 2.0);
@@ -265,7 +266,8 @@ fn unknown_users_are_turned_away_and_known_ones_have_their_tables() {
     assert_eq!((&report["turned_away"], &report["updates"]), (&Json::from(5), &Json::from(1)));
 }
 
-/// Who guesses has to wait, each time for longer, and no guess is looked at meanwhile: the right one neither.
+/// After wrong passwords a user has to wait, longer each time; meanwhile every attempt is refused, also the right
+/// password.
 #[test]
 fn who_guesses_passwords_has_to_wait() {
     let folder = tempfile::tempdir().unwrap();
@@ -292,7 +294,8 @@ fn who_guesses_passwords_has_to_wait() {
     assert!(running.child.wait().unwrap().success());
 }
 
-/// Unchanged clients: qpython3 and pykx. `make interop` brings them and says where they are, in `INTEROP`; without that, nothing is tried.
+/// Unmodified clients: qpython3 and pykx. `make interop` installs them and sets `INTEROP`; without it, the test is
+/// skipped.
 #[test]
 fn clients_in_python() {
     let Some(place) = std::env::var_os("INTEROP") else {

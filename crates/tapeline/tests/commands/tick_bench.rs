@@ -1,4 +1,4 @@
-//! `tapeline tick bench`: its parts meet each other, and what they say is written down.
+//! `tapeline tick bench`: all its parts together, and the recorded results.
 
 use std::path::Path;
 
@@ -7,10 +7,10 @@ use stage::{Running, tapeline};
 
 use crate::stage;
 
-/// Runs a bench in a folder, into its folder `runs`; what it says. How quick anything is is not for a test.
+/// Runs a bench in a folder, into its folder `runs`; returns the output. Speed is not tested.
 fn bench(folder: &Path, more: &[&str]) -> Value {
     let fixed = ["tick", "bench", "--duration", "200ms", "--warm-up", "50ms", "--format", "json"];
-    // Named as people name it, from where they are.
+    // A relative path, as users give it.
     let arguments = [&fixed[..], &["--run-folder", "runs"], more].concat();
     let output = tapeline(&arguments).current_dir(folder).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -46,9 +46,9 @@ fn both_sockets_with_rows_and_logs() {
         assert_eq!(names, through);
         for round in rounds {
             let sent = round["sent_updates"].as_u64().unwrap();
-            // What is due between start and end: a quarter of a second of it.
+            // The updates due between start and end: a quarter of a second.
             assert_eq!(sent, round["rate"].as_u64().unwrap() / 4 + 1, "{round}");
-            // On a machine that stands still for seconds rows are missing: it says how many.
+            // On a machine that stalls for seconds rows are missing, and counted.
             let (received, missing) = (round["received_rows"].as_u64(), round["missing_rows"].as_u64());
             assert_eq!(received.unwrap() + missing.unwrap(), sent * rows, "{round}");
             let run: Value = serde_json::from_str(&read(folder.path(), round, "run.json")).unwrap();
@@ -57,13 +57,13 @@ fn both_sockets_with_rows_and_logs() {
             let is_ours = round["through"] != "relay";
             assert_eq!(run["settings"]["journal"], if is_ours { journal.into() } else { Value::Null });
         }
-        // Nothing else is left: neither logs nor sockets.
+        // No log or socket is left.
         let left = std::fs::read_dir(folder.path().join("runs")).unwrap().count();
         assert_eq!(left, rounds.len() + 1, "run folders, and a page of the rate");
     }
 }
 
-/// `tickerplant, written` in parts.
+/// The parts of a name such as `tickerplant, written`.
 fn names_of(round: &Value) -> impl Iterator<Item = &str> {
     round["through"].as_str().unwrap().split(", ")
 }
@@ -85,11 +85,11 @@ fn every_latency_is_kept_and_each_rate_is_drawn() {
             else {
                 panic!("{row}")
             };
-            // Two processes' clocks are not one: what was received may seem to be so a little before it was sent.
+            // The clocks of two processes differ: an update may seem to be received slightly before it was sent.
             assert!(due <= sent && received > 0, "{row}");
             measured += 1;
         }
-        // Those of the warm-up are received, and not measured.
+        // Warm-up rows are received, but not measured.
         let (rate, received) = (round["rate"].as_u64().unwrap(), round["received_rows"].as_u64().unwrap());
         assert_eq!(measured, received.saturating_sub(rate / 20), "{round}");
     }
@@ -100,7 +100,8 @@ fn every_latency_is_kept_and_each_rate_is_drawn() {
     }
 }
 
-/// That is an overflow as well, and the suite goes on: no second update may wait for a subscriber here, and more come than it can read.
+/// A disconnected subscriber is an overflow too, and the suite continues: no second update may be queued for a
+/// subscriber here, and more arrive than it can read.
 #[test]
 fn a_subscriber_that_is_cut_off_is_an_overflow() {
     let folder = tempfile::tempdir().unwrap();

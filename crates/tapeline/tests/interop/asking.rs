@@ -1,4 +1,4 @@
-//! `tapeline omm watch` at LSEG's providers.
+//! `tapeline omm watch` with LSEG's providers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,10 +25,10 @@ const SCENARIOS: [Scenario; 13] = [
     ("reconnect", "provider killed and back"),
 ];
 const LARGEST_BATCH: u32 = 500;
-/// EMA's provider sends this image with so many orders.
+/// Number of orders in this image of EMA's provider.
 const BIG_ORDERS: usize = 18_000;
 
-/// All that the programs can, a process for each question.
+/// All scenarios, with a separate process for each request.
 pub(crate) fn tapeline_consumer() -> Column {
     Column {
         title: "Tapeline consumer, EMA and ETA providers",
@@ -61,7 +61,7 @@ fn ask(place: &Place, way: Way) -> Result<Vec<(&'static str, Outcome)>, String> 
     let mut many = start_told(place, way, port, &["--item-file", &list, "--updates", &updates, "--quiet"]);
     many.tell("wait");
     many.tell("close *");
-    // EMA forgets what it has not read when its peer leaves: an image comes after all the closes.
+    // EMA drops unread input when its peer disconnects: the image shows that it has read all closes.
     many.tell("open LAST");
     many.leave_alone();
     let told = Told::all_of(many);
@@ -112,7 +112,7 @@ fn ask(place: &Place, way: Way) -> Result<Vec<(&'static str, Outcome)>, String> 
     seen.push(("reissue", reissue(place, way, port).map_or_else(Outcome::Failed, |()| Outcome::Passed)));
     seen.push(("reconnect", reconnect(place, way, port, provider)));
 
-    // EMA hands a batch to its application as one request and has no way to open the items of it.
+    // EMA passes a batch to its application as one request and cannot open its items.
     let port = free_port();
     let mut provider = server(place, "EtaProvider", way, port)?;
     let size = place.items.min(LARGEST_BATCH);
@@ -127,7 +127,7 @@ fn ask(place: &Place, way: Way) -> Result<Vec<(&'static str, Outcome)>, String> 
     Ok(seen)
 }
 
-/// An image once more, and then one of other fields.
+/// Requests an image again, then one with other fields.
 fn reissue(place: &Place, way: Way, port: u16) -> Result<(), String> {
     let mut consumer = start_told(place, way, port, &["REISSUED"]);
     consumer.wait_for("refresh")?;
@@ -144,7 +144,7 @@ fn reissue(place: &Place, way: Way, port: u16) -> Result<(), String> {
     }
 }
 
-/// An item that is paused while it is open, and one from the beginning.
+/// Pauses an open item, and opens another one paused.
 fn pause(place: &Place, way: Way, port: u16, provider: &mut Program) -> Result<(), String> {
     let mut consumer = start_told(place, way, port, &["PAUSED"]);
     consumer.wait_for("refresh")?;
@@ -159,7 +159,7 @@ fn pause(place: &Place, way: Way, port: u16, provider: &mut Program) -> Result<(
 }
 
 fn reconnect(place: &Place, way: Way, port: u16, mut provider: Program) -> Outcome {
-    // More updates than there are: it stays until it is killed.
+    // More updates than the provider sends: it runs until it is killed.
     let mut consumer = start(place, way, port, &["LASTING", "--updates", "1000000"]);
     if let Err(why) = consumer.wait_for("refresh") {
         return Outcome::Failed(why);
@@ -172,24 +172,24 @@ fn reconnect(place: &Place, way: Way, port: u16, mut provider: Program) -> Outco
 
 fn start(place: &Place, way: Way, port: u16, arguments: &[&str]) -> Program {
     let mut command = place.tapeline_client("watch", way, port);
-    // Should what it waits for never come.
+    // A limit, in case something expected never arrives.
     command.args(arguments).args(["--user", "interop", "--for", "60s"]);
     place.start(command, "consumer.log")
 }
 
-/// One that takes commands.
+/// A consumer that takes commands.
 fn start_told(place: &Place, way: Way, port: u16, arguments: &[&str]) -> Program {
     let mut command = place.tapeline_client("watch", way, port);
     command.args(arguments).args(["--commands", "--for", "60s"]);
     place.start_told(command, "consumer.log")
 }
 
-/// Names of the fields that a message brought.
+/// Names of the fields in a message.
 fn fields(event: &Value) -> Option<BTreeSet<&str>> {
     event["fields"].as_object().map(|fields| fields.keys().map(String::as_str).collect())
 }
 
-/// All that a program said, and how it ended.
+/// A program's output, and whether it succeeded.
 pub(crate) struct Told {
     events: Vec<Value>,
     pub(crate) well: bool,

@@ -1,4 +1,4 @@
-//! One pair of programs: what was tried over which way, and how it went.
+//! One pair of programs: its scenarios, its transports, and the outcomes.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,13 +7,13 @@ use std::thread;
 use crate::program::Place;
 use crate::way::Way;
 
-/// How one scenario went over one way.
+/// The outcome of one scenario over one transport.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Outcome {
     Passed,
-    /// What was seen instead.
+    /// With a description of what happened.
     Failed(String),
-    /// Not tried, and why nobody could.
+    /// Not tried, with the reason why it is impossible.
     Explained(&'static str),
 }
 
@@ -23,25 +23,25 @@ impl Outcome {
     }
 }
 
-/// What is known of one scenario before anything runs: its name among the programs, and its line in the table.
+/// A scenario: its name in the programs, and its title in the table.
 pub(crate) type Scenario = (&'static str, &'static str);
 
-/// Goes through all scenarios that it can over one way.
+/// Runs all possible scenarios over one transport.
 pub(crate) type Session = fn(&Place, Way) -> Vec<(&'static str, Outcome)>;
 
 pub(crate) struct Column {
     pub(crate) title: &'static str,
     pub(crate) scenarios: &'static [Scenario],
     pub(crate) ways: &'static [Way],
-    /// Why a scenario cannot be over a way, whoever is at the other end.
+    /// Why a scenario is impossible over a transport, whatever the other end is.
     pub(crate) explained: fn(&'static str, Way) -> Option<&'static str>,
     pub(crate) session: Session,
     pub(crate) cells: BTreeMap<(&'static str, Way), Outcome>,
 }
 
 impl Column {
-    /// All ways of all columns from one queue, so many at once: programs wait for each other more than they work. Said on standard
-    /// error as it goes.
+    /// Runs all transports of all columns from one queue, `at_once` at a time: programs wait for each other more than
+    /// they work. Prints the progress on standard error.
     pub(crate) fn run_all(mut columns: Vec<Self>, place: &Place, at_once: usize) -> Vec<Self> {
         let queue: Vec<(usize, Way)> = columns
             .iter()

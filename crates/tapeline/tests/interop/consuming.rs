@@ -8,7 +8,7 @@ use crate::column::{Column, Outcome, Scenario};
 use crate::program::{Place, Program, free_port};
 use crate::way::{WAYS, Way};
 
-/// What every consumer goes through, in this order; the last kills the provider.
+/// The scenarios of every consumer, in order; the last kills the provider.
 const SCENARIOS: [Scenario; 13] = [
     ("login", "login and directory"),
     ("dictionary", "dictionary downloaded"),
@@ -24,10 +24,10 @@ const SCENARIOS: [Scenario; 13] = [
     ("pause", "pause and resume"),
     ("reconnect", "provider killed and back"),
 ];
-/// Those of them that EMA cannot send: ETA does.
+/// The scenarios that EMA cannot send; ETA does.
 const OF_ETA: [&str; 3] = ["batch", "reissue", "pause"];
 
-/// Of all items together: a round of the most that are open takes a second.
+/// Over all items: a round of all open items takes a second at most.
 const UPDATE_RATE: &str = "10000";
 
 /// The library against itself.
@@ -61,7 +61,7 @@ pub(crate) fn control() -> Column {
     }
 }
 
-/// LSEG's consumers at `tapeline omm serve`.
+/// LSEG's consumers with `tapeline omm serve`.
 pub(crate) fn tapeline_provider() -> Column {
     Column {
         title: "EMA and ETA consumers, Tapeline provider",
@@ -91,7 +91,7 @@ pub(crate) fn tapeline_provider() -> Column {
     }
 }
 
-/// What EMA's clients cannot do at EMA's and ETA's servers. At Tapeline's they come back.
+/// Failures of EMA's clients with EMA's and ETA's servers. With Tapeline's servers they reconnect.
 pub(crate) fn lost_by_ema(scenario: &'static str, way: Way) -> Option<&'static str> {
     (scenario == "reconnect" && way.transport.ends_with("ws-rwf")).then_some(
         "EMA's clients come back to EMA's and ETA's servers over this transport, but not always: now and then they \
@@ -114,13 +114,13 @@ fn eta_consumer(place: &Place, way: Way, port: u16, steps: &[&str], seen: &mut V
     }
 }
 
-/// A provider that can be started again.
+/// A provider that can be restarted.
 struct Killable<'a> {
     running: Program,
     again: &'a dyn Fn() -> Result<Program, String>,
 }
 
-/// Through all that EMA can, but for what is explained.
+/// Runs all of EMA's scenarios, except the explained ones.
 fn ema_consumer(
     place: &Place,
     way: Way,
@@ -136,8 +136,8 @@ fn ema_consumer(
     follow(&SCENARIOS, consumer, provider.running, provider.again, seen);
 }
 
-/// Notes what a client says of its steps; when it is `ready`, the server is killed and started `again`. The server that is
-/// there in the end.
+/// Records the steps that a client reports; when it is `ready`, kills the server and restarts it with `again`.
+/// Returns the last server.
 pub(crate) fn follow(
     scenarios: &[Scenario],
     mut client: Program,
@@ -164,7 +164,7 @@ pub(crate) fn follow(
     server
 }
 
-/// A step of a client is a scenario here.
+/// Records a client's step as a scenario's outcome.
 pub(crate) fn note(scenarios: &[Scenario], seen: &mut Vec<(&'static str, Outcome)>, event: &Value) {
     if let Some((name, _)) = scenarios.iter().find(|(name, _)| event["step"] == *name) {
         seen.push((name, Outcome::of(event["passed"] == true, event)));

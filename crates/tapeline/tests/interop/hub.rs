@@ -1,4 +1,4 @@
-//! Clients that people have, unchanged, at a plant's hub.
+//! Unmodified clients of third parties with a plant's hub.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,7 +14,7 @@ use crate::consuming::{follow, note};
 use crate::program::{Place, Program, free_port};
 use crate::way::Way;
 
-/// One transport and compression of each kind: all of them have met Tapeline's provider already.
+/// One transport and compression of each kind: the provider's tests cover all of them.
 const OF_EMA: [Way; 7] = [
     Way::new("tcp", "none"),
     Way::new("tcp", "lz4"),
@@ -26,7 +26,7 @@ const OF_EMA: [Way; 7] = [
 ];
 const OF_WEBSOCKET: [Way; 3] =
     [Way::new("ws-json", "none"), Way::new("ws-json-v2", "none"), Way::new("tls-ws-json", "none")];
-/// The library asks for this one.
+/// The one transport that the library uses.
 const OF_LSEG_DATA: [Way; 1] = [Way::new("ws-json", "none")];
 
 const EMA: [Scenario; 10] = [
@@ -41,7 +41,7 @@ const EMA: [Scenario; 10] = [
     ("reconnect", "plant killed and back"),
     ("password", "let in with a password; without, and with a wrong one, told why not"),
 ];
-/// Those that ETA's consumer goes through.
+/// The scenarios of ETA's consumer.
 const OF_ETA: [&str; 3] = ["batch", "reissue", "pause"];
 
 const WEBSOCKET: [Scenario; 10] = [
@@ -67,7 +67,7 @@ const LSEG_DATA: [Scenario; 7] = [
     ("reconnect", "plant killed and back"),
 ];
 
-/// libzmq's subscribers, and either body.
+/// libzmq's subscribers, with each body format.
 const OF_ZEROMQ: [Way; 2] = [Way::new("zeromq-rwf", "none"), Way::new("zeromq-json", "none")];
 const ZEROMQ: [Scenario; 6] = [
     ("everything", "all topics, numbered without a gap"),
@@ -78,7 +78,7 @@ const ZEROMQ: [Scenario; 6] = [
     ("reconnect", "plant killed and back"),
 ];
 
-/// Stocks of the day, and messages a second: each stock has some every second, and no client is kept busy.
+/// Number of stocks, and messages a second: each stock has some every second, and no client is busy.
 const STOCKS: u32 = 100;
 const RATE: &str = "5k";
 const SECONDS: &str = "240s";
@@ -95,7 +95,7 @@ pub(crate) fn ema() -> Column {
     }
 }
 
-/// The WebSocket protocol, by hand.
+/// A WebSocket client without an OMM library.
 pub(crate) fn websocket() -> Column {
     Column {
         title: "`websocket-client` (Python), Tapeline hub",
@@ -133,23 +133,23 @@ pub(crate) fn zeromq() -> Column {
 
 pub(crate) type Seen = Vec<(&'static str, Outcome)>;
 
-/// A session that could not begin failed where it began.
+/// The outcomes, or the failure of the first scenario if the session could not begin.
 pub(crate) fn told(scenarios: &'static [Scenario], seen: Result<Seen, String>) -> Seen {
     seen.unwrap_or_else(|why| vec![(scenarios[0].0, Outcome::Failed(why))])
 }
 
-/// A plant with a hub, which can be started again at the same address.
+/// A plant with a hub, which can be restarted at the same address.
 struct Market<'a> {
     place: &'a Place,
     way: Way,
     port: u16,
-    /// Of ZeroMQ's socket, where there is one.
+    /// The port of the ZeroMQ socket, if there is one.
     zeromq: u16,
     config: String,
     day: &'a Day,
 }
 
-/// Writes a plant's configuration, with a hub on a port for clients that come this way: its name.
+/// Writes a plant's configuration with a hub on a port for this transport; returns its path.
 pub(crate) fn configure(place: &Place, way: Way, port: u16, keys: &str) -> String {
     let config = place.path(&format!("logs/hub-{port}.toml"));
     let mut text = format!(
@@ -164,7 +164,7 @@ pub(crate) fn configure(place: &Place, way: Way, port: u16, keys: &str) -> Strin
     config
 }
 
-/// Starts a plant that says that its hub is on that port.
+/// Starts a plant, and checks its hub's port.
 pub(crate) fn start(place: &Place, config: &str, port: u16) -> Result<Program, String> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tapeline"));
     command.args(["plant", "--config", config, "--format", "json"]);
@@ -176,7 +176,7 @@ pub(crate) fn start(place: &Place, config: &str, port: u16) -> Result<Program, S
     }
 }
 
-/// Starts a plant, and lets clients have it.
+/// Starts a plant and runs clients against it.
 fn at_a_hub(place: &Place, way: Way, clients: fn(&Market<'_>, Program, &mut Seen)) -> Result<Seen, String> {
     let (port, zeromq, day) = (free_port(), free_port(), day(place));
     let mut keys = format!(
@@ -210,7 +210,7 @@ fn ema_consumers(market: &Market<'_>, plant: Program, seen: &mut Seen) {
     let Market { place, way, port, day, .. } = market;
     let asks = |class: &str| {
         let mut command = place.java_client(class, *way, *port);
-        // The last of a name counts.
+        // The last value of a repeated option counts.
         command.args(["--items", &STOCKS.to_string(), "--names", day.names.to_str().unwrap()]);
         command
     };
@@ -229,7 +229,7 @@ fn ema_consumers(market: &Market<'_>, plant: Program, seen: &mut Seen) {
     seen.push(("password", passwords(market).map_or_else(Outcome::Failed, |()| Outcome::Passed)));
 }
 
-/// The same plant, which asks for passwords now.
+/// The same plant, now with passwords.
 fn passwords(market: &Market<'_>) -> Result<(), String> {
     let Market { place, way, port, .. } = market;
     let users = place.path(&format!("logs/users-{port}"));
@@ -294,12 +294,12 @@ fn zeromq_client(market: &Market<'_>, plant: Program, seen: &mut Seen) {
     follow(&ZEROMQ, client, plant, &|| market.open(), seen);
 }
 
-/// What the plants' feed is.
+/// The input of the plants' feed.
 struct Day {
     file: PathBuf,
     /// A file with the names of the stocks, the busiest first.
     names: PathBuf,
-    /// Some of them, as an argument.
+    /// The first three names, as an argument.
     busiest: String,
 }
 
@@ -320,8 +320,8 @@ fn day(place: &Place) -> &'static Day {
     })
 }
 
-/// The stocks of a file of ITCH messages, each behind its length: a directory message, `R`, has the name from its twelfth
-/// byte on, eight bytes long (NASDAQ TotalView-ITCH 5.0, section 1.2.1).
+/// The stocks in a file of length-prefixed ITCH messages: a directory message, `R`, has the name in eight bytes from
+/// its twelfth byte on (NASDAQ TotalView-ITCH 5.0, section 1.2.1).
 fn stocks(mut file: &[u8]) -> Vec<String> {
     let mut names = Vec::new();
     while let Some((length, rest)) = file.split_first_chunk::<2>() {

@@ -1,5 +1,5 @@
-//! The pages for those who develop against a local server, done as they say: files as they stand there, commands too, but
-//! for the ports.
+//! The pages for developers with a local server, followed step by step: files and commands unchanged except for the
+//! ports.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use crate::program::{Place, free_port};
 use crate::remains;
 
-/// The pages, and what their commands must print.
+/// Follows the pages, and checks the output of their commands.
 pub(crate) fn follow(place: &Place) -> Result<(), String> {
     let folder = place.logs().join("local-real-time-server");
     let _ = std::fs::remove_dir_all(&folder);
@@ -21,7 +21,7 @@ pub(crate) fn follow(place: &Place) -> Result<(), String> {
             .unwrap();
     }
     let mut commands = blocks.iter().filter(|(language, _)| language == "sh").map(|(_, text)| text.trim());
-    // The last line of the first block serves until it is told to end.
+    // The last line of the first block serves until it is stopped.
     let (before, serves) =
         commands.next().and_then(|first| first.split_once('\n')).ok_or("a server's commands")?;
     run(place, &folder, before, &[])?;
@@ -67,12 +67,12 @@ fn blocks(page: &str) -> impl Iterator<Item = (String, String)> {
     })
 }
 
-/// The subscriber; the other blocks of that page are not whole files.
+/// The subscriber's block; the other blocks of that page are not whole files.
 fn blocks_of_zeromq(ports: &[(&str, String)]) -> Vec<(String, String)> {
     blocks(&page("zeromq.md", ports)).filter(|(language, _)| language == "python").collect()
 }
 
-/// What a block's first comment says its file is called.
+/// The file name in a block's first comment.
 fn file_name(text: &str) -> Option<&str> {
     let lines = text.lines().take(2);
     lines
@@ -89,7 +89,7 @@ fn shell(place: &Place, folder: &Path, command: &str) -> Command {
     shell
 }
 
-/// Runs a command, which must end well and print this.
+/// Runs a command, which must succeed and print these texts.
 fn run(place: &Place, folder: &Path, command: &str, wanted: &[&str]) -> Result<(), String> {
     let output = shell(place, folder, command).stdin(Stdio::null()).output().unwrap();
     let [said, complained] =

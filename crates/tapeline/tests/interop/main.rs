@@ -1,9 +1,9 @@
 //! Tapeline and LSEG's own library against each other, over every transport: `make interop`.
 //!
-//! The library's side are the programs in Java and Python of `tests/interop` in the root, which `make interop` builds; this test
-//! starts each pair, lets it go through every scenario on one connection, and collects the answers in the tables of
-//! `docs/interop.md`. The library against itself is the control, run when something failed and for the page: where that
-//! fails too, the fault is not ours.
+//! The library's side consists of the programs in Java and Python of `tests/interop` in the root, which
+//! `make interop` builds. This test starts each pair, runs every scenario on one connection, and collects the outcomes
+//! in the tables of `docs/interop.md`. The library against itself is the control, run after a failure and for the
+//! page: where the control fails too, the fault is not Tapeline's.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 #![allow(clippy::print_stderr, reason = "it takes minutes: how far it is")]
@@ -47,7 +47,7 @@ fn every_pair_over_every_transport() {
         through::interactive(),
         through::published(),
     ];
-    // The library alone tells nothing of us while all is well.
+    // The control is useful only after a failure.
     let controls = || vec![consuming::control(), publishing::control()];
     meet(&place, 3, "make interop DOC=1", columns, controls);
     local_server::follow(&place).unwrap_or_else(|why| panic!("docs/local-real-time-server.md: {why}"));
@@ -72,7 +72,7 @@ fn every_tool_over_every_transport() {
     meet(&place, 4, "make interop-rtsdk DOC=1", columns, Vec::new);
 }
 
-/// What the environment says of the other side; none without.
+/// The other side, from the environment; `None` without it.
 fn place() -> Option<Place> {
     let built = PathBuf::from(std::env::var_os("INTEROP")?);
     let items = std::env::var("INTEROP_ITEMS")
@@ -80,8 +80,8 @@ fn place() -> Option<Place> {
     Some(Place { built, tools: PathBuf::new(), items, updates: 2 })
 }
 
-/// Lets all pairs meet, so many at once: those in Java work more than they wait. The controls do when something failed, and
-/// for the page.
+/// Runs all pairs, `at_once` at a time: the Java programs work more than they wait. Runs the controls after a
+/// failure, and for the page.
 fn meet(
     place: &Place,
     at_once: usize,
@@ -91,7 +91,7 @@ fn meet(
 ) {
     std::fs::create_dir_all(place.logs()).unwrap();
     let writes_page = std::env::var_os("DOC").is_some_and(|text| !text.is_empty());
-    // For whoever looks into one of them.
+    // `ONLY` selects columns, for debugging.
     let only = std::env::var("ONLY").unwrap_or_default();
     let run = |columns: Vec<Column>| {
         let wanted = columns.into_iter().filter(|column| column.title.contains(&only));

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use crate::column::{Column, Outcome};
 
-/// Ends the tables of a command; what begins them has its name.
+/// End of a command's tables; their beginning names the command.
 const END: &str = "<!-- end of the tables -->";
 
-/// A table for each pair, scenarios down and ways across, and the notes that its cells refer to.
+/// A table for each pair, with scenarios as rows and transports as columns, and the notes of its cells.
 pub(crate) fn tables(columns: &[Column]) -> String {
     let mut notes: Vec<&str> = Vec::new();
     let mut text = String::new();
@@ -39,7 +39,7 @@ pub(crate) fn tables(columns: &[Column]) -> String {
     text
 }
 
-/// Puts them into the page, where those of this command are.
+/// Replaces this command's tables in the page.
 pub(crate) fn write(command: &str, tables: &str, items: u32) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/interop.md");
     let page = std::fs::read_to_string(&path).unwrap();

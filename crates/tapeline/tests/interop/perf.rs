@@ -1,5 +1,5 @@
-//! Tapeline's performance tools and LSEG's library count and time the same: what one sends the other gets, to the last message, and
-//! the times in the messages mean the same to both.
+//! Tapeline's performance tools and LSEG's library count and time in the same way: each gets every message that the
+//! other sends, and the times in the messages mean the same to both.
 
 use std::net::{Ipv4Addr, TcpStream};
 use std::path::{Path, PathBuf};
@@ -14,10 +14,10 @@ use crate::way::WAYS;
 const ITEMS: &str = "100";
 const ITEM_COUNT: u64 = 100;
 const UPDATES: u64 = 20_000;
-/// How long a tool may take until it listens, or ends.
+/// Time limit for a tool to listen, or to end.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Both ways, one after the other; what was found, as lines.
+/// Runs both directions in turn; returns the results as lines.
 pub(crate) fn agree(place: &Place) -> Result<String, String> {
     let folder = place.logs().join("perf");
     let _ = std::fs::remove_dir_all(&folder);
@@ -28,8 +28,8 @@ pub(crate) fn agree(place: &Place) -> Result<String, String> {
     Ok(found.join("\n"))
 }
 
-/// A consumer on EMA (Java) with warm standby, and two of Tapeline's providers: the active one, which sends no updates, is killed.
-/// All that the other sends gets there, and it sends nothing before.
+/// A consumer on EMA (Java) with warm standby, and two of Tapeline's providers. The active one, which sends no
+/// updates, is killed; the other sends nothing before, and everything that it sends arrives.
 fn to_library_by_standby(place: &Place, folder: &Path, mode: &str) -> Result<String, String> {
     let [first_port, second_port] = [free_port(), free_port()];
     let ports = [first_port, second_port].map(|port| port.to_string());
@@ -72,7 +72,8 @@ fn to_library_by_standby(place: &Place, folder: &Path, mode: &str) -> Result<Str
     ))
 }
 
-/// Tapeline's provider and a consumer on EMA (Java): to the last update. Then Tapeline's consumer beside that, for its times.
+/// Tapeline's provider and a consumer on EMA (Java): all updates arrive. Then with Tapeline's consumer as well, for
+/// its times.
 fn to_library(place: &Place, folder: &Path) -> Result<String, String> {
     let (sent, told, _) = published(place, &folder.join("alone"), false)?;
     let (got, timed) = (told["updates"].as_u64(), told["timed"].as_u64().unwrap_or(0));
@@ -91,17 +92,17 @@ fn to_library(place: &Place, folder: &Path) -> Result<String, String> {
     ))
 }
 
-/// How long a consumer says that updates took, in µs.
+/// A consumer's update latencies, in µs.
 struct Took {
     mean: f64,
     least: f64,
 }
 
 impl Took {
-    /// What both consumers have of one sender is on one clock, which each reads within a µs. The rest of what lies between them
-    /// is theirs: the least of thousands is free of that, and tells a unit that is mistaken for another. The mean is not: a JVM
-    /// that still compiles, or a machine that has no core for it just then, holds hundreds of updates up for a part of a second
-    /// each. What it tells is another clock, and times that are not of these updates.
+    /// Both consumers' times of one sender are on one clock, which each reads within a µs. Any other difference is
+    /// caused by the consumers. The minimum of thousands of samples is free of that, so it reveals a wrong unit. The
+    /// mean is not: a JVM that still compiles, or a machine without a free core, delays hundreds of updates by part
+    /// of a second each. The mean reveals another clock, and times that do not belong to these updates.
     const LEAST_APART: f64 = 1_000.0;
     const MEANS_APART: f64 = 1_000_000.0;
     const TIMES: f64 = 10.0;
@@ -134,8 +135,8 @@ impl std::fmt::Display for Took {
     }
 }
 
-/// A run of Tapeline's provider: the updates that it sent, what EMA's consumer said in the end, and how long Tapeline's had them
-/// take, if there was one.
+/// Runs Tapeline's provider; returns the number of updates sent, the totals of EMA's consumer, and the latencies of
+/// Tapeline's consumer, if there was one.
 fn published(place: &Place, folder: &Path, has_both: bool) -> Result<(u64, Value, Option<Took>), String> {
     let port = free_port();
     let port_text = port.to_string();
@@ -158,13 +159,13 @@ fn published(place: &Place, folder: &Path, has_both: bool) -> Result<(u64, Value
     Ok((provider.end()?.figure("Overall Statistics", "Updates sent")? as u64, told, took))
 }
 
-/// A provider on EMA (Java), with Tapeline's consumer and the library's own: each has half of the updates, to the last one.
+/// A provider on EMA (Java) with Tapeline's consumer and EMA's: each gets half of the updates, to the last one.
 fn from_library(place: &Place, folder: &Path) -> Result<String, String> {
     let port = free_port();
     let (streams, updates) = ((2 * ITEM_COUNT).to_string(), (2 * UPDATES).to_string());
     let mut command =
         only(&place.java_server("EmaTimedProvider", WAYS[0], port), &["--port", "--dictionary"]);
-    // It begins when so many are open, and goes round them.
+    // It starts when this many streams are open, and updates them in turn.
     command.args(["--items", &streams, "--updates", &updates]);
     let mut library = place.start(command, "EmaTimedProvider.log");
     library.wait_for("listening")?;
@@ -181,7 +182,7 @@ fn from_library(place: &Place, folder: &Path) -> Result<String, String> {
     if got != UPDATES || timed != UPDATES {
         return Err(format!("EMA's provider sent {UPDATES}: {got} came, {timed} with a time; {took}"));
     }
-    // The library's ends with its server.
+    // EMA's consumer ends with its server.
     drop(library);
     let told = beside.wait_for("end")?;
     let theirs = Took::of_library(&told)?;
@@ -195,7 +196,7 @@ fn from_library(place: &Place, folder: &Path) -> Result<String, String> {
     ))
 }
 
-/// The same program with these options alone.
+/// The same program with only these options.
 fn only(command: &Command, wanted: &[&str]) -> Command {
     let words: Vec<_> = command.get_args().map(|word| word.to_str().unwrap().to_owned()).collect();
     let class = words.iter().position(|word| word.starts_with("tapeline.interop.")).unwrap();
@@ -207,7 +208,7 @@ fn only(command: &Command, wanted: &[&str]) -> Command {
     kept
 }
 
-/// One of Tapeline's tools at work, in a folder of its own.
+/// A running tool of Tapeline's in its own folder.
 struct Tool {
     child: Child,
     folder: PathBuf,
@@ -243,7 +244,7 @@ impl Tool {
         column(&self.folder, file, name)
     }
 
-    /// What it said, once it has ended.
+    /// Its output, after its end.
     fn end(mut self) -> Result<Said, String> {
         self.child.wait().map_err(|error| error.to_string())?;
         Ok(Said { text: self.said(), folder: self.folder.clone() })
@@ -263,7 +264,7 @@ struct Said {
 }
 
 impl Said {
-    /// The figure behind a name, under a heading of the summary.
+    /// The figure after a name, under a heading of the summary.
     fn figure(&self, heading: &str, name: &str) -> Result<f64, String> {
         let section = self.text.rsplit_once(heading).map_or("", |(_, section)| section);
         let found = section.lines().find_map(|line| {

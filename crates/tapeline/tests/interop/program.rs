@@ -1,4 +1,4 @@
-//! Programs that say things as lines of JSON, Tapeline's and the Java ones.
+//! Programs that print lines of JSON, Tapeline's and the Java ones.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -14,13 +14,13 @@ use serde_json::Value;
 use crate::remains;
 use crate::way::Way;
 
-/// A program that says nothing for so long hangs: twice what the programs of `tests/interop` wait for anything.
+/// A program that prints nothing for this long hangs: twice the longest wait of the programs of `tests/interop`.
 const SILENCE: Duration = Duration::from_secs(480);
 
-/// The folder that `make interop` filled, and how much is asked of each pair.
+/// The folder that `make interop` filled, and the size of each run.
 pub(crate) struct Place {
     pub(crate) built: PathBuf,
-    /// Where LSEG's tools in C and C++ are; nowhere without.
+    /// The folder of LSEG's tools in C and C++; empty without them.
     pub(crate) tools: PathBuf,
     pub(crate) items: u32,
     pub(crate) updates: u32,
@@ -35,7 +35,7 @@ impl Place {
         self.built.join(inside).to_str().unwrap().to_owned()
     }
 
-    /// One of the programs of `tests/interop`. Short runs: the quick compiler, the plain collector.
+    /// A Java program of `tests/interop`. For short runs: only the C1 compiler, the serial collector.
     pub(crate) fn java(&self, class: &str) -> Command {
         let mut command = Command::new("java");
         command.args(["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx512m", "-cp"]);
@@ -44,7 +44,7 @@ impl Place {
         command
     }
 
-    /// One of the programs of `tests/interop/python`, with the libraries that `make interop` put beside.
+    /// A program of `tests/interop/python`, with the libraries that `make interop` installed.
     pub(crate) fn python(&self, name: &str) -> Command {
         let mut command = Command::new(self.path("python/bin/python"));
         let programs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/interop/python");
@@ -52,7 +52,7 @@ impl Place {
         command
     }
 
-    /// A Java server of a way on a port, with the dictionary.
+    /// A Java server for a transport on a port, with the dictionary.
     pub(crate) fn java_server(&self, class: &str, way: Way, port: u16) -> Command {
         let mut command = self.java(class);
         command.args(["--port", &port.to_string(), "--compression", way.compression]);
@@ -63,10 +63,10 @@ impl Place {
         command
     }
 
-    /// A Java client of a way.
+    /// A Java client for a transport.
     pub(crate) fn java_client(&self, class: &str, way: Way, port: u16) -> Command {
         let mut command = self.java(class);
-        // By name: the certificate is checked against it.
+        // By host name, which the certificate has.
         command.args(["--server", &format!("localhost:{port}")]);
         command.args(["--transport", way.transport, "--compression", way.compression]);
         if way.is_encrypted() {
@@ -102,7 +102,7 @@ impl Place {
         command
     }
 
-    /// A file with the names of as many items as are asked for, for whoever asks on this port.
+    /// A file with the names of `items` items, for the client of this port.
     pub(crate) fn item_file(&self, port: u16) -> String {
         let path = self.path(&format!("logs/items-{port}"));
         let names: String = (0..self.items).map(|number| format!("ITEM{number}\n")).collect();
@@ -110,12 +110,12 @@ impl Place {
         path
     }
 
-    /// One of the files that `certificates` makes.
+    /// A file that the program `certificates` made.
     pub(crate) fn certificate(&self, name: &str) -> String {
         self.path(&format!("certificates/{name}"))
     }
 
-    /// The dictionary of LSEG's tools, as options of ours.
+    /// The dictionary of LSEG's tools, as options of Tapeline's tools.
     pub(crate) fn tool_dictionary(&self) -> [String; 4] {
         let file = |name: &str| self.tools.join(name).to_str().unwrap().to_owned();
         ["--dictionary".into(), file("RDMFieldDictionary"), "--enums".into(), file("enumtype.def")]
@@ -125,12 +125,12 @@ impl Place {
         self.path("dictionary")
     }
 
-    /// Starts a program; what it says besides goes to a log of that name.
+    /// Starts a program; its standard error is appended to this log.
     pub(crate) fn start(&self, command: Command, log: &str) -> Program {
         self.spawn(command, log, Stdio::null())
     }
 
-    /// One that is told what to do as it goes.
+    /// Starts a program that takes commands on its standard input.
     pub(crate) fn start_told(&self, command: Command, log: &str) -> Program {
         self.spawn(command, log, Stdio::piped())
     }
@@ -148,12 +148,12 @@ impl Place {
     }
 }
 
-/// A port that nobody listened on a moment ago.
+/// A port that was free a moment ago.
 pub(crate) fn free_port() -> u16 {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
 }
 
-/// A running program. Ends with the session, whatever becomes of that.
+/// A running program. It ends with the session.
 pub(crate) struct Program {
     child: Child,
     lines: Receiver<String>,
@@ -161,7 +161,7 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// The next event, waited for; none when the program has ended, or hangs and is killed.
+    /// Waits for the next event; `None` when the program has ended, or hangs and is killed.
     pub(crate) fn event(&mut self) -> Option<Value> {
         loop {
             let line = match self.lines.recv_timeout(SILENCE) {
@@ -174,14 +174,14 @@ impl Program {
                 }
             };
             self.last = line;
-            // The library prints a line of its own now and then.
+            // The library sometimes prints lines of its own.
             if let Ok(value @ Value::Object(_)) = serde_json::from_str(&self.last) {
                 return Some(value);
             }
         }
     }
 
-    /// Waits for a line of text that begins so; what was said last if the program ends before.
+    /// Waits for a line with this beginning; returns the last line as an error if the program ends first.
     pub(crate) fn wait_for_line(&mut self, start: &str) -> Result<(), String> {
         while !self.last.starts_with(start) {
             let line = self.lines.recv_timeout(SILENCE);
@@ -190,7 +190,7 @@ impl Program {
         Ok(())
     }
 
-    /// Waits for an event of this name; what was said last if the program ends before.
+    /// Waits for an event of this name; returns the last line as an error if the program ends first.
     pub(crate) fn wait_for(&mut self, name: &str) -> Result<Value, String> {
         loop {
             match self.event() {
@@ -205,28 +205,28 @@ impl Program {
         self.last.trim_end()
     }
 
-    /// Whether it ended well, once it has.
+    /// Waits for its end; returns whether it succeeded.
     pub(crate) fn ended_well(&mut self) -> bool {
         self.child.wait().unwrap().success()
     }
 
-    /// Tells it something: a line of its standard input.
+    /// Sends a line to its standard input.
     pub(crate) fn tell(&mut self, line: &str) {
         writeln!(self.child.stdin.as_mut().unwrap(), "{line}").unwrap();
     }
 
-    /// Tells it no more.
+    /// Closes its standard input.
     pub(crate) fn leave_alone(&mut self) {
         self.child.stdin = None;
     }
 
-    /// Has it leave as people have it leave, with Ctrl-C.
+    /// Sends SIGINT, like Ctrl-C.
     pub(crate) fn ask_to_end(&self) {
         let process = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(process, rustix::process::Signal::INT).unwrap();
     }
 
-    /// At once, without a word to its peers.
+    /// Kills it, without a message to its peers.
     pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();

@@ -1,4 +1,4 @@
-//! Non-interactive providers and what they publish to.
+//! Non-interactive providers and their acceptors.
 
 use std::collections::BTreeMap;
 
@@ -18,10 +18,10 @@ const SCENARIOS: [Scenario; 6] = [
     ("refused", "login refused"),
 ];
 const BIG_BYTES: u64 = 1_000_000;
-/// A user whom no acceptor lets in.
+/// A user whom every acceptor refuses.
 const DENIED: &str = "denied";
 
-/// Starts what is published to; it refuses the user [`DENIED`].
+/// Starts an acceptor that refuses the user [`DENIED`].
 type Acceptor = fn(&Place, Way, u16) -> Result<Program, String>;
 type Seen = Vec<(&'static str, Outcome)>;
 
@@ -40,7 +40,7 @@ pub(crate) fn control() -> Column {
     }
 }
 
-/// EMA's non-interactive provider at `tapeline omm accept`.
+/// EMA's non-interactive provider with `tapeline omm accept`.
 pub(crate) fn tapeline_acceptor() -> Column {
     Column {
         title: "EMA non-interactive provider, Tapeline acceptor",
@@ -59,7 +59,7 @@ fn acceptor(place: &Place, way: Way, port: u16) -> Result<Program, String> {
     acceptor.wait_for("listening").map(|_| acceptor)
 }
 
-/// `tapeline omm publish` at ETA's transport and codec.
+/// `tapeline omm publish` with ETA's transport and codec.
 pub(crate) fn tapeline_ni_provider() -> Column {
     Column {
         title: "Tapeline non-interactive provider, ETA acceptor",
@@ -71,7 +71,7 @@ pub(crate) fn tapeline_ni_provider() -> Column {
     }
 }
 
-/// A session that could not go on failed where it began.
+/// The outcomes, or a failed login if the session broke off.
 fn told(seen: Result<Seen, String>) -> Seen {
     seen.unwrap_or_else(|why| vec![("login", Outcome::Failed(why))])
 }
@@ -87,7 +87,8 @@ fn eta_acceptor(place: &Place, way: Way, port: u16) -> Result<Program, String> {
     acceptor.wait_for("listening").map(|_| acceptor)
 }
 
-/// One provider for all: what it publishes is published again to the second acceptor, updated and withdrawn there.
+/// One provider for all scenarios: it publishes again to the second acceptor, and updates and withdraws its items
+/// there.
 fn ema_publishes(place: &Place, way: Way, acceptor: Acceptor, comes_back: bool) -> Result<Seen, String> {
     let port = free_port();
     let publisher = |more: &[&str]| {
@@ -117,7 +118,7 @@ fn ema_publishes(place: &Place, way: Way, acceptor: Acceptor, comes_back: bool) 
     Ok(seen)
 }
 
-/// One provider that ends by itself, and another that does not, for the acceptor that is killed.
+/// One provider that ends by itself, and another that keeps running while the acceptor is killed.
 fn tapeline_publishes(place: &Place, way: Way) -> Result<Seen, String> {
     let port = free_port();
     let list = place.item_file(port);
@@ -151,7 +152,7 @@ fn tapeline_publishes(place: &Place, way: Way) -> Result<Seen, String> {
     Ok(seen)
 }
 
-/// What an acceptor got of all that was published: an image of each item, an update, and its end.
+/// Compares an acceptor's counts with the provider's: an image, an update and the end of each item.
 fn taken(gone: &Value, published: &Value) -> Seen {
     let same = |name: &str| gone[name] == published[name];
     let read = gone["malformed"] == 0 && gone["services"] == 1;

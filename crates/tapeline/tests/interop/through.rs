@@ -1,4 +1,4 @@
-//! LSEG's providers at one side of a plant, its consumers at the other.
+//! LSEG's providers on one side of a plant, its consumers on the other.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,7 +9,7 @@ use crate::hub::{Seen, configure, start, told};
 use crate::program::{Place, Program, free_port};
 use crate::way::Way;
 
-/// How both sides come, each over a transport of its own kind.
+/// Transports of both sides, one of each kind.
 const WAYS: [Way; 3] = [Way::new("tcp", "none"), Way::new("ws-json", "none"), Way::new("tls", "none")];
 
 const INTERACTIVE: [Scenario; 14] = [
@@ -42,7 +42,7 @@ const PUBLISHED: [Scenario; 12] = [
     ("reconnect", "plant killed and back, all published again"),
     ("provider", "provider killed and back, all published again"),
 ];
-/// Those that ETA's consumer goes through; EMA's has the others.
+/// The scenarios of ETA's consumer; EMA's has the others.
 const OF_ETA: [&str; 3] = ["batch", "reissue", "pause"];
 const ITEMS: u32 = 100;
 
@@ -58,7 +58,7 @@ pub(crate) fn interactive() -> Column {
     }
 }
 
-/// One that publishes to the plant.
+/// A provider that publishes to the plant.
 pub(crate) fn published() -> Column {
     Column {
         title: "EMA and ETA consumers, Tapeline hub, EMA non-interactive provider (over `rssl.rwf` where they speak JSON)",
@@ -102,10 +102,10 @@ fn taken(place: &Place, way: Way) -> Result<Seen, String> {
         }
         configure(place, way, port, &keys)
     };
-    // A plant that is there when the provider is says what there is not. One that comes back waits for what was there.
+    // The first plant closes unknown items, since the provider has published. The restarted plant waits for images.
     let plant = start(place, &configured("closed"), port)?;
     let again = || start(place, &configured("wait"), port);
-    // EMA's non-interactive provider speaks no JSON.
+    // EMA's non-interactive provider does not support JSON.
     let carried = if way.is_json() { Way::new("ws-rwf", "none") } else { way };
     let publish = || {
         let mut command = place.java_client("EmaNiProvider", carried, behind);
@@ -119,20 +119,20 @@ fn taken(place: &Place, way: Way) -> Result<Seen, String> {
     through(&clients, plant, (provider, &publish), &again)
 }
 
-/// Clients of a plant, and what they are to try.
+/// Clients of a plant, and their scenarios.
 struct Clients<'a> {
     place: &'a Place,
     way: Way,
     port: u16,
     scenarios: &'static [Scenario],
-    /// A file with the names of the items, where not any will do.
+    /// A file with the names of the items, if only certain items exist.
     names: Option<&'a str>,
 }
 
-/// How a program is started that was killed.
+/// Restarts a killed program.
 type Again<'a> = &'a dyn Fn() -> Result<Program, String>;
 
-/// All that consumers can, then with another provider in place of this one.
+/// Runs all scenarios of the consumers, then kills and restarts the provider.
 fn through(
     clients: &Clients<'_>,
     plant: Program,
@@ -145,7 +145,7 @@ fn through(
     let steps = scenarios.iter().map(|(name, _)| *name);
     let steps = steps.filter(|name| !OF_ETA.contains(name) && *name != "provider");
     let consumer = clients.ema_consumer(steps);
-    // The plant that is there at the end serves the next one.
+    // The last plant serves the next consumer.
     let plant = follow(scenarios, consumer, plant, again, &mut seen);
     let mut other = Seen::new();
     let consumer = clients.ema_consumer(["reconnect"].into_iter());

@@ -1,17 +1,17 @@
-//! What lies between two programs: a transport and a compression.
+//! The connection of two programs: a transport and a compression.
 
 use std::fmt;
 
 /// A way of connecting.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Way {
-    /// As the programs call it.
+    /// The programs' name for it.
     pub(crate) transport: &'static str,
-    /// Over JSON, any but `none` is the WebSocket's own, permessage-deflate.
+    /// Over JSON, any value except `none` is permessage-deflate of the WebSocket.
     pub(crate) compression: &'static str,
 }
 
-/// Each transport alone, and each compression where it is done in another place.
+/// Each transport, and each compression that is implemented in a separate place.
 pub(crate) const WAYS: [Way; 12] = [
     Way::new("tcp", "none"),
     Way::new("tcp", "zlib"),
@@ -36,7 +36,7 @@ impl Way {
         self.transport.starts_with("tls")
     }
 
-    /// What a WebSocket's messages are, by the name that its opening has for them.
+    /// The sub-protocol in the opening of a WebSocket.
     pub(crate) fn sub_protocol(self) -> Option<&'static str> {
         match self.transport {
             "ws-rwf" | "tls-ws-rwf" => Some("rssl.rwf"),

@@ -1,17 +1,17 @@
-//! What must hold of a tickerplant whatever it is told, for `hostile.rs` and the fuzz target.
+//! The invariants of a tickerplant for arbitrary messages, for `hostile.rs` and the fuzz target.
 use tapeline_kdb::{LOG_HEADER, Log, LogWriter, Message, MessageKind, Order, Update};
 use tapeline_tickerplant::{Local, Rights, SessionId, Tickerplant};
 
 use crate::support::{FEED, NOW, OTHER, RDB, Sent, plant};
 
 const DAY_NS: i64 = 86_400_000_000_000;
-/// Steps of a script that are done: each costs little, and a long one finds what a short one does.
+/// The most steps of a script: a longer script finds nothing more.
 const MOST_STEPS: usize = 200;
-/// Bytes that are written for an answer at most: every size that is tried, up to 4 MiB, and the refusal.
+/// The most bytes encoded for an answer: every buffer size that is tried, up to 4 MiB, and the refusal.
 const MOST_ANSWER_BYTES: u64 = (8 << 20) + 1_024;
 
-/// A script: a byte of settings, then steps of a byte that says what, a length of two bytes, and so many bytes: the value of a
-/// message, for most.
+/// Runs a script: a byte of settings, then steps. A step is a byte for the action, a length of two bytes, and that
+/// number of bytes: for most actions the value of a message.
 pub(crate) fn machine(bytes: &[u8]) {
     let Some((&settings, mut script)) = bytes.split_first() else { return };
     let mut day = Day { plant: plant(settings & 1 != 0), now: NOW, is_logged: settings & 2 != 0, rows: 0 };
@@ -44,7 +44,7 @@ struct Day {
     plant: Tickerplant,
     now: Local,
     is_logged: bool,
-    /// Rows that were taken on the days before.
+    /// Rows of the days before.
     rows: u64,
 }
 
@@ -56,11 +56,11 @@ impl Day {
         }
     }
 
-    /// Has it receive a message. Whoever waits for an answer gets one, and nobody else does.
+    /// Receives a message. Only a sender that waits for an answer gets one.
     fn say(&mut self, from: SessionId, kind: MessageKind, value: &[u8]) {
         let length = (8 + value.len()) as u32;
         let message = [&[1, kind as u8, 0, 0], &length.to_le_bytes()[..], value].concat();
-        // What is too short for any value ends a connection before it comes here.
+        // A message too short for any value ends the connection before it reaches the tickerplant.
         let Ok(message) = Message::parse(&message) else { return };
         let before = self.plant.counters();
         let mut sent = Sent::default();
@@ -72,7 +72,7 @@ impl Day {
         let counters = self.plant.counters();
         let (done, did) = (counters.answered + counters.refused, before.answered + before.refused);
         assert_eq!(done - did, u64::from(kind != MessageKind::Response));
-        // What it costs: nothing is made for those who do not wait, and no answer is tried beyond the longest.
+        // Nothing is encoded for a sender that does not wait, and no answer exceeds the limit.
         let made = counters.answer_bytes - before.answer_bytes;
         assert!(
             made <= if kind == MessageKind::Sync { MOST_ANSWER_BYTES } else { 0 },
@@ -89,7 +89,7 @@ impl Day {
         assert!(!self.plant.has_rows());
     }
 
-    /// Ends the day: its log has every row that was taken, in whole updates, and as many of these as are said to be there.
+    /// Ends the day: its log has every accepted row, in whole updates, and the reported number of messages.
     fn end(&mut self) {
         if self.is_logged {
             let file = [&LOG_HEADER[..], self.plant.unlogged()].concat();
@@ -110,11 +110,11 @@ impl Day {
     }
 }
 
-/// Everything that leaves is whole; the messages' kinds.
+/// Checks that every sent message is valid. Returns the kinds of the messages.
 fn check(sent: &Sent) -> Vec<MessageKind> {
     let kind = |(_, bytes): &(SessionId, Vec<u8>)| {
         let message = Message::parse(bytes).unwrap();
-        // Compressed ones are for those that unpack them first.
+        // Compressed messages are not parsed here.
         if bytes[2] == 0 {
             message.view().unwrap();
         }

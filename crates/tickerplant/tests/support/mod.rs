@@ -11,7 +11,7 @@ pub(crate) const OTHER: SessionId = SessionId(2);
 /// 2026.11.22, an hour after midnight.
 pub(crate) const NOW: Local = Local(9_822 * 86_400_000_000_000 + 3_600_000_000_000);
 
-/// What was sent, and to whom.
+/// The messages that were sent, with their sessions.
 #[derive(Debug, Default)]
 pub(crate) struct Sent(pub(crate) Vec<(SessionId, Vec<u8>)>);
 
@@ -28,7 +28,8 @@ pub(crate) fn schema(name: &str) -> Schema {
     Schema::new(name, columns.map(column).into()).unwrap()
 }
 
-/// Tables `trade` and `quote`, both with time, sym, price and note; three who may do everything.
+/// Creates a tickerplant with the tables `trade` and `quote`, both with time, sym, price and note, and three sessions
+/// with all rights.
 pub(crate) fn plant(is_timed: bool) -> Tickerplant {
     let settings = Settings { is_timed, ..Settings::new(vec![schema("trade"), schema("quote")]) };
     let mut plant = Tickerplant::new(settings, NOW.date());
@@ -38,7 +39,7 @@ pub(crate) fn plant(is_timed: bool) -> Tickerplant {
     plant
 }
 
-/// A message that the client writes.
+/// Returns a client's message.
 pub(crate) fn message(
     kind: MessageKind,
     write: impl FnOnce(&mut Encoder<'_>) -> Result<(), Refused>,
@@ -51,7 +52,7 @@ pub(crate) fn message(
     room
 }
 
-/// Has a plant receive a message; everything that it sends then.
+/// Passes a message to a plant. Returns everything that the plant sends.
 pub(crate) fn say(plant: &mut Tickerplant, from: SessionId, message: &[u8]) -> Vec<(SessionId, Value)> {
     let mut sent = Sent::default();
     plant.receive(from, &Message::parse(message).unwrap(), NOW, &mut sent);
@@ -66,7 +67,7 @@ pub(crate) fn value(message: &[u8]) -> Value {
     Message::parse(message).unwrap().view().unwrap().to_value()
 }
 
-/// The only answer to a text that is asked.
+/// Sends a text as a query. Returns the only answer.
 pub(crate) fn ask(plant: &mut Tickerplant, from: SessionId, text: &str) -> Value {
     let mut answers = say(plant, from, &message(MessageKind::Sync, |out| out.string(text.as_bytes())));
     assert_eq!(answers.len(), 1, "{answers:?}");
@@ -75,7 +76,7 @@ pub(crate) fn ask(plant: &mut Tickerplant, from: SessionId, text: &str) -> Value
     answer
 }
 
-/// `.u.upd` with rows of symbols, prices and notes, without a time: one row as cells, others as columns.
+/// Returns `.u.upd` with rows of symbols, prices and notes, without a time: one row as cells, more rows as columns.
 pub(crate) fn upd(kind: MessageKind, table: &str, rows: &[(&str, f64, &str)]) -> Vec<u8> {
     message(kind, |out| {
         out.list(3)?;
@@ -94,7 +95,7 @@ pub(crate) fn upd(kind: MessageKind, table: &str, rows: &[(&str, f64, &str)]) ->
     })
 }
 
-/// Symbols and prices of an `upd`, which has to be of this table.
+/// Returns symbols and prices of an `upd`, which must be for this table.
 pub(crate) fn rows(update: &Value, of: &str) -> Vec<(String, f64)> {
     let Value::List(parts) = update else { panic!("{update:?}") };
     assert_eq!(parts[..2], [Value::symbol("upd"), Value::symbol(of)]);

@@ -1,4 +1,4 @@
-//! Walks the list that `getifaddrs(3)` makes. The only `unsafe` of [`crate::interface`].
+//! Walks the list of `getifaddrs(3)`. This is the only `unsafe` of [`crate::interface`].
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;
@@ -10,19 +10,19 @@ use rustix::net::netdevice;
 
 use super::Interface;
 
-/// The list, freed on every way out.
+/// The list; dropping it frees it.
 struct List(*mut libc::ifaddrs);
 
 impl Drop for List {
     fn drop(&mut self) {
-        // SAFETY: the pointer came from a successful `getifaddrs`, is freed here only, and `entries` hands
-        // out nothing that outlives `self`. Test:
-        // `interface::tests::loopback_is_found_by_address_and_by_name` under a leak checker.
+        // SAFETY: the pointer came from a successful `getifaddrs`, is freed only here, and `entries` returns
+        // nothing that outlives `self`. Test: `interface::tests::loopback_is_found_by_address_and_by_name`
+        // under a leak checker.
         unsafe { libc::freeifaddrs(self.0) }
     }
 }
 
-/// What one entry says, copied out of the system's list.
+/// One entry, copied out of the system's list.
 struct Entry {
     name: String,
     flags: u32,
@@ -32,8 +32,8 @@ struct Entry {
 impl List {
     fn new() -> Result<Self, Errno> {
         let mut first = ptr::null_mut();
-        // SAFETY: `first` is a valid place for the one pointer that the call writes.
-        // Test: every test of `interface::tests` starts here.
+        // SAFETY: `first` is a valid place for the one pointer that the call writes. Test: every test of
+        // `interface::tests` starts here.
         if unsafe { libc::getifaddrs(&raw mut first) } == 0 {
             Ok(Self(first))
         } else {
@@ -47,9 +47,9 @@ impl List {
         while !next.is_null() {
             // SAFETY: every non-null pointer in the chain is a live `ifaddrs` until `freeifaddrs`, which
             // needs `&mut self`; `ifa_name` is a C string. `ifa_addr` may be null and may be of any family,
-            // so the family decides whether the rest is a `sockaddr_in`; it is read unaligned since only the
-            // family is promised to be aligned. Test: `loopback_is_found_by_address_and_by_name` reads a name
-            // and an address that are known.
+            // so the family decides whether the rest is a `sockaddr_in`. It is read unaligned, because only
+            // the family is guaranteed to be aligned. Test: `loopback_is_found_by_address_and_by_name` reads
+            // a known name and a known address.
             let (entry, following) = unsafe {
                 let raw = &*next;
                 let is_ipv4 =
@@ -68,10 +68,10 @@ impl List {
     }
 }
 
-/// Every interface, once for each IPv4 address, and once for one that has none.
+/// Returns every interface: once for each IPv4 address, and once if it has none.
 pub(super) fn list() -> Result<Vec<Interface>, Errno> {
     let entries = List::new()?.entries();
-    // An index can only be asked for through a socket; of any family.
+    // An index can be read only through a socket, of any family.
     let socket = rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::DGRAM, None)?;
     let mut found: Vec<Interface> = Vec::new();
     for with_address in [true, false] {
@@ -81,7 +81,7 @@ pub(super) fn list() -> Result<Vec<Interface>, Errno> {
                 continue;
             }
             let name = alias_base(&entry.name);
-            // An interface can vanish between the two calls; it is then no longer there to be listed.
+            // The interface can disappear between the two calls; it is then not listed.
             let Ok(index) = netdevice::name_to_index(&socket, name) else { continue };
             found.push(Interface {
                 name: name.to_owned(),

@@ -20,18 +20,18 @@ use crate::udp::{Batch, Receiver};
 pub struct Intake {
     loaded: Loaded,
     stock: Stock,
-    /// Received, and not yet handed over.
+    /// Received and not yet delivered.
     staged: VecDeque<Datagram>,
     filled: Producer<Option<Datagram>>,
     returned: Arc<Returned>,
-    /// Slots that were taken from the stock or the heap since the beginning.
+    /// Slots taken from the stock or the heap since the start.
     taken: u64,
-    /// Slots that were given back, as last seen.
+    /// Slots returned, as last read.
     seen_returned: u64,
-    /// Slots that there can be.
+    /// Maximum number of slots.
     bound: u64,
     policy: Policy,
-    /// For what is thrown away.
+    /// Receives the datagrams to drop.
     scratch: Option<Batch>,
     dry: bool,
     pages: Pages,
@@ -41,9 +41,10 @@ pub struct Intake {
 /// Counts of a pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Slots that the pool had available when one was needed.
+    /// Slots that were available in the pool when one was needed.
     pub hits: u64,
-    /// Slots that the pool did not have available: taken from the heap, or for datagrams that were dropped.
+    /// Slots that were not available in the pool: allocated on the heap, or missing so that a datagram was
+    /// dropped.
     pub misses: u64,
     /// Times at which all slots were in use, so that the policy applied.
     pub exhaustions: u64,
@@ -111,14 +112,14 @@ impl Intake {
         }
         let loaded = &mut self.loaded;
         let count = receiver.receive_with(|fd| loaded.fill(fd))?;
-        // After an error of the network nothing is filled.
+        // After a network error no slot is filled.
         if count > 0 {
             let staged = &mut self.staged;
             loaded.unload(|arrival| {
                 staged.push_back(Datagram {
                     slot: arrival.slot,
                     received: arrival.received,
-                    // Cannot cut: a slot is shorter.
+                    // Does not truncate: a slot is shorter than 65,536 bytes.
                     length: arrival.length as u16,
                     line,
                     truncated: arrival.truncated,
@@ -129,9 +130,9 @@ impl Intake {
         Ok(Received { count, ..Received::default() })
     }
 
-    /// Copies a datagram that arrived another way (a retransmission, a file) into a slot and stages it behind the
-    /// others. While no slot is free, the policy applies as with [`receive`](Self::receive): it is not taken, or it is
-    /// dropped.
+    /// Copies a datagram that arrived another way (a retransmission, a file) into a slot and stages it after
+    /// the others. While no slot is free, the policy applies as with [`receive`](Self::receive): the datagram
+    /// is not taken, or it is dropped.
     pub fn put(&mut self, bytes: &[u8], received: Option<Nanos>, line: u8) -> Received {
         self.see_returned();
         let Some(mut slot) = self.slot() else {
@@ -143,7 +144,7 @@ impl Intake {
         self.dry = false;
         let length = slot.write(bytes);
         let truncated = length < bytes.len();
-        // Cannot cut: a slot is shorter.
+        // Does not truncate: a slot is shorter than 65,536 bytes.
         self.staged.push_back(Datagram { slot, received, length: length as u16, line, truncated });
         self.note_high_water();
         Received { count: 1, ..Received::default() }
@@ -165,7 +166,7 @@ impl Intake {
                     batch.commit();
                 }
                 Err(Refused::Closed) => return Err(Closed),
-                // Not while it has room for every slot that there can be; what is staged stays.
+                // Cannot happen while the queue has capacity for every slot; the staged datagrams stay.
                 Err(Refused::Full) => break,
             }
         }
@@ -190,7 +191,7 @@ impl Intake {
         self.pages
     }
 
-    /// Loads as many slots as there are, up to a batch.
+    /// Loads the available slots, up to a batch.
     #[inline]
     fn load(&mut self) {
         if self.loaded.room() > 0 {
@@ -208,10 +209,10 @@ impl Intake {
         }
     }
 
-    /// The next slot, from the pool or from where the policy says.
+    /// Returns the next slot, from the pool or, if the policy permits, from the heap.
     #[inline]
     fn slot(&mut self) -> Option<Slot> {
-        // What is in queues is bounded by how much there is. What can be allocated has to be counted.
+        // Slots in queues are bounded by their number. Allocated slots must be counted.
         let allocates = self.policy == Policy::Heap || !matches!(self.stock, Stock::Spsc { .. });
         if allocates && self.under_way() >= self.bound {
             return None;
@@ -257,14 +258,14 @@ impl Intake {
         self.seen_returned = self.returned.0.load(Ordering::Relaxed);
     }
 
-    /// Slots that were taken and have not been seen to come back.
+    /// Returns the number of slots taken and not yet seen to be returned.
     fn under_way(&self) -> u64 {
         self.taken.saturating_sub(self.seen_returned)
     }
 
     #[inline]
     fn note_high_water(&mut self) {
-        // Behind the taking of slots, so that none that has come back since is counted twice.
+        // After slots are taken, so that slots returned since then are not counted twice.
         self.count_returned();
         let holding = self.under_way().saturating_sub(self.loaded.len() as u64);
         self.counters.high_water = self.counters.high_water.max(holding);

@@ -1,4 +1,4 @@
-//! Slots that the kernel is about to fill.
+//! Slots for the kernel to fill.
 
 #![allow(unsafe_code)]
 
@@ -17,7 +17,7 @@ pub(super) struct Loaded {
     most: usize,
 }
 
-/// A slot that was filled.
+/// A filled slot.
 pub(super) struct Arrival {
     pub(super) slot: Slot,
     pub(super) length: usize,
@@ -26,42 +26,42 @@ pub(super) struct Arrival {
 }
 
 impl Loaded {
-    /// Room for `most` slots; none is loaded.
+    /// Creates the headers for `most` slots; none is loaded.
     pub(super) fn new(most: usize) -> Self {
         Self { slots: Vec::with_capacity(most), envelopes: Envelopes::new(most), most }
     }
 
-    /// Slots that are loaded.
+    /// Returns the number of loaded slots.
     pub(super) fn len(&self) -> usize {
         self.slots.len()
     }
 
-    /// Slots for which there is room.
+    /// Returns the number of slots that can still be loaded.
     pub(super) fn room(&self) -> usize {
         self.most - self.slots.len()
     }
 
-    /// Loads a slot behind those that are there; there must be room.
+    /// Loads a slot after the loaded ones; [`room`](Self::room) must not be 0.
     #[inline]
     pub(super) fn load(&mut self, mut slot: Slot) {
         self.envelopes.address(self.slots.len(), slot.start(), SLOT_BYTES);
         self.slots.push(slot);
     }
 
-    /// Takes what is there, up to one datagram a loaded slot, without waiting: how many, and the kernel's drop count where
-    /// it came with them. Costs one system call.
+    /// Reads the available datagrams, up to one per loaded slot, without waiting. Returns their number, and
+    /// the kernel's drop count if a datagram carried it. Costs one system call.
     pub(super) fn fill(&mut self, fd: BorrowedFd<'_>) -> Result<(usize, Option<u32>), Errno> {
-        // SAFETY: as many envelopes are used as slots are loaded; each was addressed to its own slot, of `SLOT_BYTES`,
-        // when that was loaded or moved up, and the slots are owned here. Test:
-        // `datagrams_arrive_in_slots_of_every_kind`.
+        // SAFETY: exactly as many envelopes are used as slots are loaded; each was addressed to its own slot,
+        // of `SLOT_BYTES`, when the slot was loaded or moved to the front, and the slots are owned here.
+        // Test: `datagrams_arrive_in_slots_of_every_kind`.
         let filled = unsafe { self.envelopes.receive(fd, self.slots.len()) }?;
         let last = filled.checked_sub(1).and_then(|last| self.envelopes.envelope(last));
         Ok((filled, last.and_then(|envelope| envelope.dropped())))
     }
 
-    /// Hands over all that the last fill filled, in the order of arrival, and moves the others up.
+    /// Passes on the slots filled by the last fill, in order of arrival, and moves the others to the front.
     ///
-    /// Moving up costs some 40 ns where one of 64 slots was filled, beside a system call of a microsecond.
+    /// The move costs about 40 ns if one of 64 slots was filled; the system call costs a microsecond.
     #[inline]
     pub(super) fn unload(&mut self, mut take: impl FnMut(Arrival)) {
         let filled = self.envelopes.filled().min(self.slots.len());

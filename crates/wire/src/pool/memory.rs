@@ -1,8 +1,8 @@
-//! The slots' memory, and a slot as a thing that is owned.
+//! The slots' memory, and an owned slot.
 //!
-//! [`Memory`] is one mapping, cut into slots. Each [`Slot`] is the only way to its bytes and keeps the mapping alive, so
-//! slots can go to any thread and be dropped in any order. A slot that is dropped is not given back; the mapping ends with
-//! its last slot.
+//! [`Memory`] is one mapping, divided into slots. Each [`Slot`] is the only access to its bytes and keeps the
+//! mapping alive, so slots can move to any thread and be dropped in any order. Dropping a slot does not
+//! return it to the pool; the mapping ends with its last slot.
 
 #![allow(unsafe_code)]
 
@@ -19,11 +19,11 @@ use crate::Error;
 /// and marked as truncated.
 pub const SLOT_BYTES: usize = 2_048;
 
-/// From a slot to the next: a cache line more than a power of two, so that the slots' first lines, all that short datagrams
-/// touch, spread over all sets of a cache.
+/// Distance from one slot to the next: a cache line more than a power of two, so that the slots' first lines,
+/// all that short datagrams touch, spread over all sets of a cache.
 const STRIDE: usize = SLOT_BYTES + 64;
 
-/// A huge page of x86-64, and of ARM with pages of 4 KiB.
+/// Size of a huge page on x86-64, and on ARM with pages of 4 KiB.
 const HUGE_PAGE: usize = 2 << 20;
 
 /// The kind of memory pages of a pool.
@@ -38,7 +38,7 @@ pub enum Pages {
     Reserved,
 }
 
-/// A mapping that is cut into slots.
+/// A mapping divided into slots.
 #[derive(Debug)]
 pub(super) struct Memory {
     start: NonNull<u8>,
@@ -47,20 +47,20 @@ pub(super) struct Memory {
     pages: Pages,
 }
 
-// SAFETY: the mapping belongs to no thread, and its bytes are reached through slots alone. Test:
+// SAFETY: the mapping belongs to no thread, and its bytes are accessed only through slots. Test:
 // `slots_go_to_other_threads_and_outlive_their_pool`.
 unsafe impl Send for Memory {}
-// SAFETY: as above; `&Memory` gives numbers only.
+// SAFETY: as above; `&Memory` returns only numbers.
 unsafe impl Sync for Memory {}
 
 impl Memory {
-    /// Memory for `slots` slots, each page of it written to once.
+    /// Maps memory for `slots` slots and writes to each page once.
     pub(super) fn new(slots: usize, huge_pages: bool) -> Result<Self, Error> {
         let needed = slots * STRIDE;
         let memory = if huge_pages { Self::huge(needed, slots)? } else { Self::ordinary(needed, slots)? };
         for at in (0..memory.bytes).step_by(rustix::param::page_size()) {
-            // SAFETY: `at` is inside the mapping, to which nobody else has a pointer yet. Volatile: the write is wanted
-            // for the page that it brings in. Test: every receive.
+            // SAFETY: `at` is inside the mapping, to which no other code has a pointer yet. Volatile: the
+            // purpose of the write is to fault the page in. Test: every receive.
             unsafe { memory.start.add(at).write_volatile(0) };
         }
         Ok(memory)
@@ -71,17 +71,17 @@ impl Memory {
         Ok(Self { start, bytes, slots, pages: Pages::Ordinary })
     }
 
-    /// Huge pages that are set aside, or else the kernel's best effort.
+    /// Maps reserved huge pages, or else requests huge pages as the kernel finds them.
     fn huge(needed: usize, slots: usize) -> Result<Self, Error> {
         let bytes = needed.next_multiple_of(HUGE_PAGE);
         if let Ok(start) = map(bytes, MapFlags::PRIVATE | MapFlags::HUGETLB) {
             return Ok(Self { start, bytes, slots, pages: Pages::Reserved });
         }
-        // Without an alignment of its own: kernels from 6.7 on align large mappings by themselves, older ones waste at
-        // most the first and the last huge page.
+        // No explicit alignment: kernels from 6.7 on align large mappings; older ones waste at most the first
+        // and the last huge page.
         let mut memory = Self::ordinary(bytes, slots)?;
-        // SAFETY: the whole of a mapping that is owned here; the advice changes no content. Test:
-        // `huge_pages_are_asked_for`.
+        // SAFETY: the range is the whole of a mapping that is owned here; the advice changes no content.
+        // Test: `huge_pages_are_asked_for`.
         if unsafe { madvise(memory.start.as_ptr().cast(), bytes, Advice::LinuxHugepage) }.is_ok() {
             memory.pages = Pages::Advised;
         }
@@ -92,13 +92,13 @@ impl Memory {
         self.pages
     }
 
-    /// All slots of a mapping, made once.
+    /// Creates all slots of a mapping; called once per mapping.
     pub(super) fn slots(memory: &Arc<Self>) -> Vec<Slot> {
         debug_assert_eq!(Arc::strong_count(memory), 1, "the slots are made once");
         (0..memory.slots)
             .map(|number| Slot {
-                // SAFETY: `number` is below the count for which the mapping was made, so the slot lies inside it, and no
-                // two numbers give the same bytes. Test: `slots_do_not_overlap`.
+                // SAFETY: `number` is below the count for which the mapping was made, so the slot lies inside
+                // the mapping, and no two numbers give the same bytes. Test: `slots_do_not_overlap`.
                 start: unsafe { memory.start.add(number * STRIDE) },
                 home: Some(Arc::clone(memory)),
             })
@@ -108,38 +108,39 @@ impl Memory {
 
 fn map(bytes: usize, flags: MapFlags) -> Result<NonNull<u8>, std::io::Error> {
     let access = ProtFlags::READ | ProtFlags::WRITE;
-    // SAFETY: a fresh private mapping at an address of the kernel's choice touches nothing that exists. Test: every receive.
+    // SAFETY: a fresh private mapping at an address that the kernel chooses touches no existing memory. Test:
+    // every receive.
     let start: *mut c_void = unsafe { mmap_anonymous(ptr::null_mut(), bytes, access, flags) }?;
     NonNull::new(start.cast()).ok_or_else(|| std::io::ErrorKind::OutOfMemory.into())
 }
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: the mapping of `map`, which ends here: every slot holds an `Arc` of `self`, so none is left. Test:
-        // `slots_go_to_other_threads_and_outlive_their_pool`.
+        // SAFETY: this is the mapping from `map`, and it ends here: every slot holds an `Arc` of `self`, so
+        // no slot is left. Test: `slots_go_to_other_threads_and_outlive_their_pool`.
         let _ = unsafe { munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }
 
-/// Room for one datagram, owned.
+/// Memory for one datagram, owned.
 #[derive(Debug)]
 pub(super) struct Slot {
     start: NonNull<u8>,
-    /// The mapping that it is a part of; none for a slot of its own on the heap.
+    /// The mapping that contains the slot; none for a slot on the heap.
     home: Option<Arc<Memory>>,
 }
 
-// SAFETY: a slot is the only way to its bytes, so they go where it goes. Test:
+// SAFETY: a slot is the only access to its bytes, so the bytes move with it. Test:
 // `slots_go_to_other_threads_and_outlive_their_pool`.
 unsafe impl Send for Slot {}
-// SAFETY: through `&Slot` the bytes can only be read. Test: as above.
+// SAFETY: `&Slot` permits only reads of the bytes. Test: as above.
 unsafe impl Sync for Slot {}
 
-/// Of a slot on the heap.
+/// Layout of a slot on the heap.
 const HEAP: Layout = Layout::new::<[u8; SLOT_BYTES]>();
 
 impl Slot {
-    /// A slot on the heap. Its bytes are whatever was there, as with any plain allocation.
+    /// Allocates a slot on the heap. Its bytes are uninitialized.
     pub(super) fn on_heap() -> Self {
         // SAFETY: the layout is not empty. Test: `datagrams_arrive_in_slots_of_every_kind`.
         let start = unsafe { alloc(HEAP) };
@@ -147,33 +148,33 @@ impl Slot {
         Self { start, home: None }
     }
 
-    /// Whether it is a part of a pool's memory.
+    /// Returns `true` if the slot is part of a pool's memory.
     #[inline]
     pub(super) fn is_pooled(&self) -> bool {
         self.home.is_some()
     }
 
-    /// Where its [`SLOT_BYTES`] begin, to be written.
+    /// Returns a pointer to its [`SLOT_BYTES`] bytes, for writing.
     #[inline]
     pub(super) fn start(&mut self) -> *mut u8 {
         self.start.as_ptr()
     }
 
-    /// Copies as much of `bytes` as fits, and gives how much that is.
+    /// Copies as much of `bytes` as fits and returns the number of bytes.
     pub(super) fn write(&mut self, bytes: &[u8]) -> usize {
         let length = bytes.len().min(SLOT_BYTES);
-        // SAFETY: no more than a slot has, into bytes that are owned here, so `bytes` are others. Test:
-        // `what_is_put_comes_out_unchanged`.
+        // SAFETY: at most a slot's length, into bytes that are owned here, so `bytes` does not overlap them.
+        // Test: `what_is_put_comes_out_unchanged`.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.start.as_ptr(), length) };
         length
     }
 
-    /// The first `length` bytes. Only the pool says how many: those that were written.
+    /// Returns the first `length` bytes. Only the pool sets `length`: the number of bytes written.
     #[inline]
     pub(super) fn bytes(&self, length: usize) -> &[u8] {
         debug_assert!(length <= SLOT_BYTES);
-        // SAFETY: at most a slot's bytes, and all of them written, by the kernel (`loaded.rs` passes on the length that
-        // it reported) or by `write`; they stay as they are while `self` is borrowed. Test:
+        // SAFETY: at most a slot's bytes, all of them written: by the kernel (`loaded.rs` passes on the
+        // length that the kernel reported) or by `write`. They do not change while `self` is borrowed. Test:
         // `datagrams_arrive_in_slots_of_every_kind`.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), length.min(SLOT_BYTES)) }
     }
@@ -183,7 +184,7 @@ impl Drop for Slot {
     #[inline]
     fn drop(&mut self) {
         if self.home.is_none() {
-            // SAFETY: without a home it came from `on_heap`, with this layout. Test:
+            // SAFETY: a slot without a home came from `on_heap`, with this layout. Test:
             // `datagrams_arrive_in_slots_of_every_kind`.
             unsafe { dealloc(self.start.as_ptr(), HEAP) };
         }
@@ -223,7 +224,7 @@ mod tests {
     fn huge_pages_are_asked_for() {
         let memory = Arc::new(Memory::new(10, true).unwrap());
         assert_eq!(memory.bytes, HUGE_PAGE);
-        // Kernels without them give ordinary ones.
+        // Kernels without huge pages return ordinary ones.
         assert!(matches!(memory.pages(), Pages::Advised | Pages::Reserved | Pages::Ordinary));
         let mut slots = Memory::slots(&memory);
         assert_eq!(slots[9].write(b"tape"), 4);

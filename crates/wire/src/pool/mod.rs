@@ -6,13 +6,14 @@
 //!                          └═════ empty slots ════════┘
 //! ```
 //!
-//! The kernel writes each datagram straight into a slot. The slot's handle goes to the decoder and comes back; nothing
-//! is copied or allocated on the way. The memory is allocated and touched before the first datagram. Both directions
-//! are [`spsc`](tapeline_ring::spsc) queues, because each end is exactly one thread: use one pool for each receiving
-//! thread.
+//! The kernel writes each datagram straight into a slot. The slot's handle goes to the decoder and comes
+//! back; nothing is copied or allocated. The memory is allocated and touched before the first datagram. Both
+//! directions are [`spsc`](tapeline_ring::spsc) queues, because each end is exactly one thread: use one pool
+//! for each receiving thread.
 //!
-//! A slot is owned: only its holder can access it, and the compiler ensures that no slot is in two places. Recently
-//! returned slots are reused first, so that a plant with little load stays in its caches however large the pool is.
+//! A slot is owned: only its owner can access it, and the compiler ensures that no slot is in two places.
+//! Recently returned slots are reused first, so a lightly loaded plant stays in its caches however large the
+//! pool is.
 //!
 //! ```
 //! use tapeline_wire::pool::{self, Poll, Settings};
@@ -47,8 +48,8 @@
 //!
 //! | file | owns |
 //! |---|---|
-//! | `memory.rs` | the slots' memory, and a slot as a thing that is owned: `unsafe` |
-//! | `loaded.rs` | slots that the kernel is about to fill: `unsafe` |
+//! | `memory.rs` | the slots' memory, and an owned slot: `unsafe` |
+//! | `loaded.rs` | slots for the kernel to fill: `unsafe` |
 //! | `stock.rs` | the empty slots, of each kind of pool |
 //! | `intake.rs`, `outlet.rs` | the two ends |
 
@@ -135,7 +136,8 @@ impl Default for Settings {
 /// [`Error::Memory`] where the machine does not give the slots' memory.
 pub fn open(settings: &Settings) -> Result<(Intake, Outlet), Error> {
     let slots = settings.slots.clamp(1, MAX_SLOTS);
-    // Only the queues' pool has memory of its own; the others begin with nothing, as whoever writes them first lets them.
+    // Only the pool with queues has memory of its own; the others start empty, as in the simplest
+    // implementation.
     let (pages, owned) = match settings.kind {
         Kind::Spsc => {
             let memory = Arc::new(Memory::new(slots, settings.huge_pages)?);
@@ -144,8 +146,8 @@ pub fn open(settings: &Settings) -> Result<(Intake, Outlet), Error> {
         Kind::List | Kind::CountedList | Kind::Heap => (Pages::Ordinary, Vec::new()),
     };
     let (stock, returns) = stock::of(settings.kind, owned, slots);
-    // All slots there can be fit, with those that the other side has read and not yet given back (an eighth of the
-    // queue), so neither end waits for room.
+    // The capacity covers all slots, plus those that the other side has read and not yet released (an eighth
+    // of the queue), so neither end waits for capacity.
     let most = if settings.policy == Policy::Heap { 2 * slots } else { slots };
     let (producer, consumer) = spsc::queue(2 * most, || None);
     let returned = Arc::new(Returned::default());
@@ -157,7 +159,7 @@ pub fn open(settings: &Settings) -> Result<(Intake, Outlet), Error> {
 #[derive(Debug)]
 pub struct Datagram {
     slot: Slot,
-    /// When the kernel received it, where the socket has stamps.
+    /// The kernel's receive time, if the socket has stamps.
     received: Option<Nanos>,
     length: u16,
     line: u8,
@@ -194,8 +196,9 @@ impl Datagram {
     }
 }
 
-/// Slots that the decoder has given back since the beginning, on a line that only it writes: a statistic, for the bound on
-/// what is under way and for the high-water mark. No slot is handed over by it, so its accesses are relaxed.
+/// Slots that the decoder has returned since the start, on a cache line that only the decoder writes. A
+/// statistic, for the bound on slots in use and for the high-water mark. It does not transfer slots, so its
+/// accesses are relaxed.
 #[repr(align(128))]
 #[derive(Debug, Default)]
 struct Returned(AtomicU64);

@@ -8,7 +8,7 @@ use tapeline_ring::spsc::{Consumer, Poll, Records};
 use super::stock::Returns;
 use super::{Datagram, Returned};
 
-/// The most datagrams that are lent at once: so soon the first of their slots can be used again.
+/// Maximum number of datagrams lent at once: a limit on the time before their slots can be reused.
 const MOST: usize = 64;
 
 /// The decoding thread's end: takes datagrams in order of arrival and returns their slots. After it is dropped, the
@@ -18,7 +18,7 @@ pub struct Outlet {
     filled: Consumer<Option<Datagram>>,
     returns: Returns,
     returned: Arc<Returned>,
-    /// Slots given back since the beginning.
+    /// Slots returned since the start.
     count: u64,
 }
 
@@ -72,7 +72,7 @@ impl Datagrams<'_> {
     /// Returns the datagrams in order of arrival.
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = &Datagram> {
-        // Every record holds one: it was put there to be delivered, and is taken out on drop alone.
+        // Every record contains a datagram: it was delivered, and is removed only on drop.
         self.records.iter().flatten()
     }
 
@@ -90,7 +90,8 @@ impl Drop for Datagrams<'_> {
         let count = self.records.len();
         let slots = self.records.iter_mut().filter_map(Option::take).map(|datagram| datagram.slot);
         *self.count += count as u64;
-        // Relaxed: a statistic. Before the slots go, whose own way makes it seen by whoever finds them there.
+        // Relaxed: a statistic. Stored before the slots are returned; their queue then makes it visible to
+        // the thread that takes them.
         self.returned.0.store(*self.count, Ordering::Relaxed);
         self.returns.give(count, slots);
     }

@@ -1,4 +1,4 @@
-//! The empty slots, of each kind of pool.
+//! The empty slots, for each kind of pool.
 
 use std::collections::LinkedList;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -12,7 +12,7 @@ use super::memory::Slot;
 /// The side that takes empty slots.
 #[derive(Debug)]
 pub(super) enum Stock {
-    /// What comes back goes onto a stack of the taker's own: the next slot is the one that was used last.
+    /// Returned slots go onto a stack of the taker: the next slot is the one used last.
     Spsc {
         back: Consumer<Option<Slot>>,
         stack: Vec<Slot>,
@@ -21,7 +21,7 @@ pub(super) enum Stock {
     Heap,
 }
 
-/// The side that gives them back.
+/// The side that returns them.
 #[derive(Debug)]
 pub(super) enum Returns {
     Spsc(Producer<Option<Slot>>),
@@ -29,7 +29,7 @@ pub(super) enum Returns {
     Heap,
 }
 
-/// Both sides of a stock that has `owned` slots, or none yet, of `most` that there can be.
+/// Creates both sides of a stock that starts with `owned` slots and can have at most `most`.
 pub(super) fn of(kind: Kind, owned: Vec<Slot>, most: usize) -> (Stock, Returns) {
     match kind {
         Kind::Spsc => {
@@ -46,7 +46,7 @@ pub(super) fn of(kind: Kind, owned: Vec<Slot>, most: usize) -> (Stock, Returns) 
 }
 
 impl Stock {
-    /// Sees what has come back. Once for each receive.
+    /// Collects the returned slots. Called once per receive.
     #[inline]
     pub(super) fn collect(&mut self) {
         let Self::Spsc { back, stack } = self else { return };
@@ -55,7 +55,7 @@ impl Stock {
         }
     }
 
-    /// An empty slot that is there; of [`Kind::Heap`] there is none ever.
+    /// Returns an empty slot, if one is available; with [`Kind::Heap`] never.
     #[inline]
     pub(super) fn take(&mut self) -> Option<Slot> {
         match self {
@@ -67,7 +67,7 @@ impl Stock {
 }
 
 impl Returns {
-    /// Gives back slots, of which there are `count`. Those that are not the pool's are freed.
+    /// Returns `count` slots. Slots that do not belong to the pool are freed.
     #[inline]
     pub(super) fn give(&mut self, count: usize, slots: impl Iterator<Item = Slot>) {
         match self {
@@ -78,7 +78,7 @@ impl Returns {
     }
 }
 
-/// The queue has room for all slots of the pool; one that finds none (its taker has gone) is dropped.
+/// The queue has capacity for all slots of the pool. If the taker is gone, the slots are dropped.
 #[inline]
 fn give_in_batches(producer: &mut Producer<Option<Slot>>, count: usize, slots: impl Iterator<Item = Slot>) {
     let mut slots = slots.filter(Slot::is_pooled);
@@ -99,7 +99,8 @@ fn give_in_batches(producer: &mut Producer<Option<Slot>>, count: usize, slots: i
     }
 }
 
-/// A list behind a spinlock. What finds it full is freed, as what finds it empty is allocated.
+/// A list behind a spinlock. A slot returned to a full list is freed; a slot missing from an empty list is
+/// allocated.
 #[derive(Debug)]
 pub(super) struct Shelf {
     list: Mutex<LinkedList<Slot>>,
@@ -108,12 +109,13 @@ pub(super) struct Shelf {
     counted: bool,
 }
 
-/// Looks at a taken lock before the core is left to others, as Boost's `spinlock` does (`yield_k.hpp`).
+/// Number of attempts on a taken lock before the thread yields its core, as in Boost's `spinlock`
+/// (`yield_k.hpp`).
 const LOOKS: u32 = 16;
 
 impl Shelf {
-    /// A spinlock: one compare-and-swap where it is free, and no sleep where it is not. (That is what the first try of a
-    /// mutex is, so no lock of our own has to be proved.)
+    /// A spinlock: one compare-and-swap if it is free, and no sleep if it is not. (`Mutex::try_lock` does
+    /// exactly that, so no custom lock has to be proved correct.)
     fn lock(&self) -> MutexGuard<'_, LinkedList<Slot>> {
         let mut looks = 0;
         loop {

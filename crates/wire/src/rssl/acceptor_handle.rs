@@ -1,4 +1,4 @@
-//! Connections that one reactor accepts, and others have.
+//! Connections that one reactor accepts for another.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,7 +18,7 @@ pub struct AcceptorHandle {
     inside: Arc<AtomicUsize>,
 }
 
-/// The other side of it.
+/// The receiving side of the handle.
 #[derive(Debug)]
 pub(super) struct Arrivals {
     sockets: Receiver<(Socket, Arc<Settings>)>,
@@ -26,7 +26,7 @@ pub(super) struct Arrivals {
 }
 
 impl AcceptorHandle {
-    /// A door, and what comes in by it. `waker`: of the reactor that is behind it.
+    /// Creates a handle and its receiving side. `waker`: of the reactor that receives the connections.
     pub(super) fn new(waker: Waker) -> (Self, Arrivals) {
         let (arrivals, sockets) = channel();
         let inside = Arc::new(AtomicUsize::new(0));
@@ -34,31 +34,32 @@ impl AcceptorHandle {
         (door, Arrivals { sockets, inside })
     }
 
-    /// Returns the number of open connections that came in through this handle, including those still on their way.
+    /// Returns the number of open connections that came through this handle, including those not yet
+    /// received.
     pub fn inside(&self) -> usize {
-        // Relaxed: a number to compare, which publishes nothing.
+        // Relaxed: a number for comparison, which publishes nothing.
         self.inside.load(Ordering::Relaxed)
     }
 
-    /// Hands a connection over, unless the reactor is gone.
+    /// Passes a connection to the reactor, unless the reactor is gone.
     pub(super) fn give(&self, socket: Socket, settings: &Arc<Settings>) {
         self.inside.fetch_add(1, Ordering::Relaxed);
         if self.arrivals.send((socket, Arc::clone(settings))).is_err() {
-            // Nobody is behind it any more: it fills up, and others are taken.
+            // The reactor is gone: this handle's count stays high, so that other handles are chosen.
             return;
         }
-        // One that cannot be woken looks about ten times a second.
+        // A reactor that cannot be woken still checks about ten times a second.
         let _ = self.waker.wake();
     }
 }
 
 impl Arrivals {
-    /// The next that came in.
+    /// Returns the next received connection.
     pub(super) fn next(&self) -> Option<(Socket, Arc<Settings>)> {
         self.sockets.try_recv().ok()
     }
 
-    /// One of them is over.
+    /// Counts a connection as closed.
     pub(super) fn leave(&self) {
         self.inside.fetch_sub(1, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! Waits that end at a moment, and not at the next whole millisecond, which is all that a poll knows.
+//! Waits that end at an exact time; a poll alone has a resolution of one millisecond.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
 };
 
-/// A timer that a poll can wait for: readable from when it was set for on, until it is set again.
+/// A timer that a poll can wait for: readable from its set time on, until it is set again.
 #[derive(Debug)]
 pub(super) struct Alarm(OwnedFd);
 
@@ -17,10 +17,11 @@ impl Alarm {
         timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK).map(Self)
     }
 
-    /// Sets it for then, at least a nanosecond from now; what it was set for before counts no longer.
+    /// Sets the timer to expire after this duration, at least a nanosecond from now. Replaces the previous
+    /// setting.
     pub(super) fn set(&self, after: Duration) -> Result<(), Errno> {
         let zero = Timespec { tv_sec: 0, tv_nsec: 0 };
-        // Zero would put it out.
+        // Zero would disarm the timer.
         let after = after.max(Duration::from_nanos(1));
         let value = Timespec::try_from(after).map_err(|_| Errno::INVAL)?;
         let time = Itimerspec { it_interval: zero, it_value: value };
@@ -51,7 +52,7 @@ mod tests {
         poll.registry().register(&mut SourceFd(&fd), Token(7), Interest::READABLE).unwrap();
         for after in [Duration::from_micros(300), Duration::ZERO, Duration::from_micros(10)] {
             alarm.set(after).unwrap();
-            // Nothing else would end this.
+            // Only the alarm can end this poll.
             poll.poll(&mut events, None).unwrap();
             assert!(events.iter().any(|event| event.token() == Token(7)), "{after:?}");
         }

@@ -4,21 +4,22 @@ use std::fmt;
 
 use super::fault::Fault;
 
-/// What is reserved for a message when its first fragment arrives, at most: the length that it states costs the peer nothing.
+/// Maximum memory reserved for a message when its first fragment arrives: a peer can state any length at no
+/// cost to itself.
 const FIRST_BYTES: usize = 8 << 10;
 
-/// Memory that is kept for the next message when a connection has nothing to do.
+/// Maximum memory retained for the next message while a connection is idle.
 const KEPT: usize = 64 << 10;
 
-/// Messages begun and not completed, one for each id. Their bytes together never exceed the limit, and their memory is at
-/// most twice that and what their first fragments reserve.
+/// Incomplete messages, one per id. Their bytes together never exceed the limit. Their memory is at most
+/// twice that, plus what their first fragments reserve.
 pub(super) struct Assemblies {
     open: Vec<Assembly>,
-    /// Bytes of all that are open.
+    /// Bytes of all incomplete messages.
     held: usize,
     limit: usize,
     most: usize,
-    /// The last that was completed.
+    /// The last completed message.
     done: Vec<u8>,
 }
 
@@ -29,12 +30,13 @@ struct Assembly {
 }
 
 impl Assemblies {
-    /// Messages of at most `limit` bytes, all that are open together as well; not more than `most` of them.
+    /// Accepts messages of at most `limit` bytes, each and all incomplete ones together, and at most `most`
+    /// incomplete messages.
     pub(super) fn new(limit: usize, most: usize) -> Self {
         Self { open: Vec::new(), held: 0, limit, most, done: Vec::new() }
     }
 
-    /// The first fragment of a message of `total` bytes; whether it completes it.
+    /// Adds the first fragment of a message of `total` bytes. Returns `true` if it completes the message.
     pub(super) fn first(&mut self, id: u16, total: u32, fragment: &[u8]) -> Result<bool, Fault> {
         let total = total as usize;
         if total > self.limit {
@@ -55,7 +57,7 @@ impl Assemblies {
                 format!("at most {}, the limit that is set", self.most),
             ));
         }
-        // The last message's memory serves again, unless it was an unusually long one.
+        // Reuses the last message's memory, unless that message was unusually long.
         let mut bytes = std::mem::take(&mut self.done);
         bytes.clear();
         bytes.shrink_to(FIRST_BYTES);
@@ -64,7 +66,7 @@ impl Assemblies {
         self.add(self.open.len() - 1, fragment)
     }
 
-    /// A further fragment; whether it completes its message.
+    /// Adds a further fragment. Returns `true` if it completes its message.
     pub(super) fn next(&mut self, id: u16, fragment: &[u8]) -> Result<bool, Fault> {
         let index = self.open.iter().position(|assembly| assembly.id == id).ok_or_else(|| {
             Fault::new(format!("further fragment of message {id}"), "a first one: no such message has begun")
@@ -72,19 +74,20 @@ impl Assemblies {
         self.add(index, fragment)
     }
 
-    /// The message that was completed last, until the next fragment.
+    /// Returns the last completed message, valid until the next fragment.
     pub(super) fn done(&self) -> &[u8] {
         &self.done
     }
 
-    /// The last one has been looked at: unless it was short, its memory is given back.
+    /// Frees the memory of the last message, unless the message was short. Call it when the message was
+    /// handled.
     pub(super) fn let_go(&mut self) {
         if self.done.capacity() > KEPT {
             self.done = Vec::new();
         }
     }
 
-    /// Bytes of memory that are held.
+    /// Returns the bytes of memory in use.
     pub(super) fn memory(&self) -> usize {
         self.open.iter().map(|assembly| assembly.bytes.capacity()).sum::<usize>() + self.done.capacity()
     }
@@ -107,7 +110,7 @@ impl Assemblies {
         self.held += fragment.len();
         let (length, capacity) = (assembly.bytes.len(), assembly.bytes.capacity());
         if length + fragment.len() > capacity {
-            // Twice as much as there is, but never more than the message needs.
+            // Doubles the capacity, but never beyond the length of the message.
             assembly
                 .bytes
                 .reserve_exact((2 * capacity).clamp(length + fragment.len(), assembly.total) - length);

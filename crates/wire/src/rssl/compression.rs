@@ -1,4 +1,4 @@
-//! Payloads made smaller and large again: zlib as one stream for each direction, LZ4 block by block.
+//! Compression of payloads: zlib as one stream for each direction, LZ4 block by block.
 
 use std::fmt;
 
@@ -8,10 +8,10 @@ use lz4_flex::block::{CompressTable, compress_into_with_table, decompress_into, 
 use super::fault::Fault;
 use super::settings::Compression;
 
-/// No payload is longer than a frame could carry plain, so no more than this is ever inflated from one.
+/// Maximum length of an inflated payload: no payload is longer than an uncompressed frame can carry.
 const LARGEST_PAYLOAD: usize = 65_535;
 
-/// Bytes that a payload can grow to at most.
+/// Returns the maximum length of a compressed payload, which can be longer than the payload itself.
 pub(super) fn most(payload: usize) -> usize {
     // Deflate's fixed codes take 9 bits for some bytes; stored blocks, headers and the sync flush are a few bytes more.
     (payload + payload / 8 + 64).max(get_maximum_output_size(payload))
@@ -20,9 +20,9 @@ pub(super) fn most(payload: usize) -> usize {
 /// The receiving direction.
 pub(super) struct Inflater {
     method: Inflate,
-    /// What was inflated last is at its front.
+    /// The last inflated payload, at the front.
     pub(super) payload: Box<[u8]>,
-    /// Bytes that came of it so far.
+    /// Bytes inflated so far.
     pub(super) inflated: u64,
 }
 
@@ -38,11 +38,11 @@ impl Inflater {
             Compression::Zlib => Inflate::Zlib(Decompress::new(true)),
             Compression::Lz4 => Inflate::Lz4,
         };
-        // One byte more than may come of it shows that too much does.
+        // One byte more than the maximum, to detect payloads that are too long.
         Some(Self { method, payload: vec![0; LARGEST_PAYLOAD + 1].into(), inflated: 0 })
     }
 
-    /// Inflates one payload: how many bytes, at the front of [`payload`](Self::payload).
+    /// Inflates one payload to the front of [`payload`](Self::payload) and returns its length.
     pub(super) fn inflate(&mut self, compressed: &[u8]) -> Result<usize, Fault> {
         let length = match &mut self.method {
             Inflate::Zlib(stream) => zlib(stream, compressed, &mut self.payload)?,
@@ -74,7 +74,7 @@ fn zlib(stream: &mut Decompress, compressed: &[u8], payload: &mut [u8]) -> Resul
     if status == Status::StreamEnd {
         return Err(Fault::new("zlib stream that ends", "one stream for the whole connection"));
     }
-    // With room left, all that could be read was.
+    // While space is left, all readable input was read.
     if read < compressed.len() && written < payload.len() {
         return Err(Fault::new(
             format!("{} bytes of a zlib payload left over", compressed.len() - read),
@@ -96,7 +96,7 @@ enum Deflate {
 }
 
 impl Deflater {
-    /// For payloads of at most so many bytes.
+    /// For payloads of at most `payload` bytes.
     pub(super) fn new(compression: Compression, level: u8, payload: usize) -> Option<Self> {
         let method = match compression {
             Compression::None => return None,
@@ -109,8 +109,8 @@ impl Deflater {
         Some(Self { method, compressed: vec![0; most(payload)].into() })
     }
 
-    /// The payload made smaller, or larger; `None` where it should rather go as it is. What comes of zlib has to be sent:
-    /// the peer's stream goes on from there.
+    /// Compresses the payload; the result can be longer. `None`: send the payload uncompressed. A zlib result
+    /// must be sent: the peer's stream continues from there.
     pub(super) fn deflate(&mut self, payload: &[u8]) -> Option<&[u8]> {
         let length = match &mut self.method {
             Deflate::Zlib(stream) => {

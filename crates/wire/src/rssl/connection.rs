@@ -12,57 +12,59 @@ use super::settings::Settings;
 use super::transport::Transport;
 use crate::tcp::Received;
 
-/// How often a connection may read before it is another one's turn.
+/// Reads of a connection per turn.
 const READS: u32 = 4;
-/// Events that it may have before that: a few compressed bytes can hold many messages.
+/// Events of a connection per turn: a few compressed bytes can contain many messages.
 const EVENTS: u32 = 4096;
 
-/// Bytes that may come of inflating before that, and of one payload more: a few bytes can hold a thousand times as many.
+/// Inflated bytes of a connection per turn, plus one payload: a few bytes can inflate to a thousand times as
+/// many.
 const INFLATED: u64 = 1 << 20;
 
-/// A session with its socket, and what was received and not taken.
+/// A session with its socket, and the received bytes that are not yet consumed.
 #[derive(Debug)]
 pub(super) struct Connection {
     transport: Transport,
     session: Session,
     input: Input,
-    /// Bytes of the input that the last event lay in.
+    /// Bytes of input to consume after the last event.
     looked_at: usize,
-    /// The last message, and whether it is to be an event once more.
+    /// The last message. `again`: deliver it as an event once more.
     message: Option<Found>,
     again: Again,
-    /// While the peer takes nothing, nothing is taken from it.
+    /// Read nothing from the peer while the peer does not take its output.
     pauses: bool,
-    /// What the peer had taken when that was last looked at.
+    /// Bytes that the peer had taken at the last check.
     taken: u64,
-    /// Reads that are left of its turn.
+    /// Reads left in this turn.
     reads: u32,
-    /// Events that are left of its turn.
+    /// Events left in this turn.
     events: u32,
-    /// Its turn ends when so many bytes have been inflated.
+    /// The turn ends when this many bytes have been inflated in total.
     inflated: u64,
-    /// Why nothing can be sent any more. What the peer sent before that is still there: it is over once that is read.
+    /// Why nothing can be sent any more. Bytes that the peer sent before can still be read; then the
+    /// connection is over.
     broken: Option<Reason>,
-    /// Why it is over.
+    /// Why the connection is over.
     reason: Option<Reason>,
 }
 
-/// Whether the last message is to be an event once more.
+/// Whether to deliver the last message as an event once more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Again {
     No,
-    /// When others have had their turn.
+    /// After the turns of the other connections.
     Later,
     Now,
 }
 
-/// How far a connection got.
+/// The result of advancing a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
     Event(Found),
-    /// Nothing to do until the socket says so.
+    /// Nothing to do until the socket is ready.
     Idle,
-    /// There may be more, but others should have their turn.
+    /// There may be more events, but other connections get their turn first.
     Yield,
     Over,
 }
@@ -92,7 +94,7 @@ impl Connection {
         })
     }
 
-    /// Goes on to the next event.
+    /// Advances to the next event.
     #[inline]
     pub(super) fn advance(&mut self, now: Nanos) -> Progress {
         if self.reason.is_some() {
@@ -161,20 +163,20 @@ impl Connection {
         self.look_at_output()
     }
 
-    /// The peer does not take its output, and nothing is taken from it until it does.
+    /// Returns `true` while nothing is read from the peer, because the peer does not take its output.
     #[inline]
     fn is_paused(&mut self) -> bool {
         self.pauses && self.broken.is_none() && self.session.output().is_full()
     }
 
-    /// The last message is an event once more, after others had their turn.
+    /// Delivers the last message as an event once more, after the turns of the other connections.
     pub(super) fn repeat(&mut self) {
         self.again = Again::Later;
     }
 
-    /// Sends what waits, and says where there is room.
+    /// Sends waiting output, and reports an event if the output buffer has space again.
     fn look_at_output(&mut self) -> Progress {
-        // Room to write may be what it was woken for; and a handshake has its answer waiting.
+        // The wakeup may be for space to write; and a handshake may have an answer to send.
         if self.unsent() > 0 || self.transport.wants_flush() {
             self.flush();
             if self.is_ending() {
@@ -184,7 +186,8 @@ impl Connection {
         if self.session.output().has_room_again() { Progress::Event(Found::Room) } else { Progress::Idle }
     }
 
-    /// Before others have their turn, this one hears of room: a peer that never pauses leaves no better moment.
+    /// Ends the turn. First reports space in the output buffer: for a peer that never pauses there is no
+    /// better moment.
     #[cold]
     fn give_way(&mut self) -> Progress {
         if self.session.output().has_room_again() {
@@ -199,14 +202,16 @@ impl Connection {
         self.inflated = self.session.inflated() + INFLATED;
     }
 
-    /// Sends as much as there is room for; whether all is out. What goes wrong ends the connection.
+    /// Sends as much as the socket accepts and returns `true` if nothing remains. An error ends the
+    /// connection.
     pub(super) fn flush(&mut self) -> bool {
         if self.reason.is_some() {
             return true;
         }
         self.session.output().set_stuck(false);
         let is_out = flush(self.session.output(), &mut self.transport, &mut self.broken);
-        // A peer that was never spoken with has sent nothing; and TLS that is broken brings nothing more.
+        // Before the connection is established the peer has sent nothing; after a TLS failure nothing more
+        // can be read.
         if !matches!(self.broken, Some(Reason::Socket(_))) || !self.transport.is_established() {
             self.reason = self.broken.take();
         }
@@ -220,12 +225,12 @@ impl Connection {
         }
         let taken = self.session.output().taken();
         if std::mem::replace(&mut self.taken, taken) != taken && self.is_paused() {
-            // What it says is not read; that it takes something says as much.
+            // Its input is not read, so output that it takes counts as a sign of life.
             self.session.heard(now);
         }
         match self.session.turn(now) {
             Ok(()) => {}
-            // What a session waits for cannot come yet.
+            // The session's own step cannot complete before TCP and TLS: name the step that is pending.
             Err(Reason::Timeout { milliseconds, during }) => {
                 let during = match (self.transport.is_connecting(), self.transport.is_established()) {
                     (true, _) => "connecting",
@@ -240,7 +245,8 @@ impl Connection {
         }
     }
 
-    /// Ends it from this side, or for this reason: what waits is sent, as much as there is room for.
+    /// Ends the connection, from this side or for this reason, after sending as much of the waiting output as
+    /// the socket accepts.
     pub(super) fn end(&mut self, reason: Reason) -> Progress {
         if self.reason.is_none() {
             self.flush();
@@ -253,12 +259,12 @@ impl Connection {
         Progress::Over
     }
 
-    /// Whether it is over, or will be as soon as what came is read.
+    /// Returns `true` if the connection is over, or will be once the received bytes are read.
     pub(super) fn is_ending(&self) -> bool {
         self.reason.is_some() || self.broken.is_some()
     }
 
-    /// Bytes of memory that are held for messages of which a part has arrived.
+    /// Returns the bytes of memory used for incomplete messages.
     pub(super) fn held(&self) -> usize {
         self.session.held()
     }
@@ -275,7 +281,7 @@ impl Connection {
         self.session.output().unsent()
     }
 
-    /// The last event, and the way to answer it.
+    /// Returns the last event, and the sender to answer it.
     #[inline]
     pub(super) fn event(&mut self, found: Option<Found>) -> (Event<'_>, Sender<'_>) {
         let Self { transport, session, input, broken, reason, .. } = self;
@@ -308,7 +314,7 @@ pub struct Sender<'a> {
     ending: Ending<'a>,
 }
 
-/// Where to say that nothing can be sent any more.
+/// Where to record that nothing can be sent any more.
 #[derive(Debug)]
 enum Ending<'a> {
     Open(&'a mut Option<Reason>),
@@ -377,7 +383,7 @@ impl Sender<'_> {
     #[inline]
     fn sent(&mut self, sent: Sent, again: impl FnOnce(&mut Output) -> Sent) -> Sent {
         if sent == Sent::Full {
-            // The socket may have room where the buffers have none.
+            // The socket may accept bytes while the buffers are full.
             self.flush();
             return again(self.output);
         }
@@ -393,7 +399,7 @@ impl Sender<'_> {
     }
 }
 
-/// Sends as much as there is room for; whether all is out.
+/// Sends as much as the socket accepts and returns `true` if nothing remains.
 fn flush(output: &mut Output, transport: &mut Transport, broken: &mut Option<Reason>) -> bool {
     if broken.is_some() {
         return true;
@@ -425,7 +431,7 @@ fn flush(output: &mut Output, transport: &mut Transport, broken: &mut Option<Rea
     }
 }
 
-/// What was received and not taken, in a block of fixed size.
+/// Received bytes that are not yet consumed, in a block of fixed size.
 struct Input {
     bytes: Box<[u8]>,
     start: usize,
@@ -452,7 +458,8 @@ impl Input {
         self.start = self.end.min(self.start + count);
     }
 
-    /// Where to receive to: all that is free. What is left over, a frame's beginning as a rule, moves to the front.
+    /// Returns the free space to receive into. Unconsumed bytes, usually the beginning of a frame, move to
+    /// the front.
     fn room(&mut self) -> &mut [u8] {
         if self.start > 0 {
             self.bytes.copy_within(self.start..self.end, 0);
@@ -468,7 +475,7 @@ impl Input {
 
 impl fmt::Debug for Input {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Not the bytes: there may be a password among them.
+        // Not the bytes: they may contain a password.
         f.debug_struct("Input").field("waiting", &self.bytes().len()).finish_non_exhaustive()
     }
 }

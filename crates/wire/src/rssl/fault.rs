@@ -1,4 +1,4 @@
-//! What a peer did wrong, and why a connection ended.
+//! Protocol violations of a peer, and why a connection ended.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -17,7 +17,8 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// A fault in the frame at hand; whoever counts bytes adds the position with [`at`](Self::at).
+    /// Creates a fault in the current frame; the caller that counts bytes adds the position with
+    /// [`at`](Self::at).
     pub(super) fn new(what: impl Into<Cow<'static, str>>, expected: impl Into<Cow<'static, str>>) -> Self {
         Self { what: what.into(), position: 0, expected: expected.into() }
     }

@@ -6,15 +6,15 @@ use super::fault::Fault;
 pub(super) mod flag {
     /// A byte of extended flags follows.
     pub(crate) const EXTENDED: u8 = 0x01;
-    /// Data as it is.
+    /// Uncompressed data.
     pub(crate) const DATA: u8 = 0x02;
-    /// Data made smaller.
+    /// Compressed data.
     pub(crate) const COMPRESSED: u8 = 0x04;
     /// The first half of a compressed payload; the second is in the next frame.
     pub(crate) const CUT: u8 = 0x08;
-    /// Several messages, each behind its length.
+    /// Several messages, each after its length.
     pub(crate) const PACKED: u8 = 0x10;
-    /// All there are.
+    /// All known flags.
     pub(crate) const KNOWN: u8 = EXTENDED | DATA | COMPRESSED | CUT | PACKED;
 }
 
@@ -26,12 +26,12 @@ pub(super) mod extended {
     pub(crate) const FIRST: u8 = 0x08;
 }
 
-/// Length and flags.
+/// Bytes of a header: length and flags.
 pub(super) const HEADER: usize = 3;
-/// A frame that says that this side is alive.
+/// A ping frame: this side is alive.
 pub(super) const PING: [u8; 3] = [0, 3, flag::DATA];
 
-/// Whether a frame holds a part of a message, and of which.
+/// Whether a frame contains a fragment of a message, and which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Whole,
@@ -45,19 +45,20 @@ pub(super) enum Kind {
     },
 }
 
-/// What stands before a frame's payload.
+/// The header of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
-    /// Of the whole frame, bytes.
+    /// Length of the whole frame in bytes.
     pub(super) length: usize,
-    /// Of this header, bytes; never more than `length`.
+    /// Length of this header in bytes; never more than `length`.
     pub(super) size: usize,
     pub(super) flags: u8,
     pub(super) kind: Kind,
 }
 
 impl Header {
-    /// The header at the front of `bytes`; `None` where not all of it is there. `id_bytes`: of a fragment's id, 1 or 2.
+    /// Reads the header at the front of `bytes`; `None` if it is incomplete. `id_bytes`: length of a
+    /// fragment's id, 1 or 2.
     #[inline]
     pub(super) fn read(bytes: &[u8], id_bytes: usize) -> Result<Option<Self>, Fault> {
         let [high, low, flags, ..] = *bytes else { return Ok(None) };

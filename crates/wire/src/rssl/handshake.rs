@@ -44,13 +44,13 @@ impl Version {
         self >= Self::V13
     }
 
-    /// Bytes of a fragment's id.
+    /// Returns the length of a fragment's id in bytes.
     pub(super) fn id_bytes(self) -> usize {
         if self >= Self::V13 { 2 } else { 1 }
     }
 }
 
-/// The flag of whatever belongs to the key exchange.
+/// The flag of the key exchange.
 const KEY: u8 = 0x08;
 /// An extended flags byte follows.
 const EXTENDED: u8 = 0x01;
@@ -59,17 +59,17 @@ const FORCED: u8 = 0x80;
 const ACK: u8 = 0x01;
 const NAK: u8 = 0x02;
 
-/// RWF, the protocol type of version 11, which does not say.
+/// RWF, the protocol type of version 11, which does not state one.
 pub(super) const RWF: u8 = 0;
 /// The version of RWF.
 pub(super) const RWF_VERSION: (u8, u8) = (14, 1);
 
-/// What a client asks for.
+/// A client's connect request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Request<'a> {
     pub(super) version: Version,
     pub(super) key_exchange: bool,
-    /// Bit by bit, what the client can do.
+    /// Bits of the compressions that the client supports.
     pub(super) compressions: u8,
     /// Seconds.
     pub(super) ping_timeout: u8,
@@ -80,7 +80,7 @@ pub(super) struct Request<'a> {
     pub(super) component: &'a [u8],
 }
 
-/// A connect request whose version this side does not know: the answer is to close.
+/// A connect request. If its version is unknown, the answer is to close.
 pub(super) enum Requested<'a> {
     Known(Request<'a>),
     UnknownVersion(u32),
@@ -113,7 +113,7 @@ impl<'a> Request<'a> {
         end(start, out);
     }
 
-    /// A whole message.
+    /// Reads a whole message.
     pub(super) fn read(message: &'a [u8]) -> Result<Requested<'a>, Fault> {
         let mut fields = Fields::of(message, "connect request");
         fields.skip(3)?;
@@ -152,7 +152,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// A server's key of the exchange: nothing, or the numbers of a Diffie-Hellman exchange.
+/// A server's key in the exchange: none, or the numbers of a Diffie-Hellman exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ServerKey {
     /// Type 0: the client answers with an empty key.
@@ -161,11 +161,11 @@ pub(super) enum ServerKey {
     Numbers { prime: u64, generator: u64, key: u64 },
 }
 
-/// A server's yes.
+/// A server's ack: it accepts the connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Ack<'a> {
     pub(super) version: Version,
-    /// The largest payload of a frame, bytes.
+    /// The largest payload of a frame, in bytes.
     pub(super) max_fragment_size: u16,
     pub(super) client_pings: bool,
     pub(super) server_pings: bool,
@@ -179,7 +179,7 @@ pub(super) struct Ack<'a> {
     pub(super) component: &'a [u8],
 }
 
-/// What a server says to a connect request.
+/// A server's answer to a connect request.
 pub(super) enum Answer<'a> {
     Ack(Ack<'a>),
     /// The reason, without the NUL at its end.
@@ -210,7 +210,7 @@ impl<'a> Ack<'a> {
         end(start, out);
     }
 
-    /// A whole message, the answer to a request of this version with or without a key exchange.
+    /// Reads a whole message, the answer to a request of this version with or without a key exchange.
     pub(super) fn read(message: &'a [u8], version: Version, key_exchange: bool) -> Result<Answer<'a>, Fault> {
         let mut fields = Fields::of(message, "answer to the connect request");
         fields.skip(2)?;
@@ -222,7 +222,7 @@ impl<'a> Ack<'a> {
                 "0x01 and 0x01 (ack) or 0x02 (nak)",
             ));
         }
-        // A header's length, and a byte without meaning.
+        // The header's length, and an unused byte.
         fields.skip(2)?;
         if kind == NAK {
             let length = fields.u16()?;
@@ -264,7 +264,7 @@ impl<'a> Ack<'a> {
     }
 }
 
-/// A server's no. The text is cut where it would be too long for the message.
+/// Writes a nak. A text that is too long for the message is truncated.
 pub(super) fn write_nak(text: &str, out: &mut Vec<u8>) {
     let start = out.len();
     let text = &text.as_bytes()[..text.len().min(1000)];
@@ -275,7 +275,7 @@ pub(super) fn write_nak(text: &str, out: &mut Vec<u8>) {
     end(start, out);
 }
 
-/// The client's half of the exchange.
+/// Writes the client's part of the key exchange.
 pub(super) fn write_key(key: ServerKey, secret: u64, out: &mut Vec<u8>) {
     match key {
         ServerKey::None => out.extend([0, 4, KEY, 0]),
@@ -286,7 +286,7 @@ pub(super) fn write_key(key: ServerKey, secret: u64, out: &mut Vec<u8>) {
     }
 }
 
-/// Looks at a whole message that should be the client's key.
+/// Checks that a whole message is the client's key.
 pub(super) fn check_key(message: &[u8]) -> Result<(), Fault> {
     let mut fields = Fields::of(message, "client key");
     fields.skip(2)?;
@@ -298,13 +298,13 @@ pub(super) fn check_key(message: &[u8]) -> Result<(), Fault> {
     fields.ends()
 }
 
-/// The longest message of a handshake that is waited for. A request has 1,053 bytes at most, an ack 302; a nak says more
-/// rarely.
+/// Maximum length of a handshake message. A request has at most 1,053 bytes, an ack 302; a nak is rarely
+/// longer.
 const LONGEST: u16 = 4096;
-/// What TLS begins with.
+/// The first byte of TLS.
 const TLS_HANDSHAKE: u8 = 22;
 
-/// The first bytes of a handshake message: how long all of it is, if so much is there. Never less than 4.
+/// Reads the length of a handshake message from its first bytes, if they are complete. Never less than 4.
 pub(super) fn message_length(bytes: &[u8]) -> Result<Option<usize>, Fault> {
     let Some([high, low]) = bytes.first_chunk() else { return Ok(None) };
     let length = u16::from_be_bytes([*high, *low]);
@@ -316,7 +316,7 @@ pub(super) fn message_length(bytes: &[u8]) -> Result<Option<usize>, Fault> {
     Ok(Some(usize::from(length)))
 }
 
-/// `base` to the power of `exponent`, modulo `modulus`; 0 where that is 0.
+/// Returns `base` to the power of `exponent`, modulo `modulus`; 0 if `modulus` is 0.
 fn power(base: u64, mut exponent: u64, modulus: u64) -> u64 {
     if modulus == 0 {
         return 0;
@@ -330,7 +330,7 @@ fn power(base: u64, mut exponent: u64, modulus: u64) -> u64 {
         square = square * square % modulus;
         exponent >>= 1;
     }
-    // Less than the modulus, which has 64 bits.
+    // Less than the modulus, which fits into 64 bits.
     product as u64
 }
 
@@ -340,20 +340,20 @@ fn text(text: &[u8], out: &mut Vec<u8>) {
     out.extend(text);
 }
 
-/// A container that holds one component's version.
+/// Writes a container with one component's version.
 fn component(version: &[u8], out: &mut Vec<u8>) {
     let version = &version[..version.len().min(252)];
     out.push(version.len() as u8 + 1);
     text(version, out);
 }
 
-/// Puts the length of the message that began at `start` into its first two bytes.
+/// Writes the length of the message that starts at `start` into its first two bytes.
 fn end(start: usize, out: &mut [u8]) {
     let length = (out.len() - start) as u16;
     out[start..start + 2].copy_from_slice(&length.to_be_bytes());
 }
 
-/// The members of a message, one after the other; none is read from beyond its end.
+/// Reads the members of a message in order, never beyond its end.
 struct Fields<'a> {
     message: &'a [u8],
     at: usize,
@@ -402,14 +402,14 @@ impl<'a> Fields<'a> {
         self.array().map(u64::from_be_bytes)
     }
 
-    /// What stands behind its length of one byte.
+    /// Reads a text after its length of one byte.
     fn text(&mut self) -> Result<&'a [u8], Fault> {
         let length = self.u8()?;
         self.take(usize::from(length))
     }
 
-    /// The version in a container of components; what else the container holds is passed over. ETA C counts the length's
-    /// own byte in its ack, ETA Java does not.
+    /// Reads the version in a container of components and skips the rest of the container. ETA C counts the
+    /// length's own byte in its ack, ETA Java does not.
     fn component(&mut self) -> Result<&'a [u8], Fault> {
         let length = usize::from(self.u8()?);
         let rest = self.message.len() - self.at;
@@ -436,7 +436,7 @@ impl<'a> Fields<'a> {
 
     fn ends(&self) -> Result<(), Fault> {
         match &self.message[self.at..] {
-            // Some clients end their request with a line's end.
+            // Some clients end their request with a line break.
             [] | b"\r\n" => Ok(()),
             rest => Err(Fault::new(
                 format!("{} with {} bytes too many", self.of, rest.len()),

@@ -1,4 +1,5 @@
-//! A connection without a socket: its bytes pass through memory, for programs that are themselves the network, such as a simulation.
+//! A connection without a socket: its bytes pass through memory, for programs that simulate the network
+//! themselves.
 
 use std::io::IoSlice;
 use std::net::SocketAddr;
@@ -10,9 +11,10 @@ use crate::Error;
 use crate::error::Operation;
 use crate::tcp::Received;
 
-/// The far end of a connection in memory: what a network and a peer are for a socket. Whoever holds it decides when bytes arrive
-/// and how many the connection may send. Obtain one with
-/// [`Reactor::accept_in_memory`](super::Reactor::accept_in_memory) or [`Reactor::next_dialed`](super::Reactor::next_dialed).
+/// The far end of a connection in memory; it takes the place of a network and a peer. The caller decides when
+/// bytes arrive and how many the connection may send. Obtain one with
+/// [`Reactor::accept_in_memory`](super::Reactor::accept_in_memory) or
+/// [`Reactor::next_dialed`](super::Reactor::next_dialed).
 #[derive(Clone, Debug)]
 pub struct FarEnd(Arc<Mutex<Pipe>>);
 
@@ -25,17 +27,17 @@ pub(super) struct NearEnd {
 
 #[derive(Debug, Default)]
 struct Pipe {
-    /// Bytes that arrived and were not read.
+    /// Bytes that arrived and are not yet read.
     arrived: Vec<u8>,
-    /// Bytes that were sent and not taken.
+    /// Bytes that were sent and are not yet taken.
     sent: Vec<u8>,
     /// Bytes that may be sent now.
     capacity: usize,
-    /// The peer sends nothing more.
+    /// The peer has closed its side.
     is_closed: bool,
     /// The connection was reset.
     is_reset: bool,
-    /// The reactor sends nothing more.
+    /// The reactor has closed its side.
     is_finished: bool,
 }
 
@@ -43,7 +45,7 @@ fn lock(pipe: &Mutex<Pipe>) -> MutexGuard<'_, Pipe> {
     pipe.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Both ends of a new connection with a peer of this address.
+/// Creates both ends of a new connection with a peer of this address.
 pub(super) fn connect(peer: SocketAddr) -> (NearEnd, FarEnd) {
     let pipe = Arc::<Mutex<Pipe>>::default();
     (NearEnd { pipe: Arc::clone(&pipe), peer }, FarEnd(pipe))
@@ -85,7 +87,8 @@ impl FarEnd {
         lock(&self.0).capacity
     }
 
-    /// Returns `true` once the reactor has ended the connection: nothing follows what [`take_sent`](Self::take_sent) returns now.
+    /// Returns `true` once the reactor has ended the connection: nothing follows the bytes that
+    /// [`take_sent`](Self::take_sent) returns now.
     pub fn is_finished(&self) -> bool {
         lock(&self.0).is_finished
     }

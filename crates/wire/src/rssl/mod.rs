@@ -5,21 +5,21 @@
 //! | `session/` | one end of a connection without its socket: bytes in, events out; messages in, bytes out |
 //! | `handshake.rs` | connect request, ack, nak and key as bytes |
 //! | `frame.rs` | the header of a frame |
-//! | `receiver.rs`, `assembly.rs` | frames taken apart; messages in fragments put together |
-//! | `output.rs`, `outgoing.rs` | messages made into frames; what waits to be sent |
-//! | `unsent.rs` | frames that wait, looked at again: which messages are in them |
+//! | `receiver.rs`, `assembly.rs` | received frames; messages assembled from fragments |
+//! | `output.rs`, `outgoing.rs` | messages made into frames; bytes waiting to be sent |
+//! | `unsent.rs` | the messages in frames that wait to be sent |
 //! | `compression.rs` | zlib and LZ4 |
-//! | `websocket/` | the same inside a WebSocket, and JSON |
-//! | `settings.rs` | what can be set, under the names of EMA and ETA |
-//! | `fault.rs` | what a peer did wrong, and why a connection is over |
-//! | `transport.rs`, `tls.rs` | what carries a session's bytes: a socket, with or without TLS |
-//! | `connection.rs` | a session on that |
+//! | `websocket/` | a session inside a WebSocket, and JSON |
+//! | `settings.rs` | the settings, under the names of EMA and ETA |
+//! | `fault.rs` | protocol violations of a peer, and why a connection is over |
+//! | `transport.rs`, `tls.rs` | the carrier of a session's bytes: a socket, with or without TLS |
+//! | `connection.rs` | a session on a transport |
 //! | `reactor.rs` | many connections on one thread |
-//! | `acceptor_handle.rs` | connections that one reactor accepts, and others have |
-//! | `alarm.rs` | waits that end at their moment |
+//! | `acceptor_handle.rs` | connections that one reactor accepts for another |
+//! | `alarm.rs` | waits that end at an exact time |
 //!
-//! The protocol (RIPC on the wire) is spoken by LSEG's EMA and ETA. A [`Reactor`] opens connections, accepts them and hands
-//! out their events:
+//! LSEG's EMA and ETA speak this protocol (RIPC on the wire). A [`Reactor`] opens and accepts connections and
+//! returns their events:
 //!
 //! ```
 //! use std::sync::Arc;
@@ -74,7 +74,7 @@ pub use connection::Sender;
 pub use fault::{Fault, Reason};
 pub use handshake::Version;
 pub use in_memory::FarEnd;
-/// Wakes a thread that waits.
+/// Wakes a waiting thread.
 pub use mio::Waker;
 pub use output::{Output, Sent};
 pub use reactor::{ConnectionId, Reactor};

@@ -1,15 +1,15 @@
-//! What waits to be sent: one block of memory, filled from the front and used again from there.
+//! Bytes waiting to be sent: one block of memory, filled from the front and then reused from the front.
 
 use std::fmt;
 
-/// Bytes in the order they are to be sent. What is reserved at one time is contiguous; at most two pieces are to be written.
+/// Bytes in sending order. Each reservation is contiguous; at most two pieces are to be written.
 pub(super) struct Outgoing {
     bytes: Box<[u8]>,
     /// The first byte to send.
     head: usize,
-    /// Behind the last byte that was added.
+    /// After the last byte that was added.
     tail: usize,
-    /// Where the first piece ends, while a second one begins at 0.
+    /// The end of the first piece, while a second one starts at 0.
     wrapped: Option<usize>,
 }
 
@@ -18,7 +18,7 @@ impl Outgoing {
         Self { bytes: vec![0; bytes].into(), head: 0, tail: 0, wrapped: None }
     }
 
-    /// Makes the block larger. What waits in it stays, and is in one piece from then on.
+    /// Enlarges the block. Waiting bytes stay, and are in one piece afterwards.
     pub(super) fn grow(&mut self, bytes: usize) {
         if bytes <= self.bytes.len() {
             return;
@@ -32,7 +32,7 @@ impl Outgoing {
         *self = Self { bytes: larger, head: 0, tail, wrapped: None };
     }
 
-    /// Room for so many bytes in one piece, if there is any.
+    /// Returns contiguous space for `count` bytes, if there is any.
     #[inline]
     pub(super) fn reserve(&mut self, count: usize) -> Option<&mut [u8]> {
         let end = if self.wrapped.is_some() { self.head } else { self.bytes.len() };
@@ -47,19 +47,19 @@ impl Outgoing {
         None
     }
 
-    /// Whether there is room for so many bytes in one piece.
+    /// Returns `true` if there is contiguous space for `count` bytes.
     pub(super) fn fits(&self, count: usize) -> bool {
         let end = if self.wrapped.is_some() { self.head } else { self.bytes.len() };
         end - self.tail >= count || self.wrapped.is_none() && count <= self.head
     }
 
-    /// Adds the first `count` bytes of what was reserved last.
+    /// Adds the first `count` bytes of the last reservation.
     #[inline]
     pub(super) fn commit(&mut self, count: usize) {
         self.tail += count;
     }
 
-    /// What is to be written, in this order.
+    /// Returns the bytes to write, in this order.
     pub(super) fn pieces(&self) -> [&[u8]; 2] {
         match self.wrapped {
             Some(end) => [&self.bytes[self.head..end], &self.bytes[..self.tail]],
@@ -67,7 +67,7 @@ impl Outgoing {
         }
     }
 
-    /// The first `count` bytes are out.
+    /// Removes the first `count` bytes, which were sent.
     pub(super) fn consume(&mut self, mut count: usize) {
         if let Some(end) = self.wrapped {
             let first = count.min(end - self.head);
@@ -84,7 +84,7 @@ impl Outgoing {
         }
     }
 
-    /// Bytes that wait.
+    /// Returns the number of waiting bytes.
     #[inline]
     pub(super) fn len(&self) -> usize {
         match self.wrapped {
@@ -93,7 +93,7 @@ impl Outgoing {
         }
     }
 
-    /// Bytes that could wait.
+    /// Returns the maximum number of waiting bytes.
     pub(super) fn capacity(&self) -> usize {
         self.bytes.len()
     }
@@ -101,7 +101,7 @@ impl Outgoing {
 
 impl fmt::Debug for Outgoing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Not the bytes: there may be a password among them.
+        // Not the bytes: they may contain a password.
         f.debug_struct("Outgoing").field("waiting", &self.len()).finish_non_exhaustive()
     }
 }
@@ -116,7 +116,7 @@ mod tests {
         outgoing.reserve(6).unwrap().copy_from_slice(b"abcdef");
         outgoing.commit(6);
         outgoing.consume(5);
-        // Only in front there is room for so much.
+        // Only the front has enough space.
         outgoing.reserve(4).unwrap().copy_from_slice(b"ghij");
         outgoing.commit(4);
         outgoing.grow(4);

@@ -1,4 +1,4 @@
-//! Messages made into frames, and what waits to be sent.
+//! Frames messages, and buffers the bytes to send.
 
 use std::fmt;
 use std::io::IoSlice;
@@ -32,35 +32,36 @@ pub enum Sent {
 /// buffer, no other message is accepted.
 pub struct Output {
     waiting: Outgoing,
-    /// Of the first of the frames that wait.
+    /// State of the first waiting frame, if it is partly sent.
     torn: Torn,
-    /// Bytes of a fragment's id, also once nothing more is taken.
+    /// Length of a fragment's id in bytes, also valid after no more messages are accepted.
     id_bytes: usize,
     framing: Option<Framing>,
-    /// What a WebSocket puts around it.
+    /// The WebSocket framing.
     envelope: Option<Envelope>,
-    /// It is a client's.
+    /// This is a client's WebSocket: frames are masked.
     is_masked: bool,
     deflater: Option<Deflater>,
-    /// Of JSON messages.
+    /// Compression of JSON messages.
     deflated: Option<Deflated>,
-    /// Messages, each behind its length, that become one frame; of JSON an array without its end.
+    /// Messages, each after its length, that become one frame; for JSON, an array without its closing
+    /// bracket.
     pack: Vec<u8>,
-    /// A message of which not all fragments have found room.
+    /// A message whose fragments do not all fit into the buffer.
     long: Vec<u8>,
-    /// Bytes of it that have.
+    /// Bytes of `long` that are in the buffer.
     long_at: usize,
     id: u16,
     max_message: usize,
     high_water: usize,
-    /// Bytes of the message that can be committed.
+    /// Bytes that can be committed.
     claimed: usize,
-    /// A message found no room, and nobody has been told since that there is some again.
+    /// A message did not fit, and free space was not reported since.
     was_full: bool,
-    /// The socket had no room when it was tried last, in this turn of the reactor.
+    /// The socket was full at the last attempt, in this turn of the reactor.
     is_stuck: bool,
     frames: u64,
-    /// Bytes that the socket has taken.
+    /// Bytes that the socket has accepted.
     taken: u64,
 }
 
@@ -68,7 +69,7 @@ pub struct Output {
 struct Framing {
     /// The largest payload.
     max: usize,
-    /// The largest payload that messages share.
+    /// The largest payload of packed messages.
     max_pack: usize,
     id_bytes: usize,
     threshold: usize,
@@ -76,26 +77,26 @@ struct Framing {
     json: bool,
 }
 
-/// What is left of a frame of which some is out: bytes, and the messages that were in all of it.
+/// The rest of a partly sent frame: bytes left, and the messages in the whole frame.
 #[derive(Clone, Copy, Debug, Default)]
 struct Torn {
     left: usize,
     messages: usize,
-    /// It is a piece of one.
+    /// The frame is a fragment of a message.
     is_piece: bool,
 }
 
 /// The longest plaintext of a TLS record (RFC 8446, 5.1).
 const RECORD: usize = 16 << 10;
 
-/// The two bytes by which the longest message that is not sent in fragments is shorter than a frame's largest payload: it
-/// could be packed.
+/// The longest unfragmented message is two bytes shorter than a frame's largest payload, so that it can be
+/// packed.
 const PACKED_LENGTH: usize = 2;
 /// The longest extension of a header: that of a first fragment.
 const LONGEST_EXTENSION: usize = 7;
 
-/// What can wait to be sent before a connection is open: all of a handshake. Most of those who attack a port get no further, and a whole
-/// block, 1.2 MB of a server's, takes 200 µs to clear.
+/// Buffer size before a connection is open: enough for the handshake. Most attackers of a port get no
+/// further, and to clear a whole block (1.2 MB on a server) takes 200 µs.
 const OPENING_BYTES: usize = 32 << 10;
 
 impl Output {
@@ -123,7 +124,7 @@ impl Output {
         }
     }
 
-    /// From now on messages are taken. `level`: how hard zlib tries.
+    /// Accepts messages from now on. `level`: the effort of zlib.
     pub(super) fn open(&mut self, agreed: &Negotiated, settings: &Settings, level: u8) {
         let max = agreed
             .max_fragment_size
@@ -148,13 +149,13 @@ impl Output {
         }
     }
 
-    /// From now on, each frame is in a WebSocket message of its own.
+    /// From now on, puts each frame into a WebSocket message of its own.
     pub(super) fn wrap(&mut self, envelope: Envelope) {
         self.is_masked = envelope.is_masked();
         self.envelope = Some(envelope);
     }
 
-    /// Bytes that no WebSocket is around.
+    /// Queues bytes without WebSocket framing.
     pub(super) fn head(&mut self, head: &[u8]) {
         self.claimed = 0;
         put_whole(&mut self.waiting, head);
@@ -168,7 +169,7 @@ impl Output {
         }
     }
 
-    /// Says goodbye where the protocol has a word for it: on a WebSocket.
+    /// Queues a close message, on a WebSocket only: RSSL has none.
     pub(super) fn goodbye(&mut self, code: u16) {
         self.claimed = 0;
         if let Some(mut envelope) = self.envelope.take() {
@@ -212,7 +213,7 @@ impl Output {
         if length == HEADER {
             return;
         }
-        // It is the same room: nothing was sent or flushed since.
+        // The same space as claimed: nothing was sent or flushed since.
         if let Some(room) = self.waiting.reserve(length)
             && let Some(header) = room.first_chunk_mut()
         {
@@ -249,7 +250,7 @@ impl Output {
     pub fn pack(&mut self, message: &[u8]) -> Sent {
         self.claimed = 0;
         let Some(framing) = self.framing else { return Sent::NotOpen };
-        // JSON's brackets, or bracket and comma, take as much as a length.
+        // JSON's brackets, or a bracket and a comma, take the same two bytes as a length.
         let packed = if framing.json { elements(message) } else { message };
         if packed.is_empty() || packed.len() + PACKED_LENGTH > framing.max_pack {
             return self.send(message);
@@ -292,7 +293,7 @@ impl Output {
     pub fn unsent_messages(&self, mut each: impl FnMut(Option<&[u8]>)) {
         let Torn { left, messages, is_piece } = self.torn;
         (0..messages).for_each(|_| each(None));
-        // Whether the message that is in pieces was counted.
+        // Whether the fragmented message was already counted.
         let mut is_begun = is_piece;
         let [first, second] = self.waiting.pieces();
         for mut rest in [first.get(left..).unwrap_or_default(), second] {
@@ -320,7 +321,7 @@ impl Output {
         }
     }
 
-    /// Returns `true` if more than the high-water mark waits: it is time to flush.
+    /// Returns `true` if more bytes wait than the high-water mark: flush now.
     #[inline]
     pub fn is_high(&self) -> bool {
         self.waiting.len() > self.high_water
@@ -336,23 +337,24 @@ impl Output {
         self.framing.is_some()
     }
 
-    /// Nothing more is taken; what waits can still go out.
+    /// Accepts no more messages; waiting bytes can still be sent.
     pub(super) fn close(&mut self) {
         self.framing = None;
     }
 
-    /// Whether a message found no space, and there is none again.
+    /// Returns `true` from the time that a message found no space until enough space is free again.
     pub(super) const fn is_full(&self) -> bool {
         self.was_full
     }
 
-    /// Bytes that the socket has taken so far.
+    /// Returns the number of bytes that the socket has accepted so far.
     pub(super) const fn taken(&self) -> u64 {
         self.taken
     }
 
-    /// Whether there is room again, after there was none: half of it, and in one piece as much as any frame takes. Once each
-    /// time. Who tries again then gets something out: else one that cannot would be told again at once, and so without end.
+    /// Returns `true`, once each time, when space is free again after a message did not fit: half of the
+    /// buffer, and contiguous space for any frame. The caller's next attempt therefore succeeds at least
+    /// partly; otherwise the event would repeat endlessly.
     pub(super) fn has_room_again(&mut self) -> bool {
         let again = self.was_full
             && self.long.is_empty()
@@ -362,15 +364,15 @@ impl Output {
         again
     }
 
-    /// Bytes that a frame, or the two that compression makes of it, can take.
+    /// Returns the maximum bytes of a frame, or of the two that compression makes of it.
     fn longest_frame(&self) -> usize {
         let max = self.framing.map_or(0, |framing| framing.max);
         let payload = if self.deflater.is_some() { compression::most(max) } else { max };
         payload + 2 * (LONGEST_HEADER + HEADER + LONGEST_EXTENSION)
     }
 
-    /// Whether the socket had no room when it was tried last: before the reactor's next turn there is none either, as a rule, and trying
-    /// costs a call of the system.
+    /// Returns `true` if the socket was full at the last attempt: until the reactor's next turn it usually
+    /// still is, and each attempt costs a system call.
     #[inline]
     pub(super) const fn is_stuck(&self) -> bool {
         self.is_stuck
@@ -380,8 +382,8 @@ impl Output {
         self.is_stuck = is_stuck;
     }
 
-    /// Says that this side is alive. Where there is no room, what waits says so as well; and so does the rest of a message
-    /// in pieces, between which a WebSocket has no place for another message.
+    /// Queues a ping. Without space for it, the waiting bytes serve as a sign of life; so does the rest of a
+    /// fragmented JSON message, because a WebSocket permits no other message between its fragments.
     pub(super) fn ping(&mut self) {
         self.claimed = 0;
 
@@ -399,7 +401,7 @@ impl Output {
         self.frames += u64::from(done);
     }
 
-    /// A message of the handshake. There is always room for those.
+    /// Queues a handshake message; there is always space for it.
     pub(super) fn handshake(&mut self, message: &[u8]) {
         self.claimed = 0;
         match &mut self.envelope {
@@ -408,7 +410,7 @@ impl Output {
         };
     }
 
-    /// Makes frames of what has not become any: whether all of it found room.
+    /// Frames the pack and the rest of a long message. Returns `true` if all of it fit.
     pub(super) fn advance(&mut self) -> bool {
         self.claimed = 0;
         if !self.pack.is_empty() {
@@ -444,13 +446,13 @@ impl Output {
         true
     }
 
-    /// What is to be written.
+    /// Returns the bytes to write.
     pub(super) fn pieces(&self) -> [IoSlice<'_>; 2] {
         self.waiting.pieces().map(IoSlice::new)
     }
 
-    /// What is to be put into a TLS record: of a WebSocket client whole frames. ETA's server (Java, 3.9.1) misreads masked
-    /// frames that do not end with a record, and EMA's client never sends any.
+    /// Returns the bytes for one TLS record: for a WebSocket client whole frames only. ETA's server (Java,
+    /// 3.9.1) misreads masked frames that do not end with a record, and EMA's client never sends any.
     pub(super) fn record(&self) -> [IoSlice<'_>; 2] {
         let [first, second] = self.waiting.pieces();
         if !self.is_masked {
@@ -460,7 +462,7 @@ impl Output {
         [whole, &[]].map(IoSlice::new)
     }
 
-    /// So many bytes of that are out.
+    /// Removes the first `count` bytes, which were sent.
     pub(super) fn consume(&mut self, count: usize) {
         self.claimed = 0;
         self.taken += count as u64;
@@ -472,8 +474,8 @@ impl Output {
         self.waiting.consume(count);
     }
 
-    /// So many bytes are out, and others are not: finds the frame between them. This looks at the length of each frame that is
-    /// out, where the socket takes less than there is.
+    /// Finds the frame that is partly sent after `count` bytes. Reads the length of each sent frame; needed
+    /// only when the socket accepts less than is waiting.
     fn tear(&mut self, count: usize) {
         let shape = self.shape();
         let [first, second] = self.waiting.pieces();
@@ -496,7 +498,7 @@ impl Output {
         Shape { id_bytes: self.id_bytes, is_wrapped: self.envelope.is_some(), is_masked: self.is_masked }
     }
 
-    /// Bytes that are framed and wait.
+    /// Returns the number of framed bytes that wait.
     #[inline]
     pub(super) fn waiting(&self) -> usize {
         self.waiting.len()
@@ -512,7 +514,7 @@ impl Output {
             return Sent::Full;
         }
         self.id = id;
-        // What is left waits in memory of its own, given back with its last fragment.
+        // The rest waits in separate memory, which is freed with the last fragment.
         self.long.extend_from_slice(&message[at..]);
         Sent::Queued
     }
@@ -520,7 +522,7 @@ impl Output {
     fn send_json(&mut self, message: &[u8], framing: Framing) -> Sent {
         let mut deflated = if message.len() >= framing.threshold { self.deflated.take() } else { None };
         let compressed = deflated.as_mut().and_then(|deflated| deflated.deflate(message));
-        // ETA C would take the pieces of a compressed message for messages compressed by themselves.
+        // ETA C would treat the fragments of a compressed message as messages compressed one by one.
         let compressed = compressed.filter(|compressed| compressed.len() <= framing.max + HEADER);
         let text = compressed.unwrap_or(message);
         let at = self.pieces_of_json(text, framing.max, Some(compressed.is_some()));
@@ -533,8 +535,9 @@ impl Output {
         if at == 0 { Sent::Full } else { Sent::Queued }
     }
 
-    /// Puts `rest` into frames, as much as there is room for: how many bytes of it. `begins`: it is the whole message, and
-    /// whether that is compressed. EMA's frames are as long as those of RSSL, 3 bytes more than a payload.
+    /// Puts as much of `rest` into frames as fits and returns the number of bytes. `begins`: `rest` is the
+    /// whole message; the value states whether it is compressed. EMA's frames are as long as those of RSSL, 3
+    /// bytes more than a payload.
     fn pieces_of_json(&mut self, rest: &[u8], max: usize, begins: Option<bool>) -> usize {
         let Some(envelope) = &mut self.envelope else { return 0 };
         let mut at = 0;
@@ -552,8 +555,8 @@ impl Output {
         at
     }
 
-    /// Makes fragments of `rest`, as many as there is room for: how many bytes of it. `total`: the length of the whole
-    /// message, where `rest` is all of it.
+    /// Makes as many fragments of `rest` as fit and returns the number of bytes. `total`: the length of the
+    /// whole message, if `rest` is all of it.
     fn fragments(&mut self, rest: &[u8], id: u16, mut total: Option<u32>) -> usize {
         let Some(framing) = self.framing else { return 0 };
         let mut at = 0;
@@ -580,7 +583,8 @@ impl Output {
         at
     }
 
-    /// One frame; two where compression makes it too long. `false`: there is no room, and nothing was done.
+    /// Puts one frame, or two if compression makes it too long. Returns `false` if there is no space; then
+    /// nothing was done.
     #[inline]
     fn frame(&mut self, flags: u8, extension: &[u8], payload: &[u8]) -> bool {
         if self.deflater.is_some() && self.framing.is_some_and(|framing| payload.len() >= framing.threshold) {
@@ -593,7 +597,7 @@ impl Output {
 
     fn compressed_frame(&mut self, flags: u8, extension: &[u8], payload: &[u8]) -> bool {
         let (Some(deflater), Some(framing)) = (&mut self.deflater, self.framing) else { return false };
-        // Looked at before anything is deflated: that cannot be taken back.
+        // Checked before compression, which cannot be undone.
         let most = compression::most(payload.len()) + 2 * (LONGEST_HEADER + HEADER + extension.len());
         if self.waiting.reserve(most).is_none() {
             return false;
@@ -615,7 +619,7 @@ impl Output {
     }
 }
 
-/// A JSON text as it stands in an array: what is between the brackets, if it is one itself.
+/// Returns a JSON text as an element of an array: without its own brackets, if it is an array.
 fn elements(text: &[u8]) -> &[u8] {
     let text = text.trim_ascii();
     match text.strip_prefix(b"[").and_then(|rest| rest.strip_suffix(b"]")) {
@@ -624,7 +628,7 @@ fn elements(text: &[u8]) -> &[u8] {
     }
 }
 
-/// Puts a frame behind what waits, or nothing where there is no room.
+/// Appends a frame to the waiting bytes, or nothing if there is no space.
 #[inline]
 fn put(
     waiting: &mut Outgoing,
@@ -648,7 +652,7 @@ fn put(
     true
 }
 
-/// Puts bytes behind what waits that are a message by themselves.
+/// Appends bytes that are a message by themselves.
 fn put_whole(waiting: &mut Outgoing, message: &[u8]) -> bool {
     let Some(room) = waiting.reserve(message.len()) else { return false };
     room.copy_from_slice(message);
@@ -658,7 +662,7 @@ fn put_whole(waiting: &mut Outgoing, message: &[u8]) -> bool {
 
 impl fmt::Debug for Output {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Not the bytes: there may be a password among them.
+        // Not the bytes: they may contain a password.
         f.debug_struct("Output")
             .field("unsent", &self.unsent())
             .field("frames", &self.frames)
@@ -680,7 +684,7 @@ mod tests {
     const NOW: Nanos = Nanos(0);
     const SECOND: u64 = 1_000_000_000;
 
-    /// A client's end that is open, and its server's.
+    /// Returns an open client's end, and its server's.
     fn open(settings: Settings) -> [Session; 2] {
         let settings = Arc::new(settings);
         let mut ends = [Session::client(settings.clone(), Version::V14, NOW), Session::server(settings, NOW)];
@@ -692,7 +696,7 @@ mod tests {
         ends
     }
 
-    /// Bytes of the messages that come of all that waits.
+    /// Carries all waiting bytes and returns the bytes of the messages received.
     fn carry(from: &mut Session, to: &mut Session) -> usize {
         let (mut bytes, mut messages) = (from.drain(), 0);
         loop {
@@ -732,7 +736,7 @@ mod tests {
                 if client.output().has_room_again() {
                     assert_eq!(client.output().send(&message), Sent::Queued, "{what}");
                 }
-                // Nobody waits for ever either.
+                // No peer waits forever, either.
                 while client.output().send(&message) == Sent::Queued {}
                 client.drain();
                 assert!(client.output().has_room_again(), "{what}");
@@ -752,7 +756,7 @@ mod tests {
         let [mut client, mut server] = open(narrow);
         let long = format!("{{\"ID\":1,\"Text\":\"{}\"}}", "x".repeat(5000));
         assert_eq!(client.output().send(long.as_bytes()), Sent::Queued);
-        // No further piece finds room, but a ping would.
+        // No further fragment fits, but a ping would.
         assert!(!client.output().long.is_empty());
         client.turn(NOW).unwrap();
         client.turn(NOW + 10 * SECOND).unwrap();

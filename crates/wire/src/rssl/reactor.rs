@@ -48,58 +48,58 @@ pub struct Reactor {
     listeners: Vec<Listening>,
     /// Connections that may have something to do, each once.
     ready: VecDeque<u32>,
-    /// So many of those in front have yet to have their turn in this round.
+    /// Number of ready connections, from the front, that have not had their turn in this round.
     round: usize,
     /// Connections that may have something to send, each once.
     touched: Vec<u32>,
-    /// A connection whose last event is being looked at. It may be closed meanwhile, and another have its slot.
+    /// A connection whose last event is being handled. It may be closed meanwhile, and its slot reused.
     over: Option<ConnectionId>,
-    /// At most so many connections, and clients from one address.
+    /// Maximum number of connections, and of clients from one address.
     limit: usize,
     address_limit: usize,
-    /// Bytes that all connections hold for messages which are not complete, as of the last turn of each, and at most.
+    /// Bytes of incomplete messages on all connections, as of the last turn of each, and the maximum.
     held: usize,
     most_held: usize,
-    /// Connections that are refused, and live until they know.
+    /// Connections that are refused and still open to deliver the refusal.
     refused: usize,
     /// Connections that were refused so far.
     refusals: u64,
     /// Connections without a socket, which no poll wakes.
     in_memory: usize,
-    /// Connections that were begun, where they are in memory.
+    /// New outgoing connections, if they pass through memory.
     dialed: Option<Dialed>,
-    /// Clients that came and may not have done their handshake, in the order in which they came, and when.
+    /// Clients that may not have completed their handshake, in order of arrival, with the time of arrival.
     entering: VecDeque<(Nanos, ConnectionId)>,
     next_turn: Nanos,
-    /// Why nobody is let in for now.
+    /// Why accepting failed.
     accept_error: Option<Error>,
-    /// When those that wait are let in after that.
+    /// When to accept again after that.
     accept_again: Option<Nanos>,
-    /// What other reactors accept for this one.
+    /// Connections that other reactors accept for this one.
     arrivals: Option<Arrivals>,
-    /// Made when it is first needed.
+    /// Created on first use.
     alarm: Option<Alarm>,
 }
 
 struct Slot {
     generation: u32,
     connection: Option<Box<Connection>>,
-    /// How to try again: with an older version of the handshake, at another address.
+    /// How to retry: with an older version of the handshake, or at another address.
     attempt: Option<Attempt>,
     is_ready: bool,
     is_touched: bool,
     is_refused: bool,
-    /// It came in by the door.
+    /// It came through the acceptor handle.
     is_arrival: bool,
-    /// Where a client is from that was let in.
+    /// The address of an accepted client.
     from: Option<IpAddr>,
-    /// What it holds, as counted in the reactor's.
+    /// Its bytes of incomplete messages, as counted in the reactor's total.
     held: usize,
 }
 
 struct Attempt {
     address: SocketAddr,
-    /// Those to try when nobody can be reached there.
+    /// The addresses to try if this one cannot be reached.
     others: VecDeque<SocketAddr>,
     settings: Arc<Settings>,
     version: Version,
@@ -108,41 +108,42 @@ struct Attempt {
 struct Listening {
     listener: Listener,
     settings: Arc<Settings>,
-    /// Whose its connections are; this reactor's if there are none.
+    /// The handles that receive its connections; empty for this reactor.
     doors: Vec<AcceptorHandle>,
     is_ready: bool,
 }
 
-/// Connections that were begun in memory.
+/// Outgoing connections in memory.
 type Dialed = VecDeque<(SocketAddr, FarEnd)>;
 
-/// Listeners have the tokens from here on; connections have their slot's number.
+/// Tokens of listeners start here; the token of a connection is its slot number.
 const LISTENERS: usize = 1 << 40;
-/// The token of whoever wakes the reactor from another thread.
+/// The token of the waker, for other threads.
 const WAKER: Token = Token(usize::MAX - 1);
 /// The token of the alarm.
 const ALARM: Token = Token(usize::MAX - 2);
-/// Shorter waits end at their moment; a poll by itself goes on until the next whole millisecond.
+/// Shorter waits use the alarm to end on time; a poll alone ends at the next whole millisecond.
 const EXACT: Duration = Duration::from_millis(10);
-/// Events that one wait takes.
+/// Maximum number of events per wait.
 const EVENTS: usize = 1024;
-/// Time between two looks at pings and time-outs: short beside a third of the shortest time-out, one second.
+/// Interval between checks of pings and time-outs: short compared with a third of the shortest time-out, one
+/// second.
 const TURN_NS: u64 = 100_000_000;
-/// Nobody is let in for so long after accepting failed.
+/// Pause after accepting failed.
 const ACCEPT_PAUSE_NS: u64 = 1_000_000_000;
-/// A client has so long for its handshake where others wait for its place.
+/// Minimum time for a client's handshake before another client can replace it.
 const HANDSHAKE_NS: u64 = 1_000_000_000;
-/// Connections accepted at a time, before those that are there have their turn: each takes some 80 µs of system calls.
+/// Connections accepted per listener and turn: each takes about 80 µs of system calls.
 const ACCEPTED_AT_ONCE: usize = 4;
-/// Refused connections that are closed at a time, which takes as long.
+/// Refused connections closed at a time; each takes as long as an accept.
 const REFUSED_CLOSED_AT_ONCE: usize = 4;
-/// Connections above the limit that are told so; more are closed without a word.
+/// Maximum number of refused connections that get a nak; more are closed without one.
 const REFUSED_AT_ONCE: usize = 64;
 
 impl Reactor {
-    /// Creates a reactor for at most `limit` connections at a time. A client beyond the limit replaces the connection
-    /// that has been silent longest, if one has not completed its handshake within a second; otherwise the client gets
-    /// a nak with the reason.
+    /// Creates a reactor for at most `limit` connections at a time. A client beyond the limit replaces the
+    /// oldest client that has not completed its handshake within a second; without one, the new client gets a
+    /// nak with the reason.
     ///
     /// # Errors
     /// The machine refuses.
@@ -174,8 +175,8 @@ impl Reactor {
         })
     }
 
-    /// Creates a reactor as [`new`](Self::new) does, whose connections to servers pass through memory too:
-    /// [`next_dialed`](Self::next_dialed) has their far ends.
+    /// Creates a reactor as [`new`](Self::new) does, whose outgoing connections pass through memory too:
+    /// [`next_dialed`](Self::next_dialed) returns their far ends.
     ///
     /// # Errors
     /// The machine refuses.
@@ -236,7 +237,8 @@ impl Reactor {
     /// the reactor tries again with the next older version of the handshake.
     ///
     /// # Errors
-    /// It is known at once that nobody can be reached there; TLS for a server, or to one without a proper name.
+    /// The address is known at once to be unreachable; TLS settings of a server, or a server without a valid
+    /// name.
     pub fn connect(
         &mut self,
         address: SocketAddr,
@@ -250,7 +252,7 @@ impl Reactor {
     /// to open; when one cannot be reached, the next is tried.
     ///
     /// # Errors
-    /// It is known at once that nobody can be reached at any of them; TLS as with [`connect`](Self::connect).
+    /// All addresses are known at once to be unreachable; TLS as with [`connect`](Self::connect).
     pub fn connect_to_any(
         &mut self,
         addresses: &[SocketAddr],
@@ -273,17 +275,17 @@ impl Reactor {
         Ok(self.id(slot))
     }
 
-    /// Accepts a client of this address whose bytes pass through memory, as if it had connected to a listener with these settings
-    /// (without TLS). [`wait`](Self::wait) looks at such connections each time that it is called, and does not sleep until they
-    /// have something: call it with a timeout of zero.
+    /// Accepts a client of this address whose bytes pass through memory, as if it had connected to a listener
+    /// with these settings (without TLS). [`wait`](Self::wait) checks such connections on each call, but they
+    /// do not end its sleep: call it with a timeout of zero.
     pub fn accept_in_memory(&mut self, peer: SocketAddr, settings: &Arc<Settings>, now: Nanos) -> FarEnd {
         let (near, far) = in_memory::connect(peer);
         self.accepted(Transport::InMemory(near), settings, now);
         far
     }
 
-    /// Returns the next connection that was begun [in memory](Self::in_memory): the address, and the end that is the server's. To refuse
-    /// it, [reset](FarEnd::reset) it.
+    /// Returns the next outgoing connection [in memory](Self::in_memory): the address, and the server's end.
+    /// To refuse it, [reset](FarEnd::reset) it.
     pub fn next_dialed(&mut self) -> Option<(SocketAddr, FarEnd)> {
         self.dialed.as_mut()?.pop_front()
     }
@@ -330,7 +332,8 @@ impl Reactor {
         Ok(())
     }
 
-    /// Returns `true` if nothing received is left to handle. While it is `false`, a [`Readiness`] need not signal.
+    /// Returns `true` if no received bytes are left to handle. While it is `false`, a [`Readiness`] need not
+    /// signal.
     pub fn is_idle(&self) -> bool {
         self.ready.is_empty()
             && self.over.is_none()
@@ -459,7 +462,7 @@ impl Reactor {
             }
             self.accept(now);
             self.welcome(now);
-            // Who becomes ready from here on has to wait for the next round.
+            // Connections that become ready from here on wait for the next round.
             self.round = self.ready.len();
         }
         let mut refused = 0;
@@ -498,7 +501,8 @@ impl Reactor {
         None
     }
 
-    /// Counts what a connection holds after its turn, and ends who holds most where all hold too much.
+    /// Counts a connection's incomplete messages after its turn. If the total exceeds the limit, ends the
+    /// connection with the most.
     fn count_held(&mut self, slot: u32) {
         let entry = &mut self.slots[slot as usize];
         let held = entry.connection.as_ref().map_or(0, |connection| connection.held());
@@ -522,8 +526,8 @@ impl Reactor {
         }
     }
 
-    /// Tries again, with the version below where a server did not know the one that was asked for, at the next address where
-    /// nobody could be reached: whether it does.
+    /// Retries: with the next older version if the server did not know the requested one, or at the next
+    /// address if this one cannot be reached. Returns `true` if it does.
     fn fall_back(&mut self, slot: u32, now: Nanos) -> bool {
         let entry = &mut self.slots[slot as usize];
         let (Some(connection), Some(attempt)) = (&mut entry.connection, &mut entry.attempt) else {
@@ -594,7 +598,7 @@ impl Reactor {
         }
     }
 
-    /// Takes what other reactors accepted for this one.
+    /// Takes the connections that other reactors accepted for this one.
     fn welcome(&mut self, now: Nanos) {
         while let Some((socket, settings)) = self.arrivals.as_ref().and_then(Arrivals::next) {
             match self.accepted(Transport::Plain(socket), &settings, now) {
@@ -604,14 +608,14 @@ impl Reactor {
         }
     }
 
-    /// One that came in by the door is over.
+    /// Counts a connection from the acceptor handle as closed.
     fn has_left(&self) {
         if let Some(arrivals) = &self.arrivals {
             arrivals.leave();
         }
     }
 
-    /// Has a short wait end at its moment.
+    /// Sets the alarm so that a short wait ends on time.
     fn set_alarm(&mut self, timeout: Duration) -> Result<(), Error> {
         if timeout >= EXACT || timeout.subsec_nanos().is_multiple_of(1_000_000) {
             return Ok(());
@@ -625,7 +629,7 @@ impl Reactor {
         self.alarm.as_ref().map_or(Ok(()), |alarm| alarm.set(timeout)).map_err(failed)
     }
 
-    /// A client. Where the machine refuses it something, it finds itself alone again: `None`.
+    /// Adds a client. `None` if it was closed at once, or if the machine refused a resource.
     fn accepted(&mut self, arrived: Transport, settings: &Arc<Settings>, now: Nanos) -> Option<u32> {
         let from = arrived.peer_address().ip();
         let why = if self.is_full_of(from) {
@@ -668,13 +672,14 @@ impl Reactor {
         }
     }
 
-    /// Whether as many clients as may be are from this address. A look at each connection, where there is such a limit.
+    /// Returns `true` if the limit of clients from this address is reached. Reads each slot if there is such
+    /// a limit.
     fn is_full_of(&self, from: IpAddr) -> bool {
         self.address_limit < self.limit
             && self.slots.iter().filter(|slot| slot.from == Some(from)).count() >= self.address_limit
     }
 
-    /// A client has yet to do its handshake.
+    /// Records a client that has not completed its handshake.
     fn enters(&mut self, slot: u32, now: Nanos) {
         if self.entering.len() > self.limit {
             let mut entering = std::mem::take(&mut self.entering);
@@ -688,8 +693,8 @@ impl Reactor {
         self.connection(id).is_some_and(|connection| connection.negotiated().is_none())
     }
 
-    /// Ends the client that has had time for its handshake for longest and has not done it, if there is one: who says nothing keeps
-    /// nobody out.
+    /// Closes the oldest client that has not completed its handshake in time, so that silent clients cannot
+    /// occupy all connections. Returns `true` if there was one.
     fn make_room(&mut self, now: Nanos) -> bool {
         while let Some((since, id)) = self.entering.front().copied() {
             let is_idle = self.is_entering(id);
@@ -739,7 +744,7 @@ impl Reactor {
         let entry = &mut self.slots[slot as usize];
         let Some(connection) = entry.connection.take() else { return };
         self.in_memory -= usize::from(connection.transport().socket().is_none());
-        // Its socket left the poll when it was closed. Should it still stand in a queue, that finds it gone.
+        // Its socket left the poll when it was closed. A queue that still contains the slot finds it empty.
         entry.generation = entry.generation.wrapping_add(1);
         (entry.attempt, entry.from) = (None, None);
         self.held -= std::mem::take(&mut entry.held);
@@ -781,14 +786,14 @@ impl Reactor {
 }
 
 impl Attempt {
-    /// Turns to the next address: whether there is one.
+    /// Advances to the next address. Returns `true` if there is one.
     fn moves_on(&mut self) -> bool {
         let next = self.others.pop_front();
         self.address = next.unwrap_or(self.address);
         next.is_some()
     }
 
-    /// Begins at the first address of which it is not known at once that nobody can be reached there.
+    /// Connects to the first address that is not known at once to be unreachable.
     fn begin_anywhere(&mut self, now: Nanos, dialed: &mut Option<Dialed>) -> Result<Connection, Error> {
         loop {
             match self.begin(now, dialed) {

@@ -1,4 +1,4 @@
-//! Frames taken apart: whole, packed, in fragments, compressed, and cut because compression made them too long.
+//! Reads frames: whole, packed, in fragments, compressed, and split because compression made them too long.
 
 use std::fmt;
 
@@ -9,20 +9,20 @@ use super::frame::{HEADER, Header, Kind, flag};
 use super::handshake::Version;
 use super::settings::{Compression, Settings};
 
-/// Where a message lies.
+/// The location of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// In the bytes that were given.
+    /// In the input.
     Input,
-    /// In the payload that was inflated last.
+    /// In the last inflated payload.
     Inflated,
-    /// In the message whose last fragment came last.
+    /// In the last assembled message.
     Assembled,
-    /// In the WebSocket message that was put together last; the session knows.
+    /// In the last assembled WebSocket message, which the session owns.
     Joined,
 }
 
-/// A message: where it lies, until the receiver is asked for the next one.
+/// A message's location, valid until the next message is requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span {
     pub(super) place: Place,
@@ -30,24 +30,24 @@ pub(super) struct Span {
     pub(super) end: usize,
 }
 
-/// What was taken off the front of some bytes.
+/// The result of reading the front of some bytes.
 #[derive(Debug)]
 pub(super) struct Taken {
-    /// Bytes that are done with once the message has been looked at.
+    /// Bytes to consume after the message is handled.
     pub(super) consumed: usize,
-    /// A message, or none: what is left of the bytes is not a whole frame, or
+    /// A message; `None` if the rest of the input is not a whole frame, or if `goes_on` is `true`.
     pub(super) message: Option<Span>,
-    /// a payload has been inflated and holds none; there may be more behind it.
+    /// A payload was inflated that contains no message; there may be more after it.
     pub(super) goes_on: bool,
 }
 
-/// What has been begun.
+/// A frame that is partly read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Begun {
     Nothing,
-    /// So many bytes at the front are the rest of a packed frame.
+    /// This many bytes at the front are the rest of a packed frame.
     Packed(usize),
-    /// From here to there, the payload that was inflated last is the rest of a packed frame.
+    /// From the first position to the second, the last inflated payload is the rest of a packed frame.
     PackedInflated(usize, usize),
 }
 
@@ -65,13 +65,13 @@ pub(super) struct Receiver {
     assemblies: Assemblies,
     begun: Begun,
     half: Option<Half>,
-    /// Bytes taken before those at hand.
+    /// Bytes consumed before the current input.
     position: u64,
     frames: u64,
 }
 
 impl Receiver {
-    /// `position`: bytes that were received before the first frame.
+    /// `position`: bytes received before the first frame.
     pub(super) fn new(
         version: Version,
         compression: Compression,
@@ -89,11 +89,11 @@ impl Receiver {
         }
     }
 
-    /// Takes what is at the front of `input`, up to and with the next message. What is not consumed has to be at the front of
-    /// the next call's input, with more behind it.
+    /// Reads the front of `input`, up to and including the next message. Pass unconsumed bytes again with the
+    /// next call, in front.
     #[inline]
     pub(super) fn take(&mut self, input: &[u8]) -> Result<Taken, Fault> {
-        // The usual case, in a third of the time: the next frame is a message, whole and plain.
+        // The usual case, in a third of the time: the next frame is a whole, uncompressed message.
         if let [high, low, flag::DATA, ..] = *input
             && self.begun == Begun::Nothing
             && self.half.is_none()
@@ -130,7 +130,7 @@ impl Receiver {
         Ok(Taken { consumed: at, message, goes_on })
     }
 
-    /// The bytes of a message; `input` as it was given.
+    /// Returns the bytes of a message; `input` as passed to [`take`](Self::take).
     #[inline]
     pub(super) fn bytes<'a>(&'a self, span: Span, input: &'a [u8]) -> &'a [u8] {
         let place = match span.place {
@@ -141,23 +141,23 @@ impl Receiver {
         &place[span.start..span.end]
     }
 
-    /// Frames taken so far, pings among them.
+    /// Returns the number of frames read so far, including pings.
     pub(super) fn frames(&self) -> u64 {
         self.frames
     }
 
-    /// Bytes that came of inflating so far.
+    /// Returns the number of bytes inflated so far.
     #[inline]
     pub(super) fn inflated(&self) -> u64 {
         self.inflater.as_ref().map_or(0, |inflater| inflater.inflated)
     }
 
-    /// Bytes held for messages and payloads that are not complete.
+    /// Returns the bytes of memory used for incomplete messages and payloads.
     pub(super) fn memory(&self) -> usize {
         self.assemblies.memory() + self.half.as_ref().map_or(0, |half| half.compressed.capacity())
     }
 
-    /// The last message has been looked at: gives back what it took, if that was much.
+    /// Frees the memory of the last message, if that is much. Call it when the message was handled.
     pub(super) fn let_go(&mut self) {
         self.assemblies.let_go();
     }
@@ -184,7 +184,7 @@ impl Receiver {
         }
     }
 
-    /// One frame at `at`, if all of it is there.
+    /// Reads one frame at `at`, if it is complete.
     #[inline]
     fn frame(&mut self, input: &[u8], at: usize) -> Result<Step, Fault> {
         let rest = &input[at..];
@@ -269,23 +269,23 @@ impl Receiver {
 }
 
 enum Step {
-    /// So many bytes are done with; go on behind them.
+    /// Consume this many bytes and continue.
     On(usize),
-    /// The same, and to get there a payload was inflated.
+    /// As `On`, after a payload was inflated.
     Inflated(usize),
-    /// So many are done with, and there is a message.
+    /// Consume this many bytes after this message.
     Message(usize, Span),
-    /// Not all of the next frame is there.
+    /// The next frame is incomplete.
     Short,
 }
 
-/// Nothing says what a message of no bytes would mean, and none is handed out.
+/// Skips a message without bytes: the protocol gives it no meaning.
 #[inline]
 fn message(consumed: usize, span: Span) -> Step {
     if span.start == span.end { Step::On(consumed) } else { Step::Message(consumed, span) }
 }
 
-/// The length of the first message of what is left of a packed frame.
+/// Returns the length of the first message in the rest of a packed frame.
 #[inline]
 fn packed(rest: &[u8]) -> Result<usize, Fault> {
     let Some((length, messages)) = rest.split_first_chunk() else {
@@ -306,7 +306,7 @@ fn packed(rest: &[u8]) -> Result<usize, Fault> {
 
 impl fmt::Debug for Half {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Not the bytes: there may be a password among them.
+        // Not the bytes: they may contain a password.
         f.debug_struct("Half").field("header", &self.header).finish_non_exhaustive()
     }
 }

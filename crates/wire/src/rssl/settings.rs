@@ -1,4 +1,4 @@
-//! What can be set for a connection, under the names that EMA and ETA use.
+//! The settings of a connection, under the names that EMA and ETA use.
 
 use std::net::IpAddr;
 
@@ -18,7 +18,7 @@ pub enum Compression {
 }
 
 impl Compression {
-    /// Its number in the answer to a connect request.
+    /// Returns its number in the answer to a connect request.
     pub(super) fn code(self) -> u16 {
         match self {
             Self::None => 0,
@@ -36,7 +36,7 @@ impl Compression {
         }
     }
 
-    /// Its bit in a connect request.
+    /// Returns its bit in a connect request.
     pub(super) fn bit(self) -> u8 {
         match self {
             Self::None => 0,
@@ -65,9 +65,10 @@ pub struct Settings {
     /// the value in its answer and both sides keep to it; a client's own value limits what the client sends. 256 to
     /// 65,000; default 6144 as in ETA.
     pub max_fragment_size: u16,
-    /// `guaranteedOutputBuffers`: the number of frames of the largest size that can wait to be sent. Smaller frames
-    /// share a buffer, so the limit is in bytes (× `max_fragment_size`), not messages. At least 2; default 50 as in ETA
-    /// (EMA: 100). The memory is reserved when the connection is made, 1 GiB at most; unused pages cost nothing.
+    /// `guaranteedOutputBuffers`: the number of frames of the largest size that can wait to be sent. Smaller
+    /// frames share a buffer, so the limit is in bytes (× `max_fragment_size`), not messages. At least 2;
+    /// default 50 as in ETA (EMA: 100). The memory is reserved when the connection is made, at most 1 GiB;
+    /// unused pages cost nothing.
     pub guaranteed_output_buffers: u32,
     /// Maximum bytes of the messages that share a frame, each with the two bytes of its length; a longer message gets a
     /// frame of its own. `None` means that only the size of a frame limits them. `-packBufSize` in ETA's performance
@@ -94,7 +95,8 @@ pub struct Settings {
     /// `compressionThreshold`, bytes: shorter payloads are not compressed. `None`, the default, is 30 for zlib and 300
     /// for LZ4, as in ETA.
     pub compression_threshold: Option<u32>,
-    /// `compressionLevel`, 0 to 9: zlib's effort when this side sends (0 copies). Default 6, zlib's own.
+    /// `compressionLevel`, 0 to 9: zlib's effort when this side sends (0 stores without compression). Default
+    /// 6, zlib's own.
     pub compression_level: u8,
     /// `connectionPingTimeout`, seconds (EMA's files give milliseconds): a side that receives nothing for this time
     /// closes the connection. A client requests it; the server grants at most its own value. 1 to 255; default 30 as
@@ -191,25 +193,25 @@ impl Default for Settings {
 
 /// The smallest `max_fragment_size`: a payload that compression made longer still fits into two frames.
 pub(super) const SMALLEST_FRAGMENT: u16 = 256;
-/// The largest: a frame's length has 16 bits, and its header counts.
+/// The largest `max_fragment_size`: a frame's length has 16 bits and includes its header.
 pub(super) const LARGEST_FRAGMENT: u16 = 65_000;
 /// The longest frame, with the header of a WebSocket message around it.
 pub(super) const LONGEST_FRAME: usize = 65_535 + 14;
 
-/// The largest block for either direction: what was asked for beyond that, a machine would rather refuse.
+/// The largest buffer for either direction: a machine would probably refuse more.
 const LARGEST_BLOCK: usize = 1 << 30;
 
-/// A connection's own state, two long messages that were looked at and whose memory is kept for the next (64 KiB each), half
-/// a compressed payload, and what the handshake said.
+/// A connection's own state, two long messages whose memory is retained for the next (64 KiB each), half of a
+/// compressed payload, and the handshake's texts.
 const CONNECTION: usize = 256 << 10;
-/// State of inflating and of deflating one direction, as measured: 48 KB and 330 KB.
+/// State of zlib for one direction, as measured: inflating 48 KB, deflating 330 KB.
 const INFLATE: usize = 64 << 10;
 const DEFLATE: usize = 384 << 10;
-/// State of TLS: 64 KiB that the socket has not taken, records on their way in and out, the handshake.
+/// State of TLS: 64 KiB that the socket has not accepted, records in both directions, the handshake.
 const TLS: usize = 256 << 10;
 
 impl Settings {
-    /// Every value in its range.
+    /// Moves every value into its range.
     pub(super) fn sound(mut self) -> Self {
         self.max_fragment_size = self.max_fragment_size.clamp(SMALLEST_FRAGMENT, LARGEST_FRAGMENT);
         self.guaranteed_output_buffers = self.guaranteed_output_buffers.max(2);
@@ -223,18 +225,18 @@ impl Settings {
         self
     }
 
-    /// The longest message that is received.
+    /// Returns the maximum length of a received message.
     pub(super) fn longest_received(&self) -> usize {
         self.max_received_bytes.unwrap_or(u32::MAX).min(self.max_message_bytes) as usize
     }
 
-    /// Bytes that can be received and not taken.
+    /// Returns the size of the input buffer in bytes.
     pub(super) fn input_bytes(&self) -> usize {
         let frames = usize::try_from(self.num_input_buffers).unwrap_or(usize::MAX);
         frames.saturating_mul(usize::from(self.max_fragment_size) + 17).clamp(LONGEST_FRAME, LARGEST_BLOCK)
     }
 
-    /// Bytes that can wait to be sent.
+    /// Returns the size of the output buffer in bytes.
     pub(super) fn output_bytes(&self) -> usize {
         let frames = usize::try_from(self.guaranteed_output_buffers).unwrap_or(usize::MAX);
         frames.saturating_mul(usize::from(self.max_fragment_size) + 17).min(LARGEST_BLOCK)
@@ -246,7 +248,8 @@ impl Settings {
     #[must_use]
     pub fn memory_bound(&self, longest_sent: usize) -> usize {
         let fragment = usize::from(self.max_fragment_size);
-        // The rest of a long message that found no room, and its compressed form, which may have grown to twice its size.
+        // The rest of a long message that does not fit into the buffer; below, its compressed form, which can
+        // be twice as long.
         let mut bytes = self.input_bytes() + self.output_bytes() + longest_sent + CONNECTION;
         if self.compression_type != Compression::None {
             let inflated = 1 << 16;
@@ -258,14 +261,14 @@ impl Settings {
         bytes
     }
 
-    /// Payloads shorter than this are not worth compressing.
+    /// Returns the length below which payloads are not compressed.
     pub(super) fn threshold(&self, compression: Compression) -> usize {
         let usual = if compression == Compression::Lz4 { 300 } else { 30 };
         self.compression_threshold.map_or(usual, |bytes| bytes as usize)
     }
 }
 
-/// Cuts a text to so many bytes, between two characters.
+/// Truncates a text to at most `bytes` bytes, between two characters.
 fn truncate(text: &mut String, bytes: usize) {
     let end = (0..=bytes.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
     text.truncate(end);

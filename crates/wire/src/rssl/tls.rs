@@ -1,4 +1,4 @@
-//! TLS 1.2 and 1.3 by rustls: who is trusted, and who this side is.
+//! TLS 1.2 and 1.3 with rustls: trusted certificates, and this side's own.
 
 use std::fmt;
 use std::sync::Arc;
@@ -67,7 +67,7 @@ impl Tls {
     /// `SSL_CERT_FILE`).
     ///
     /// # Errors
-    /// It trusts nobody.
+    /// The system has no trusted certificates.
     pub fn client_of_system(versions: TlsVersions) -> Result<Self, Error> {
         let mut roots = RootCertStore::empty();
         let found = rustls_native_certs::load_native_certs();
@@ -105,7 +105,7 @@ impl Tls {
         Ok(Self(End::Client(Arc::new(config))))
     }
 
-    /// A connection to the server of this name, or name and port.
+    /// Creates the client's side of a connection to the server of this name, or name and port.
     pub(super) fn dial(&self, host: &str) -> Result<Connection, Error> {
         let End::Client(config) = &self.0 else {
             return Err(wrong_end("a client needs certificates to trust"));
@@ -118,7 +118,7 @@ impl Tls {
         Ok(client.into())
     }
 
-    /// A connection from a client.
+    /// Creates the server's side of a connection.
     pub(super) fn accept(&self) -> Result<Connection, Error> {
         let End::Server(config) = &self.0 else {
             return Err(wrong_end("a server needs a certificate and a key"));
@@ -128,13 +128,13 @@ impl Tls {
     }
 }
 
-/// A server's name or address without the port, and without the brackets around an address of IPv6.
+/// Returns a server's name or address without the port, and without the brackets around an IPv6 address.
 fn name_of(host: &str) -> &str {
     if let Some((address, _)) = host.strip_prefix('[').and_then(|host| host.split_once(']')) {
         return address;
     }
     match host.split_once(':') {
-        // More than one colon: an address of IPv6 alone.
+        // More than one colon: an IPv6 address without a port.
         Some((name, port)) if !port.contains(':') => name,
         _ => host,
     }
@@ -159,7 +159,7 @@ fn wrong_end(cause: &str) -> Error {
 }
 
 impl PartialEq for Tls {
-    /// The same settings, not equal ones.
+    /// Compares identity: the same settings, not equal ones.
     fn eq(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
             (End::Client(ours), End::Client(theirs)) => Arc::ptr_eq(ours, theirs),

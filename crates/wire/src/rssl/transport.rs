@@ -1,4 +1,4 @@
-//! What carries a session's bytes: a socket, as it is or with TLS around it.
+//! The transport of a session's bytes: a socket, with or without TLS.
 
 use std::fmt;
 use std::io::{self, IoSlice, Read, Write};
@@ -12,25 +12,25 @@ use super::settings::Settings;
 use crate::Error;
 use crate::tcp::{Received, Socket};
 
-/// A socket, and what is around its bytes.
+/// The carrier of a session's bytes.
 #[derive(Debug)]
 pub(super) enum Transport {
-    /// Nothing.
+    /// A socket without TLS.
     Plain(Socket),
     Tls(Box<Encrypted>),
-    /// No socket at all.
+    /// No socket.
     InMemory(NearEnd),
 }
 
-/// A socket with TLS around its bytes.
+/// A socket with TLS.
 pub(super) struct Encrypted {
     socket: Socket,
     tls: Connection,
-    /// The peer said that it is done, or went away without.
+    /// The peer has closed its side, with or without a TLS close message.
     ended: bool,
 }
 
-/// Bytes that TLS takes to encrypt before the socket has taken what it made of others.
+/// Maximum bytes that TLS buffers for encryption, and encrypted bytes that the socket has not accepted.
 const UNSENT: usize = 64 << 10;
 
 impl Transport {
@@ -47,14 +47,14 @@ impl Transport {
         }
     }
 
-    /// Sends as much as there is room for: how many bytes. With TLS, what is sent at once begins a record; as long as one
-    /// holds it, it is in that record and alone there.
+    /// Sends as much as possible and returns the number of bytes. With TLS, the bytes of one call start a
+    /// record of their own; if one record is long enough, they are in that record alone.
     pub(super) fn send(&mut self, pieces: &[IoSlice<'_>]) -> Result<usize, Reason> {
         match self {
             Self::Plain(socket) => Ok(socket.send(pieces)?),
             Self::InMemory(end) => Ok(end.send(pieces)?),
             Self::Tls(encrypted) => {
-                // Else it could be cut where TLS has no more room.
+                // Otherwise the bytes could be split where TLS has no more space.
                 if !encrypted.flush()? {
                     return Ok(0);
                 }
@@ -65,7 +65,7 @@ impl Transport {
         }
     }
 
-    /// Sends what TLS holds; whether all is out.
+    /// Sends the bytes that TLS has buffered and returns `true` if nothing remains.
     pub(super) fn flush(&mut self) -> Result<bool, Reason> {
         match self {
             Self::Plain(socket) => Ok(socket.has_connected()?),
@@ -74,11 +74,11 @@ impl Transport {
         }
     }
 
-    /// Says that nothing more will be sent.
+    /// Tells the peer that nothing more will be sent.
     pub(super) fn finish(&mut self) {
         if let Self::Tls(encrypted) = self {
             encrypted.tls.send_close_notify();
-            // A connection that is broken needs no end.
+            // A failure does not matter: the connection ends anyway.
             let _ = encrypted.flush();
         }
         match self {
@@ -88,7 +88,8 @@ impl Transport {
         }
     }
 
-    /// Whether there is something to be flushed that no session knows of.
+    /// Returns `true` if a flush is needed that the session does not know of: for the connect, or for bytes
+    /// of TLS.
     pub(super) fn wants_flush(&self) -> bool {
         match self {
             Self::Plain(socket) => socket.is_connecting(),
@@ -97,7 +98,7 @@ impl Transport {
         }
     }
 
-    /// Whether what a session sends reaches the peer.
+    /// Returns `true` once a session's bytes can reach the peer.
     pub(super) fn is_established(&self) -> bool {
         match self {
             Self::Plain(socket) => !socket.is_connecting(),
@@ -110,7 +111,7 @@ impl Transport {
         matches!(self, Self::Tls(_))
     }
 
-    /// The version of TLS, such as `TLSv1_3`, once it is agreed on.
+    /// Returns the TLS version, such as `TLSv1_3`, once it is negotiated.
     pub(super) fn tls_version(&self) -> Option<&'static str> {
         match self {
             Self::Plain(_) | Self::InMemory(_) => None,
@@ -118,7 +119,7 @@ impl Transport {
         }
     }
 
-    /// The socket under it, if there is one.
+    /// Returns the socket, if there is one.
     pub(super) fn socket(&self) -> Option<&Socket> {
         match self {
             Self::Plain(socket) => Some(socket),
@@ -158,14 +159,14 @@ impl Encrypted {
         if room.is_empty() {
             return Ok(Received::Full);
         }
-        // Of records with nothing in them, TLS ends the connection after 32 in a row.
+        // A peer cannot keep this loop busy with empty records: TLS ends the connection after 32 in a row.
         loop {
             match self.tls.reader().read(room) {
                 Ok(0) => return Ok(Received::Closed),
                 Ok(count) => return Ok(Received::Bytes(count)),
-                // Nothing that is decrypted.
+                // No decrypted bytes.
                 Err(cause) if cause.kind() == io::ErrorKind::WouldBlock && !self.ended => {}
-                // Gone without a word: RSSL has no goodbye either.
+                // Closed without a TLS close message: accepted, because RSSL has no closing message either.
                 Err(_) => return Ok(Received::Closed),
             }
             match self.tls.read_tls(&mut Bytes(&mut self.socket)) {
@@ -175,7 +176,7 @@ impl Encrypted {
                 Err(cause) => return Err(failed(cause)),
             }
             if let Err(cause) = self.tls.process_new_packets() {
-                // The alert that says so to the peer.
+                // Sends the TLS alert to the peer.
                 let _ = self.flush();
                 return Err(Reason::Tls(cause.to_string()));
             }
@@ -194,7 +195,7 @@ impl Encrypted {
     }
 }
 
-/// A socket's face for TLS, which knows errors of input and output only.
+/// Adapts a socket to TLS, which knows only I/O errors.
 struct Bytes<'a>(&'a mut Socket);
 
 impl Read for Bytes<'_> {
@@ -226,7 +227,7 @@ impl Write for Bytes<'_> {
     }
 }
 
-/// The socket's error again, from where it was put for TLS.
+/// Extracts the socket's error from the I/O error that carried it through TLS.
 fn failed(cause: io::Error) -> Reason {
     match cause.downcast::<Error>() {
         Ok(error) => Reason::Socket(error),

@@ -1,37 +1,39 @@
-//! Frames that wait to be sent, looked at again: which messages are in them.
+//! Finds the messages in frames that wait to be sent.
 
 use super::frame::{HEADER, Header, Kind, flag};
 use super::websocket::{self, Framed};
 
-/// What the frames of a connection look like from outside.
+/// The format of a connection's frames.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
-    /// Bytes of a fragment's id.
+    /// Length of a fragment's id in bytes.
     pub(super) id_bytes: usize,
-    /// Each is in a WebSocket frame of its own.
+    /// Each frame is in a WebSocket frame of its own.
     pub(super) is_wrapped: bool,
-    /// What is in that is masked.
+    /// The payload of WebSocket frames is masked.
     pub(super) is_masked: bool,
 }
 
-/// What a frame has in it.
+/// The content of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Content<'a> {
-    /// No message: a ping, or half of what compression made too long, the other half of which follows.
+    /// No message: a ping, or the first half of a payload that compression made too long; the second half
+    /// follows.
     Nothing,
     Message(&'a [u8]),
-    /// Several, each behind its length.
+    /// Several messages, each after its length.
     Packed(&'a [u8]),
-    /// A message, or several that share it, whose bytes cannot be told: compressed, masked or JSON.
+    /// A message, or several that share the frame, whose bytes are not accessible: compressed, masked or
+    /// JSON.
     Hidden,
-    /// The first piece of a message.
+    /// The first fragment of a message.
     First,
-    /// A further one.
+    /// A further fragment.
     Next,
 }
 
 impl Shape {
-    /// The first of these frames: its length in bytes, and what is in it.
+    /// Returns the length of the first of these frames in bytes, and its content.
     pub(super) fn first(self, bytes: &[u8]) -> (usize, Content<'_>) {
         if !self.is_wrapped {
             return self.plain(bytes);
@@ -67,7 +69,7 @@ impl Shape {
 }
 
 impl Content<'_> {
-    /// How many messages it has, or a piece of.
+    /// Returns the number of messages; a fragment counts as one.
     pub(super) fn count(self) -> usize {
         match self {
             Self::Nothing => 0,
@@ -76,13 +78,13 @@ impl Content<'_> {
         }
     }
 
-    /// Whether it is a piece of a message.
+    /// Returns `true` for a fragment of a message.
     pub(super) fn is_piece(self) -> bool {
         matches!(self, Self::First | Self::Next)
     }
 }
 
-/// Messages that share a frame.
+/// Returns the messages of a packed frame.
 pub(super) fn unpack(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         let (length, rest) = bytes.split_first_chunk()?;

@@ -2,8 +2,8 @@
 //!
 //! The caller interprets the bytes and provides the buffer to read into. [`wait`](Streams::wait) finds the connections
 //! that have sent something, [`ready`](Streams::ready) returns them one by one, and the bytes given to
-//! [`send`](Streams::send) go out with [`flush`](Streams::flush), in one system call per connection. A connection that
-//! does not read is closed when more than [`Settings::queue_bytes`] wait for it.
+//! [`send`](Streams::send) go out with [`flush`](Streams::flush), in one system call per connection. A
+//! connection that does not read is closed when more than [`Settings::queue_bytes`] wait for it.
 
 mod socket;
 
@@ -29,8 +29,8 @@ use crate::{Error, local};
 /// Settings of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
-    /// Maximum number of connections. One more replaces the connection that has been silent longest since it connected,
-    /// for at least a second; if there is none, the new one is closed at once.
+    /// Maximum number of connections. One more replaces the connection that has been silent longest since it
+    /// connected, for at least a second; without one, the new connection is closed at once.
     pub max_connections: usize,
     /// Maximum bytes that may wait for one connection.
     pub queue_bytes: usize,
@@ -86,14 +86,14 @@ pub struct Streams {
     listeners: Vec<Listener>,
     peers: Vec<Option<Peer>>,
     free: Vec<u32>,
-    /// For whom there is something to do, each once, who has waited longest first.
+    /// Connections that need attention, each once, longest waiting first.
     ready: VecDeque<u32>,
-    /// Those who are to be named again after the next wait.
+    /// Connections to return again after the next wait.
     again: Vec<u32>,
-    /// Those with something to send, each once.
+    /// Connections with bytes to send, each once.
     touched: Vec<u32>,
     may_accept: bool,
-    /// The machine refused to let somebody in, who waits.
+    /// The machine refused to accept a connection, which still waits.
     accept_later: bool,
     refused: u64,
     accept_error: Option<Error>,
@@ -108,27 +108,27 @@ struct Peer {
     socket: Socket,
     output: Vec<u8>,
     written: usize,
-    /// The socket did not take all of what was flushed.
+    /// The socket did not accept all flushed bytes.
     is_behind: bool,
-    /// The other end has closed its side, behind what may still be to be read.
+    /// The peer has closed its side; unread bytes may come before the end.
     is_ending: bool,
     is_new: bool,
     is_ready: bool,
     is_touched: bool,
-    /// When it came, until it says something.
+    /// Time of the connect, until the peer sends something.
     silent_since: Option<Instant>,
     over: Option<Over>,
 }
 
-/// Events that one wait takes.
+/// Maximum number of events per wait.
 const EVENTS: usize = 256;
-/// Tokens from here on are listeners'.
+/// Tokens of listeners start here.
 const LISTENERS: usize = usize::MAX / 2;
-/// One that says nothing for so long since it came may lose its place.
+/// A connection that has sent nothing for this time since it connected can be replaced.
 const SILENCE: Duration = Duration::from_secs(1);
-/// Connections accepted at a time, of one listener.
+/// Connections accepted at a time, per listener.
 const ACCEPTED_AT_ONCE: usize = 64;
-/// Of what has been sent, so much memory is kept for what is next.
+/// Maximum memory of sent bytes that is retained for the next ones.
 const KEPT: usize = 1 << 20;
 
 impl Streams {
@@ -173,7 +173,7 @@ impl Streams {
     /// leading `@`, at a name in the [abstract namespace](local).
     ///
     /// # Errors
-    /// The folder, or what lies at the name, is another user's; the abstract name is taken.
+    /// The folder or the file at the name belongs to another user; the abstract name is in use.
     pub fn listen_local(&mut self, path: &Path) -> Result<(), Error> {
         let listener = local::Listener::bind(path).map_err(|cause| Error::Socket {
             operation: Operation::Listen,
@@ -226,14 +226,14 @@ impl Streams {
                 peer.is_touched = true;
                 self.touched.push(number as u32);
             }
-            // There is one edge for what was sent last and for the end behind it.
+            // The last bytes and the end after them can share one edge.
             peer.is_ending |= event.is_read_closed() || event.is_error();
             if (event.is_readable() || event.is_read_closed() || event.is_error()) && !peer.is_ready {
                 peer.is_ready = true;
                 self.ready.push_back(number as u32);
             }
         }
-        // After a wait, at the latest, there may be room for who was refused.
+        // After a wait a refused connection may succeed.
         if self.may_accept || self.accept_later {
             self.accept();
         }
@@ -269,7 +269,7 @@ impl Streams {
         match peer.socket.receive(room) {
             Ok(Received::Bytes(count)) => {
                 peer.silent_since = None;
-                // Less than there is room for is all that has come (`epoll(7)`, on edges), but for the end.
+                // A short read means that everything was read (`epoll(7)`, edge-triggered), except the end.
                 if count == room.len() || peer.is_ending {
                     self.again.push(id.0);
                 }
@@ -348,9 +348,9 @@ impl Streams {
     pub fn close(&mut self, id: StreamId) {
         let Some(peer) = self.peers.get_mut(id.0 as usize).and_then(Option::take) else { return };
         let fd = peer.socket.as_fd().as_raw_fd();
-        // Closing it does the same.
+        // Closing the socket does the same.
         let _ = self.poll.registry().deregister(&mut SourceFd(&fd));
-        // Of the old one nothing is left to be done.
+        // Removes the old connection from all lists, because its number is reused.
         self.ready.retain(|number| *number != id.0);
         self.again.retain(|number| *number != id.0);
         self.touched.retain(|number| *number != id.0);
@@ -384,14 +384,14 @@ impl Streams {
         self.peers.get_mut(id.0 as usize)?.as_mut().filter(|peer| peer.over.is_none())
     }
 
-    /// One is over: nothing more is sent to it, and [`ready`](Self::ready) tells of it.
+    /// Ends a connection: nothing more is sent to it, and [`ready`](Self::ready) returns it.
     fn end(&mut self, id: StreamId, why: Over) {
         let Some(Some(peer)) = self.peers.get_mut(id.0 as usize) else { return };
         peer.over.get_or_insert(why);
         self.name(id);
     }
 
-    /// Has somebody named by [`ready`](Self::ready).
+    /// Adds a connection to those that [`ready`](Self::ready) returns.
     fn name(&mut self, id: StreamId) {
         if let Some(Some(peer)) = self.peers.get_mut(id.0 as usize)
             && !std::mem::replace(&mut peer.is_ready, true)
@@ -405,7 +405,7 @@ impl Streams {
         for at in 0..self.listeners.len() {
             for turn in 0.. {
                 if turn == ACCEPTED_AT_ONCE {
-                    // The others with the next wait, which does not sleep.
+                    // The next wait accepts the others; it does not sleep.
                     self.may_accept = true;
                     break;
                 }
@@ -435,8 +435,8 @@ impl Streams {
         }
     }
 
-    /// The connection that has been silent since it came for longest is over, if there is one: it has its place until it is closed, which
-    /// is next.
+    /// Ends the connection that has been silent longest since it connected, for at least a second. Returns
+    /// `true` if there is one. It counts until it is closed, which follows next.
     fn make_room(&mut self) -> bool {
         let silent = |(number, peer): (usize, &Option<Peer>)| {
             let peer = peer.as_ref().filter(|peer| peer.over.is_none())?;
@@ -490,7 +490,8 @@ impl Peer {
         while self.written < self.output.len() {
             match self.socket.send(&self.output[self.written..])? {
                 0 => {
-                    // What is out need not be kept, once it is as much as what is not: each byte is moved once at most.
+                    // Removes sent bytes once they are at least as many as the unsent ones, so that each byte
+                    // moves at most once.
                     if self.written >= self.output.len() - self.written {
                         self.output.drain(..self.written);
                         self.written = 0;

@@ -28,7 +28,7 @@ impl Socket {
     /// Begins to connect over TCP. Bytes sent before the connection is complete are not accepted.
     ///
     /// # Errors
-    /// It is known at once that nobody can be reached there.
+    /// The address is known at once to be unreachable.
     pub fn connect(address: SocketAddr) -> Result<Self, Error> {
         tcp::Socket::connect(address, None).and_then(Self::of_tcp)
     }
@@ -37,7 +37,7 @@ impl Socket {
     /// [abstract namespace](local).
     ///
     /// # Errors
-    /// Nobody listens there, or another user.
+    /// No process listens there, or a process of another user.
     pub fn connect_local(path: &Path) -> Result<Self, Error> {
         match local::connect(path) {
             Ok(stream) => Ok(Self::of_local(stream)),
@@ -48,7 +48,7 @@ impl Socket {
     }
 
     pub(super) fn of_tcp(socket: tcp::Socket) -> Result<Self, Error> {
-        // What is sent has been put together already: waiting for more would only make it late.
+        // The caller sends complete batches: waiting for more would only delay them.
         socket.set_no_delay(true)?;
         Ok(Self(Kind::Tcp(socket)))
     }
@@ -132,10 +132,10 @@ fn failed(operation: Operation, cause: io::Error) -> Error {
     Error::Socket { operation, address: LOCAL.to_owned(), cause }
 }
 
-/// What the other end of a Unix-domain socket is called.
+/// The name of a Unix-domain socket's peer in errors.
 const LOCAL: &str = "a process of this machine";
 
-/// The other end.
+/// Shows the peer.
 impl fmt::Display for Socket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.peer_address() {

@@ -30,7 +30,7 @@ impl Listener {
         let address = address.into();
         let failed = |operation| move |errno| Error::socket(operation, address, errno);
         let socket = open(address)?;
-        // A server that is started again finds its own old connections still fading away.
+        // A restarted server's port still has the server's old connections in TIME_WAIT.
         sockopt::set_socket_reuseaddr(&socket, true).map_err(|cause| Error::Option {
             option: "SO_REUSEADDR",
             value: "1".to_owned(),
@@ -38,7 +38,7 @@ impl Listener {
             cause: cause.into(),
         })?;
         if address.is_ipv6() {
-            // Whatever the machine's own setting is (`net.ipv6.bindv6only`).
+            // Independent of the machine's setting (`net.ipv6.bindv6only`).
             sockopt::set_ipv6_v6only(&socket, false).map_err(|cause| Error::Option {
                 option: "IPV6_V6ONLY",
                 value: "0".to_owned(),
@@ -57,7 +57,8 @@ impl Listener {
     /// Returns the next waiting connection, with a buffer of `input_bytes` for received bytes; `None` if there is none.
     ///
     /// # Errors
-    /// [`Error::Socket`] when the machine refuses, such as for too many open files. Those that wait go on waiting.
+    /// [`Error::Socket`] when the machine refuses, such as for too many open files. Waiting connections stay
+    /// in the backlog.
     pub fn accept(&mut self, input_bytes: usize) -> Result<Option<Stream>, Error> {
         self.accept_socket()?.map(|socket| Stream::new(socket, input_bytes)).transpose()
     }
@@ -72,7 +73,7 @@ impl Listener {
             match net::acceptfrom_with(&self.socket, flags) {
                 Ok((socket, peer)) => {
                     let peer = peer.and_then(|any| SocketAddr::try_from(any).ok());
-                    // Gone before it was accepted.
+                    // The peer left before it was accepted.
                     let Some(peer) = peer else { continue };
                     return Ok(Some(Socket::accepted(socket, canonical(peer))));
                 }
@@ -89,7 +90,7 @@ impl Listener {
     }
 }
 
-/// A client of IPv4 has its own address also where it comes through a socket of IPv6.
+/// Returns the IPv4 address of an IPv4 client that arrived on an IPv6 socket.
 fn canonical(peer: SocketAddr) -> SocketAddr {
     SocketAddr::new(peer.ip().to_canonical(), peer.port())
 }

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `listener.rs` | a listening socket |
 //! | `socket.rs` | one connection without buffers |
-//! | `stream.rs` | one connection with what was received and not taken, and what is to be sent |
+//! | `stream.rs` | one connection with buffers for unconsumed input and unsent output |
 //!
 //! Both ends of a connection are a [`Stream`]. A protocol reads [`Stream::bytes`], removes whole packets with
 //! [`Stream::consume`], appends answers to [`Stream::output`] and flushes. [`wait`] sleeps until any of several sockets
@@ -60,7 +60,7 @@ pub fn wait<'fd>(sockets: impl IntoIterator<Item = (BorrowedFd<'fd>, Interest)>,
     match poll(&mut polled, limit.as_ref()) {
         Ok(ready) => ready > 0,
         Err(Errno::INTR) => false,
-        // The call that follows says what is wrong.
+        // The following call reports the error.
         Err(_) => true,
     }
 }

@@ -1,4 +1,4 @@
-//! A TCP socket that does not wait: connecting, reading, writing, and its options.
+//! A non-blocking TCP socket: connecting, reading, writing, and its options.
 
 use std::io::IoSlice;
 use std::net::{IpAddr, SocketAddr};
@@ -25,12 +25,12 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// Begins to connect, from the given address of the machine or from the one that the routing table chooses.
-    /// [`has_connected`](Self::has_connected) tells when the connection is complete.
+    /// Begins to connect, from the given address of the machine or from the one that the routing table
+    /// chooses. [`has_connected`](Self::has_connected) reports when the connection is complete.
     ///
     /// # Errors
-    /// [`Error::Socket`] when it is known at once that nobody can be reached there, or `from` is no address of this machine or
-    /// of another family.
+    /// [`Error::Socket`] when the address is known at once to be unreachable, or when `from` is not an
+    /// address of this machine or is of another family.
     pub fn connect(address: impl Into<SocketAddr>, from: Option<IpAddr>) -> Result<Self, Error> {
         let address = address.into();
         let fd = open(address)?;
@@ -94,7 +94,7 @@ impl Socket {
     /// Tells the peer that nothing more will be sent. Bytes that the peer sends until then can still be received;
     /// closing at once instead could discard bytes still on their way.
     pub fn finish(&self) {
-        // A connection that is broken needs no end.
+        // A failure does not matter: the connection ends anyway.
         let _ = net::shutdown(&self.fd, net::Shutdown::Write);
     }
 
@@ -176,7 +176,7 @@ impl AsFd for Socket {
     }
 }
 
-/// A TCP socket that does not wait.
+/// Opens a non-blocking TCP socket.
 pub(super) fn open(address: SocketAddr) -> Result<OwnedFd, Error> {
     net::socket_with(
         if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 },

@@ -23,17 +23,17 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Begins to connect, with a buffer of `input_bytes` for received bytes. The first [`flush`](Self::flush) after the
-    /// connection is complete makes that known.
+    /// Begins to connect, with a buffer of `input_bytes` for received bytes. The first [`flush`](Self::flush)
+    /// after the connection is complete detects that.
     ///
     /// # Errors
-    /// [`Error::Socket`] when it is known at once that nobody can be reached there.
+    /// [`Error::Socket`] when the address is known at once to be unreachable.
     pub fn connect(address: impl Into<SocketAddr>, input_bytes: usize) -> Result<Self, Error> {
         Self::new(Socket::connect(address, None)?, input_bytes)
     }
 
     pub(super) fn new(socket: Socket, input_bytes: usize) -> Result<Self, Error> {
-        // What is flushed has been put together already: waiting for more would only make it late.
+        // The caller flushes complete batches: waiting for more would only delay them.
         socket.set_no_delay(true)?;
         let input = vec![0; input_bytes.max(1)].into();
         Ok(Self { socket, input, start: 0, end: 0, output: Vec::new(), written: 0 })
@@ -45,7 +45,7 @@ impl Stream {
     /// The connection is broken.
     pub fn receive(&mut self) -> Result<Received, Error> {
         if self.start > 0 {
-            // At most one packet's beginning is left over as a rule.
+            // Usually at most the beginning of one packet is left over.
             self.input.copy_within(self.start..self.end, 0);
             (self.start, self.end) = (0, self.end - self.start);
         }
@@ -95,7 +95,7 @@ impl Stream {
         while self.written < self.output.len() {
             match self.socket.send(&[IoSlice::new(&self.output[self.written..])])? {
                 0 => {
-                    // What is out need not be kept: the rest moves to the front.
+                    // Removes sent bytes: the rest moves to the front.
                     self.output.drain(..self.written);
                     self.written = 0;
                     return Ok(false);
@@ -114,7 +114,7 @@ impl Stream {
         self.socket.finish();
     }
 
-    /// Returns what this connection should be waited for.
+    /// Returns the condition to wait for on this connection.
     pub fn interest(&self) -> Interest {
         if self.socket.is_connecting() || self.unsent() > 0 { Interest::ReadOrWrite } else { Interest::Read }
     }
@@ -143,7 +143,7 @@ impl AsFd for Stream {
 
 impl fmt::Debug for Stream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Not the bytes: there may be a password among them.
+        // Not the bytes: they may contain a password.
         f.debug_struct("Stream")
             .field("socket", &self.socket)
             .field("received", &(self.end - self.start))

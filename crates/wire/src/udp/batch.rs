@@ -9,7 +9,7 @@ use tapeline_nanos::Nanos;
 
 use super::message::Incoming;
 
-/// Readable bytes behind every datagram, so that a decoder may load a whole cache line from any of its bytes.
+/// Readable bytes after every datagram, so that a decoder may load a whole cache line from any of its bytes.
 pub const SPARE_BYTES: usize = 64;
 
 /// Maximum number of datagrams that the kernel returns in one call (`UIO_MAXIOV`).
@@ -85,7 +85,7 @@ impl Batch {
         self.incoming.fill(fd)
     }
 
-    /// The kernel's drop count when the last datagram was queued; absent while it is 0.
+    /// Returns the kernel's drop count when the last datagram was queued; `None` while it is 0.
     pub(super) fn dropped(&self) -> Option<u32> {
         self.incoming.slot(self.len().checked_sub(1)?)?.envelope.dropped()
     }

@@ -1,26 +1,27 @@
-//! The control messages that come with a datagram: its stamp, and the count of those that the kernel dropped.
+//! The control messages of a datagram: its stamp, and the kernel's drop count.
 
 use tapeline_nanos::Nanos;
 
-/// When the kernel received the datagram.
+/// Returns the kernel's receive time.
 #[inline]
 pub(super) fn stamp(control: &[u8]) -> Option<Nanos> {
     control_value::<16>(control, libc::SCM_TIMESTAMPNS).and_then(nanos)
 }
 
-/// Datagrams that the kernel had dropped when this one was queued, modulo 2^32; absent while that is 0.
+/// Returns the number of datagrams that the kernel had dropped when this one was queued, modulo 2^32; `None`
+/// while it is 0.
 #[inline]
 pub(super) fn dropped(control: &[u8]) -> Option<u32> {
     control_value::<4>(control, libc::SO_RXQ_OVFL).map(u32::from_ne_bytes)
 }
 
-/// A `cmsghdr`: a length that counts the header, a level, a type. `cmsg(3)`.
+/// A `cmsghdr`: a length that includes the header, a level, a type. `cmsg(3)`.
 const HEADER_BYTES: usize = size_of::<libc::cmsghdr>();
 
-/// The first `N` bytes of the socket-level control message of this type.
+/// Returns the first `N` bytes of the socket-level control message of this type.
 #[inline]
 fn control_value<const N: usize>(mut control: &[u8], wanted: i32) -> Option<[u8; N]> {
-    // Never more rounds than headers fit, since every round takes at least one away.
+    // At most one round per header, since every round removes at least one.
     while let Some(&header) = control.first_chunk::<HEADER_BYTES>() {
         let length = usize::from_ne_bytes(*header.first_chunk()?);
         let level = i32::from_ne_bytes(*header[size_of::<usize>()..].first_chunk()?);
@@ -34,13 +35,13 @@ fn control_value<const N: usize>(mut control: &[u8], wanted: i32) -> Option<[u8;
     None
 }
 
-/// A `timespec` of the kernel, two native words, as nanoseconds since 1970.
+/// Converts a kernel `timespec`, two native words, to nanoseconds since 1970.
 fn nanos(timespec: [u8; 16]) -> Option<Nanos> {
     let seconds = i64::from_ne_bytes(*timespec.first_chunk()?);
     let ns = i64::from_ne_bytes(*timespec.last_chunk()?);
     let seconds = u64::try_from(seconds).ok()?;
     let ns = u64::try_from(ns).ok()?;
-    // A machine whose clock was never set reports the epoch itself: that is no stamp.
+    // A machine whose clock was never set reports the epoch itself: not a valid stamp.
     seconds.checked_mul(1_000_000_000)?.checked_add(ns).filter(|&total| total > 0).map(Nanos)
 }
 

@@ -1,9 +1,9 @@
-//! `recvmmsg(2)` and `sendmmsg(2)` over arrays that are made once. With `option.rs` the only `unsafe` of
+//! `recvmmsg(2)` and `sendmmsg(2)` over arrays that are allocated once. With `option.rs` the only `unsafe` of
 //! [`crate::udp`].
 //!
-//! A message header is a handful of pointers into other arrays. [`Envelopes`] own all of them but the memory of the
-//! datagrams, which whoever receives into it answers for. [`Incoming`] has that too, so its headers are set once;
-//! [`Outgoing`] lends its headers the caller's bytes for the length of one call.
+//! A message header is a few pointers into other arrays. [`Envelopes`] own all of these arrays except the
+//! datagrams' memory, for which the caller is responsible. [`Incoming`] owns that memory too, so its headers
+//! are set once; [`Outgoing`] points its headers at the caller's bytes for one call.
 #![allow(unsafe_code)]
 
 use std::ffi::c_int;
@@ -18,56 +18,56 @@ use tapeline_nanos::Nanos;
 use super::control;
 use super::option::last_errno;
 
-/// Room for the control messages of one datagram: a stamp (32 bytes) and a drop count (24 bytes).
+/// Space for the control messages of one datagram: a stamp (32 bytes) and a drop count (24 bytes).
 pub(super) const CONTROL_BYTES: usize = 64;
 
-/// Control messages start with a `cmsghdr`, so they are aligned like one.
+/// Control messages start with a `cmsghdr`, so they have its alignment.
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
 struct Control([u8; CONTROL_BYTES]);
 
-/// The headers of one `recvmmsg` and all that they point to, except for the memory of the datagrams themselves.
+/// The headers of one `recvmmsg` and everything that they point to, except the datagrams' memory.
 pub(crate) struct Envelopes {
     controls: Vec<Control>,
     names: Vec<libc::sockaddr_in>,
-    // Read by the kernel only, through `headers`.
+    // Read only by the kernel, through `headers`.
     vectors: Vec<libc::iovec>,
     headers: Vec<libc::mmsghdr>,
     filled: usize,
 }
 
-// SAFETY: the pointers in `vectors` and `headers` lead into the other vectors' heap memory, which moves to the
-// other thread together with them and is shared with nobody, and into the datagrams' memory, which whoever
-// addresses an envelope answers for. Test: `a_batch_can_be_filled_again_and_moves_between_threads`.
+// SAFETY: the pointers in `vectors` and `headers` point into the other vectors' heap memory, which moves to
+// the other thread together with them and is shared with nobody, and into the datagrams' memory, for which
+// the code that addresses an envelope is responsible. Test:
+// `a_batch_can_be_filled_again_and_moves_between_threads`.
 unsafe impl Send for Envelopes {}
-// SAFETY: through `&Envelopes` everything is only read, and the pointers are not followed at all.
-// Test: as above.
+// SAFETY: `&Envelopes` permits only reads, and the pointers are not followed at all. Test: as above.
 unsafe impl Sync for Envelopes {}
 
-/// What the kernel said of one datagram.
+/// The kernel's report on one datagram.
 pub(crate) struct Envelope<'a> {
-    /// Bytes of the datagram that were written.
+    /// Bytes of the datagram that the kernel wrote.
     pub(crate) length: usize,
     control: &'a [u8],
     flags: c_int,
-    /// Who sent it.
+    /// The sender's address.
     pub(super) source: SocketAddrV4,
 }
 
 impl Envelope<'_> {
-    /// When the kernel received it, where the socket has stamps.
+    /// Returns the kernel's receive time, if the socket has stamps.
     #[inline]
     pub(crate) fn received(&self) -> Option<Nanos> {
         control::stamp(self.control)
     }
 
-    /// The kernel's drop count when it was queued; absent while that is 0.
+    /// Returns the kernel's drop count when the datagram was queued; `None` while it is 0.
     #[inline]
     pub(crate) fn dropped(&self) -> Option<u32> {
         control::dropped(self.control)
     }
 
-    /// Whether it was longer than its memory.
+    /// Returns `true` if the datagram was longer than its memory.
     #[inline]
     pub(crate) fn is_truncated(&self) -> bool {
         self.flags & libc::MSG_TRUNC != 0
@@ -75,7 +75,7 @@ impl Envelope<'_> {
 }
 
 impl Envelopes {
-    /// Envelopes without an address.
+    /// Creates envelopes without an address.
     pub(crate) fn new(count: usize) -> Self {
         let mut controls = vec![Control([0; CONTROL_BYTES]); count];
         // SAFETY: all three are plain C structures for which all zeroes is a valid value (null pointers,
@@ -89,9 +89,9 @@ impl Envelopes {
         let first_control = controls.as_mut_ptr();
         let (first_name, first_vector) = (names.as_mut_ptr(), vectors.as_mut_ptr());
         for (i, header) in headers.iter_mut().enumerate() {
-            // SAFETY: `i < count`, the length of each of the three vectors, so every offset stays inside its own
-            // allocation. The vectors are never grown, so the pointers stay true when `self` moves.
-            // Test: `mixed_sizes_arrive_in_order_in_one_batch` fills every slot.
+            // SAFETY: `i < count`, the length of each of the three vectors, so every offset stays inside its
+            // own allocation. The vectors never grow, so the pointers stay valid when `self` moves. Test:
+            // `mixed_sizes_arrive_in_order_in_one_batch` fills every slot.
             unsafe {
                 header.msg_hdr.msg_iov = first_vector.add(i);
                 header.msg_hdr.msg_name = first_name.add(i).cast();
@@ -107,33 +107,33 @@ impl Envelopes {
         self.headers.len()
     }
 
-    /// How many datagrams the last [`receive`](Self::receive) left.
+    /// Returns the number of datagrams from the last [`receive`](Self::receive).
     pub(crate) fn filled(&self) -> usize {
         self.filled
     }
 
-    /// Says where datagram `i` of the next receive goes. Following the pointer is the receive's affair.
+    /// Sets where datagram `i` of the next receive goes. Only the receive follows the pointer.
     #[inline]
     pub(crate) fn address(&mut self, i: usize, start: *mut u8, length: usize) {
         self.vectors[i] = libc::iovec { iov_base: start.cast(), iov_len: length };
     }
 
-    /// Takes what is there, up to `most` datagrams, without waiting. Costs one system call.
+    /// Reads the available datagrams, up to `most`, without waiting. Costs one system call.
     ///
     /// # Safety
-    /// The first `most` envelopes are addressed to memory that may be written for the length given with it, and that
-    /// nobody else touches during the call.
+    /// The first `most` envelopes are addressed to memory that may be written for the length given with it,
+    /// and that no other code touches during the call.
     pub(crate) unsafe fn receive(&mut self, fd: BorrowedFd<'_>, most: usize) -> Result<usize, Errno> {
-        // The kernel shortened these lengths to what it wrote.
+        // The kernel has set these lengths to the bytes that it wrote.
         for header in self.headers.iter_mut().take(self.filled) {
             reset(&mut header.msg_hdr);
         }
         self.filled = 0;
         let most = most.min(self.headers.len());
-        // SAFETY: `headers` holds as many headers as the call is told, each with arrays of `self` of their true length
-        // (see `new`) and with an address that the caller answers for. A null time-out means none, and with
-        // MSG_DONTWAIT the call does not wait. Test: `a_long_datagram_is_cut_and_flagged` checks that nothing is
-        // written behind a slot.
+        // SAFETY: `headers` has as many headers as the call is told, each with arrays of `self` of their true
+        // length (see `new`) and with an address for which the caller is responsible. A null time-out means
+        // none, and with MSG_DONTWAIT the call does not wait. Test: `a_long_datagram_is_cut_and_flagged`
+        // checks that nothing is written after a slot.
         let count = unsafe {
             libc::recvmmsg(
                 fd.as_raw_fd(),
@@ -143,12 +143,12 @@ impl Envelopes {
                 ptr::null_mut(),
             )
         };
-        // Negative means errno; the kernel never answers with more than it was given, and `envelope` checks again.
+        // Negative means errno; the kernel never returns more than it was given, and `envelope` checks again.
         self.filled = usize::try_from(count).map_err(|_| last_errno())?.min(most);
         Ok(self.filled)
     }
 
-    /// What came with datagram `i` of the last receive.
+    /// Returns the kernel's report on datagram `i` of the last receive.
     #[inline]
     pub(crate) fn envelope(&self, i: usize) -> Option<Envelope<'_>> {
         if i >= self.filled {
@@ -184,7 +184,7 @@ pub(super) struct Slot<'a> {
 }
 
 impl Incoming {
-    /// Room for `slots` datagrams of up to `slot_bytes` bytes, each followed by `spare_bytes` that the kernel
+    /// Allocates `slots` slots of up to `slot_bytes` bytes, each followed by `spare_bytes` that the kernel
     /// never writes.
     pub(super) fn new(slots: usize, slot_bytes: usize, spare_bytes: usize) -> Self {
         let stride = slot_bytes + spare_bytes;
@@ -200,19 +200,19 @@ impl Incoming {
         self.envelopes.count()
     }
 
-    /// How many datagrams the last [`fill`](Self::fill) left.
+    /// Returns the number of datagrams from the last [`fill`](Self::fill).
     pub(super) fn filled(&self) -> usize {
         self.envelopes.filled()
     }
 
-    /// Takes what is there, up to one datagram a slot, without waiting. Costs one system call.
+    /// Reads the available datagrams, up to one per slot, without waiting. Costs one system call.
     pub(super) fn fill(&mut self, fd: BorrowedFd<'_>) -> Result<usize, Errno> {
-        // SAFETY: every envelope is addressed to a slot of its own within `bytes`, which is never grown and of which
-        // `&mut self` keeps every view away. Test: `a_long_datagram_is_cut_and_flagged`.
+        // SAFETY: every envelope is addressed to a slot of its own within `bytes`, which never grows, and
+        // `&mut self` excludes every other view of it. Test: `a_long_datagram_is_cut_and_flagged`.
         unsafe { self.envelopes.receive(fd, self.envelopes.count()) }
     }
 
-    /// Datagram `i` of the last fill.
+    /// Returns datagram `i` of the last fill.
     pub(super) fn slot(&self, i: usize) -> Option<Slot<'_>> {
         let envelope = self.envelopes.envelope(i)?;
         let whole = &self.bytes[i * self.stride..][..self.stride];
@@ -220,23 +220,24 @@ impl Incoming {
     }
 }
 
-/// The lengths that tell the kernel how much room there is for an address and for control messages.
+/// Resets the lengths that state the kernel's space for an address and for control messages.
 fn reset(header: &mut libc::msghdr) {
     header.msg_namelen = size_of::<libc::sockaddr_in>() as libc::socklen_t;
     header.msg_controllen = CONTROL_BYTES;
     header.msg_flags = 0;
 }
 
-/// The arrays of one `sendmmsg`. Between calls they point at nothing that will be read.
+/// The arrays of one `sendmmsg`. Between calls no code reads what they point to.
 pub(super) struct Outgoing {
     vectors: Vec<libc::iovec>,
     headers: Vec<libc::mmsghdr>,
 }
 
-// SAFETY: as for `Incoming`: `headers` point into `vectors`, and both move together; what `vectors` point to
-// is only read during the call that set it. Test: `a_batch_can_be_filled_again_and_moves_between_threads`.
+// SAFETY: as for `Incoming`: `headers` point into `vectors`, and both move together; the bytes that `vectors`
+// point to are only read during the call that set the pointers. Test:
+// `a_batch_can_be_filled_again_and_moves_between_threads`.
 unsafe impl Send for Outgoing {}
-// SAFETY: nothing can be read through `&Outgoing`.
+// SAFETY: `&Outgoing` permits no reads.
 unsafe impl Sync for Outgoing {}
 
 impl Outgoing {
@@ -255,16 +256,17 @@ impl Outgoing {
         Self { vectors, headers }
     }
 
-    /// Sends what `datagrams` yields, one datagram each, up to as many as there are slots; does not wait.
-    /// Answers how many items it took from the iterator and how many of those were sent; what was taken and
-    /// not sent starts with the one that the error is about. Costs one system call.
+    /// Sends the items of `datagrams`, one datagram each, up to the number of slots; does not wait. Returns
+    /// how many items it took from the iterator and how many of those were sent. The first item taken and not
+    /// sent is the one that the error is about. Costs one system call.
     pub(super) fn send<'a, B: AsRef<[u8]> + ?Sized + 'a>(
         &mut self,
         fd: BorrowedFd<'_>,
         datagrams: &mut impl Iterator<Item = &'a B>,
     ) -> (usize, Result<usize, Errno>) {
         let mut taken = 0;
-        // `zip` would take one item too many from `datagrams` when the slots run out, so the slots lead.
+        // `zip` would take one item too many from `datagrams` when the slots run out, so the loop is over the
+        // slots.
         for vector in &mut self.vectors {
             let Some(datagram) = datagrams.next() else { break };
             let bytes: &'a [u8] = datagram.as_ref();
@@ -276,7 +278,7 @@ impl Outgoing {
             return (0, Ok(0));
         }
         // SAFETY: the first `taken` headers each point to one vector, which points to bytes borrowed for
-        // `'a`, which outlives this call; the kernel only reads them. Nothing follows those pointers after
+        // `'a`, which outlives this call; the kernel only reads them. No code follows those pointers after
         // the call. Test: `mixed_sizes_arrive_in_order_in_one_batch` compares every byte.
         let count = unsafe {
             libc::sendmmsg(
@@ -309,7 +311,7 @@ pub(super) fn send_segmented(fd: BorrowedFd<'_>, bytes: &[u8], segment_bytes: u1
         padding: [0; 6],
     };
     let mut vector = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
-    // SAFETY: all zeroes is a valid `msghdr`; then it gets one vector over `bytes` and one control message,
+    // SAFETY: all zeroes is a valid `msghdr`; it then gets one vector over `bytes` and one control message,
     // both alive until the call returns; the kernel only reads them. Test:
     // `segments_arrive_as_datagrams_of_their_own`.
     let count = unsafe {

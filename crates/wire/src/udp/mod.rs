@@ -31,7 +31,7 @@ pub struct BufferSize {
 }
 
 impl BufferSize {
-    /// What to do when the kernel gave less than was asked for; `limit` is the sysctl that bounds it.
+    /// Returns advice if the kernel granted less than requested; `limit` is the sysctl that bounds it.
     fn advice(self, limit: &str) -> Option<String> {
         (self.got < self.asked).then(|| {
             let Self { asked, got } = self;

@@ -1,4 +1,4 @@
-//! The socket options that rustix offers no function for. `unsafe` lives here because the kernel reads and
+//! The socket options for which rustix has no function. The code is `unsafe` because the kernel reads and
 //! writes through pointers; each call passes one local value and its true size.
 #![allow(unsafe_code)]
 
@@ -23,8 +23,8 @@ pub(super) fn set_int(fd: BorrowedFd<'_>, level: c_int, name: c_int, value: c_in
     if result == 0 { Ok(()) } else { Err(last_errno()) }
 }
 
-/// The number of datagrams that the kernel has dropped on this socket, modulo 2^32: `SO_MEMINFO`'s last word,
-/// the same counter that `SO_RXQ_OVFL` attaches to datagrams.
+/// Returns the number of datagrams that the kernel has dropped on this socket, modulo 2^32: the last word of
+/// `SO_MEMINFO`, the same counter that `SO_RXQ_OVFL` attaches to datagrams.
 pub(super) fn dropped(fd: BorrowedFd<'_>) -> Result<u32, Errno> {
     const WORDS: usize = libc::SK_MEMINFO_DROPS as usize + 1;
     let mut words = [0u32; WORDS];

@@ -19,7 +19,7 @@ use crate::interface::{self, Interface};
 /// Maximum number of receivers that [`wait_any`] waits for at once.
 pub const MAX_WAIT: usize = 64;
 
-/// How many errors that came from the network are counted and passed over in one receive call.
+/// Maximum number of network errors that one receive call counts and skips.
 const NETWORK_ERRORS_A_CALL: usize = 16;
 
 /// Options of a receiver.
@@ -33,8 +33,9 @@ pub struct ReceiveOptions {
     /// Receive a group's datagrams from this sender only (source-specific multicast, RFC 4607); `None` means any
     /// sender.
     pub source: Option<Ipv4Addr>,
-    /// The kernel's receive buffer in bytes. It must hold what arrives while the reader is busy. The kernel charges at
-    /// least 768 bytes per datagram, so 8 MiB holds some 20,000 small ones.
+    /// The kernel's receive buffer in bytes. Its size must cover the datagrams that arrive while the reader
+    /// is busy. The kernel charges at least 768 bytes per datagram, so 8 MiB is enough for some 20,000 small
+    /// ones.
     pub receive_buffer: usize,
     /// `true` to have the kernel stamp each datagram's arrival.
     pub stamps: bool,
@@ -95,7 +96,7 @@ impl Receiver {
         )
         .map_err(failed(Operation::Open))?;
         let fd = socket.as_fd();
-        // Before the bind, so that not even the first datagram misses its stamp or its count.
+        // Before the bind, so that the first datagram already has its stamp and its count.
         if options.stamps {
             set(fd, address, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, "SO_TIMESTAMPNS", 1)?;
         }
@@ -109,7 +110,8 @@ impl Receiver {
                 address: address.to_string(),
                 cause: cause.into(),
             })?;
-            // Only this socket's own groups, not every group that some process of this machine has joined.
+            // Receives only this socket's own groups, not every group that some process of this machine has
+            // joined.
             set(fd, address, libc::IPPROTO_IP, libc::IP_MULTICAST_ALL, "IP_MULTICAST_ALL", 0)?;
         }
         let bound = match interface.as_ref().and_then(|i| i.address) {
@@ -141,7 +143,8 @@ impl Receiver {
         })
     }
 
-    /// Receives with `fill`, which gives how many datagrams it took and the kernel's drop count if it came with them.
+    /// Receives with `fill`, which returns the number of datagrams and the kernel's drop count, if one came
+    /// with them.
     pub(crate) fn receive_with(
         &mut self,
         mut fill: impl FnMut(BorrowedFd<'_>) -> Result<(usize, Option<u32>), Errno>,
@@ -213,7 +216,7 @@ impl Receiver {
     /// Reads the kernel's current drop count and returns it as [`kernel_drops`](Self::kernel_drops) does. Costs one
     /// system call: use it at the end of a run and in idle moments, when no datagram carries the count.
     pub fn ask_kernel_drops(&mut self) -> u64 {
-        // A kernel without SO_MEMINFO (before 4.12) leaves the count that the datagrams brought.
+        // On a kernel without SO_MEMINFO (before 4.12) the count from the datagrams stays.
         if let Ok(dropped) = option::dropped(self.socket.as_fd()) {
             self.drops.observe(dropped);
         }
@@ -271,13 +274,13 @@ pub fn wait_any_or<R: Borrow<Receiver>>(receivers: &[R], other: &impl AsFd, time
     wait_for(std::iter::once(other.as_fd()).chain(all), other.as_fd(), timeout)
 }
 
-/// `first` is any of them.
+/// Waits for any of `all`; `first` is any one of them, to fill unused places.
 fn wait_for<'fd>(
     all: impl Iterator<Item = BorrowedFd<'fd>>,
     first: BorrowedFd<'fd>,
     timeout: Duration,
 ) -> bool {
-    // On the stack, since a plant waits often: a place that nobody needs repeats the first and is not polled.
+    // On the stack, since a plant waits often: unused places repeat the first descriptor and are not polled.
     let mut polled: [PollFd<'_>; MAX_WAIT + 1] =
         std::array::from_fn(|_| PollFd::from_borrowed_fd(first, PollFlags::IN));
     let mut used = 0;
@@ -285,12 +288,12 @@ fn wait_for<'fd>(
         *place = PollFd::from_borrowed_fd(fd, PollFlags::IN);
         used += 1;
     }
-    // A time-out beyond what a timespec holds is as good as none.
+    // A time-out longer than a timespec can express is treated as none.
     let limit = Timespec::try_from(timeout).ok();
     match poll(&mut polled[..used], limit.as_ref()) {
         Ok(ready) => ready > 0,
         Err(Errno::INTR) => false,
-        // Nothing that a caller could do here: the receive that follows says what is wrong.
+        // The caller cannot act on this error here: the following receive reports it.
         Err(_) => true,
     }
 }
@@ -304,7 +307,7 @@ fn join(
 ) -> Result<(), Error> {
     let own = interface.and_then(|i| i.address);
     let joined = match (source, interface) {
-        // This option names an interface by address only.
+        // This option identifies an interface only by its address.
         (Some(_), Some(i)) if own.is_none() => {
             return Err(Error::NoInterfaceAddress {
                 name: i.name.clone(),
@@ -324,14 +327,14 @@ fn join(
     joined.map_err(failed)
 }
 
-/// Sets the kernel's buffer beyond the system's limit where this process may, up to the limit otherwise.
+/// Sets the kernel's buffer: beyond the system's limit if this process may, otherwise up to the limit.
 fn set_receive_buffer(fd: BorrowedFd<'_>, address: SocketAddrV4, asked: usize) -> Result<BufferSize, Error> {
     // The kernel takes an int and doubles it.
     let asked = asked.min(i32::MAX as usize / 2);
     sockopt::set_socket_recv_buffer_size_force(fd, asked)
         .or_else(|_| sockopt::set_socket_recv_buffer_size(fd, asked))
         .and_then(|()| sockopt::socket_recv_buffer_size(fd))
-        // The kernel reports twice the size: the other half is for its bookkeeping (`socket(7)`).
+        // The kernel reports twice the size: the other half is for its own overhead (`socket(7)`).
         .map(|doubled| BufferSize { asked, got: doubled / 2 })
         .map_err(|cause| Error::Option {
             option: "SO_RCVBUF",
@@ -357,7 +360,7 @@ fn set(
     })
 }
 
-/// An address as an error names it.
+/// Formats an address for an error.
 pub(super) fn place(
     address: SocketAddrV4,
     interface: Option<&Interface>,
@@ -373,7 +376,7 @@ pub(super) fn place(
     text
 }
 
-/// Errors that some other machine, or a router, put on the socket; `udp(7)` and `ip(7)`.
+/// Returns `true` for an error that another machine or a router caused; `udp(7)` and `ip(7)`.
 pub(super) fn is_from_the_network(errno: Errno) -> bool {
     matches!(
         errno,
@@ -386,7 +389,7 @@ pub(super) fn is_from_the_network(errno: Errno) -> bool {
     )
 }
 
-/// The kernel's drop count, which has 32 bits, as a count that does not wrap.
+/// Extends the kernel's 32-bit drop count to a count that does not wrap.
 #[derive(Debug, Default)]
 struct DropCounter {
     last: u32,
@@ -394,9 +397,9 @@ struct DropCounter {
 }
 
 impl DropCounter {
-    /// A datagram carries the count of the moment at which it was queued, so after the kernel was asked
-    /// directly older counts still come in. Less than half the range ahead is progress; anything else is such
-    /// an older one.
+    /// A datagram carries the count from the time at which it was queued, so older counts can arrive after
+    /// the kernel was asked directly. A count less than half the range ahead is progress; any other is an
+    /// older one.
     fn observe(&mut self, dropped: u32) {
         let ahead = dropped.wrapping_sub(self.last);
         if ahead < 1 << 31 {

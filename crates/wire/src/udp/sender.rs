@@ -20,7 +20,7 @@ use crate::interface::{self, Interface};
 /// allow more).
 pub const MAX_SEGMENTS: usize = 64;
 
-/// How many errors that came from the network are counted and passed over in one send call.
+/// Maximum number of network errors that one send call counts and skips.
 const NETWORK_ERRORS_A_CALL: usize = 16;
 
 /// Options of a sender.
@@ -120,8 +120,8 @@ impl Sender {
             }
             sockopt::set_ip_multicast_ttl(fd, u32::from(options.ttl))
                 .map_err(refused("IP_MULTICAST_TTL", usize::from(options.ttl)))?;
-            // Without this the kernel drops silently what a full device queue cannot take. Not for unicast,
-            // where it would also collect other machines' errors until somebody reads them.
+            // Without this option the kernel silently drops datagrams that do not fit into a full device
+            // queue. Not for unicast: there it would also collect other machines' errors until they are read.
             option::set_int(fd, libc::IPPROTO_IP, libc::IP_RECVERR, 1).map_err(refused("IP_RECVERR", 1))?;
             sockopt::set_ip_multicast_loop(fd, true).map_err(refused("IP_MULTICAST_LOOP", 1))?;
         } else if let Some(i) = &interface {
@@ -174,7 +174,7 @@ impl Sender {
     /// [`Error::TooLong`] when the next datagram (those before it were sent, uncounted) is longer than UDP or
     /// the path allows; [`Error::Socket`] when the machine refuses, such as for an interface that went down.
     /// Errors that other machines caused ("connection refused" after an earlier datagram) are counted in
-    /// [`network_errors`](Self::network_errors) and passed over.
+    /// [`network_errors`](Self::network_errors) and skipped.
     pub fn send_many<'a, B: AsRef<[u8]> + ?Sized + 'a>(
         &mut self,
         datagrams: impl IntoIterator<Item = &'a B, IntoIter: Clone>,
@@ -191,8 +191,7 @@ impl Sender {
             }
             match sent {
                 Ok(sent) if sent == taken => count += sent,
-                // The kernel sent a part and keeps the reason to itself: it gives it when asked to send the
-                // next one.
+                // The kernel sent a part without a reason; it returns the error for the next datagram.
                 Ok(sent) => {
                     count += sent;
                     errors = 0;
@@ -229,7 +228,8 @@ impl Sender {
         for _ in 0..NETWORK_ERRORS_A_CALL {
             match message::send_segmented(self.socket.as_fd(), bytes, segment_bytes.max(1)) {
                 Ok(()) => return Ok(Sent { count: segments, blocked: false }),
-                // The count was checked above: what is left is a segment that the path would have to cut up.
+                // The count was checked above: the remaining cause is a segment that the path would have to
+                // fragment.
                 Err(Errno::INVAL) => {
                     return Err(Error::TooLong { length: usize::from(segment_bytes), address: self.place() });
                 }
@@ -243,14 +243,14 @@ impl Sender {
         Ok(Sent { count: 0, blocked: true })
     }
 
-    /// Waits until the socket's buffer has space; returns `false` if `timeout` passes first, or early when a signal
-    /// arrives. A full device queue behind the buffer cannot be waited for.
+    /// Waits until the socket's buffer has space; returns `false` if `timeout` passes first, or early when a
+    /// signal arrives. It cannot wait for a full device queue behind the buffer.
     pub fn wait(&self, timeout: Duration) -> bool {
         let limit = Timespec::try_from(timeout).ok();
         match poll(&mut [PollFd::new(&self.socket, PollFlags::OUT)], limit.as_ref()) {
             Ok(ready) => ready > 0,
             Err(Errno::INTR) => false,
-            // The send that follows says what is wrong.
+            // The following send reports the error.
             Err(_) => true,
         }
     }
@@ -287,7 +287,7 @@ impl Sender {
         self.buffer.advice("net.core.wmem_max")
     }
 
-    /// Counts what is expected, and says whether it ends the call (no room) or the call should be tried again.
+    /// Counts an expected error. Returns `true` if it ends the call (no space), `false` to retry.
     fn stops_at(&mut self, errno: Errno, length: usize) -> Result<bool, Error> {
         match errno {
             Errno::AGAIN => Ok(true),

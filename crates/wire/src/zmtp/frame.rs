@@ -3,10 +3,10 @@
 const MORE: u8 = 0x01;
 const LONG: u8 = 0x02;
 const COMMAND: u8 = 0x04;
-/// Bytes in front of the longest body.
+/// Length of the header of a long body in bytes.
 const LONGEST_HEAD: usize = 9;
 
-/// A frame that has come as a whole.
+/// A complete frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Frame<'a> {
     pub(super) is_command: bool,
@@ -15,20 +15,20 @@ pub(super) struct Frame<'a> {
     pub(super) body: &'a [u8],
 }
 
-/// What is in front of some bytes.
+/// The result of reading the front of some bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Found<'a> {
-    /// A frame, and how many bytes it takes.
+    /// A frame, and its length in bytes.
     Frame(Frame<'a>, usize),
-    /// A part of one.
+    /// An incomplete frame.
     Part,
-    /// One whose body is longer than may be.
+    /// A frame whose body is too long.
     TooLong(u64),
-    /// Flags that mean nothing.
+    /// Invalid flags.
     Flags(u8),
 }
 
-/// Looks for a frame of at most so many bytes of body. The length is checked before it is believed.
+/// Reads a frame with a body of at most `most` bytes. The stated length is checked before use.
 pub(super) fn find(bytes: &[u8], most: usize) -> Found<'_> {
     let Some((&flags, rest)) = bytes.split_first() else { return Found::Part };
     if flags & !(MORE | LONG | COMMAND) != 0 || flags & COMMAND != 0 && flags & MORE != 0 {
@@ -60,9 +60,9 @@ pub(super) fn put_message(out: &mut Vec<u8>, parts: &[&[u8]]) {
     }
 }
 
-/// Appends a command: its name behind the name's length, and what it says.
+/// Appends a command: the length of its name, its name, and its data.
 pub(super) fn put_command(out: &mut Vec<u8>, name: &str, data: &[u8]) {
-    // Names are ours, and short.
+    // The names are constants of this crate, and short.
     put(out, COMMAND, &[&[name.len() as u8], name.as_bytes(), data]);
 }
 
@@ -80,7 +80,7 @@ fn put(out: &mut Vec<u8>, flags: u8, pieces: &[&[u8]]) {
     }
 }
 
-/// Takes a command's body apart: its name and what it says.
+/// Splits a command's body into its name and its data.
 pub(super) fn command(body: &[u8]) -> Option<(&[u8], &[u8])> {
     let (len, rest) = body.split_first()?;
     rest.split_at_checked(usize::from(*len))

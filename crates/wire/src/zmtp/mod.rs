@@ -1,14 +1,15 @@
 //! A ZeroMQ publisher: ZMTP 3.1 over TCP, the NULL mechanism, socket type PUB.
 //!
-//! libzmq's SUB and XSUB sockets connect to a [`Publisher`] as to any other. The publisher knows their subscriptions,
-//! so a message without subscribers costs one comparison. It queues, for each subscriber, what the connection does not
-//! accept at once, up to a high-water mark in bytes; beyond it, whole messages are dropped and counted. It never waits.
+//! libzmq's SUB and XSUB sockets connect to a [`Publisher`] as to any other. The publisher knows the
+//! subscriptions, so a message without subscribers costs one comparison. For each subscriber, it queues bytes
+//! that the connection does not accept at once, up to a high-water mark in bytes; beyond it, whole messages
+//! are dropped and counted. It never waits.
 //!
 //! | file | what |
 //! |---|---|
-//! | `frame.rs` | frames: their heads, commands, reading |
+//! | `frame.rs` | frames: headers, commands, reading |
 //! | `protocol.rs` | one subscriber's protocol, without its socket |
-//! | `topics.rs` | who has subscribed to what |
+//! | `topics.rs` | the subscriptions |
 //! | `publisher.rs` | the sockets |
 //!
 //! Sources: ZeroMQ RFC 37 (ZMTP 3.1), RFC 29 (publish and subscribe). A SUB of ZMTP 3.0 sends its subscriptions in

@@ -1,14 +1,14 @@
-//! One subscriber's protocol, without its socket: greeting, handshake, what it subscribes to.
+//! One subscriber's protocol, without its socket: greeting, handshake, subscriptions.
 
 use super::frame::{self, Found};
 use super::topics::LONGEST;
 
 /// A greeting of ZMTP 3: signature, version, mechanism, filler (RFC 37, section 3.1).
 pub(super) const GREETING: usize = 64;
-/// The longest frame that is taken, bytes of body: a subscription with its command in front, and a handshake with a
-/// peer's properties.
+/// Maximum body of a received frame in bytes: enough for a subscription as a command, and for a handshake
+/// with a peer's properties.
 pub(super) const MOST: usize = 2 * LONGEST;
-/// What is sent to begin with: version 3.1, NULL, not a server.
+/// The greeting that is sent: version 3.1, NULL, not a server.
 pub(super) const OUR_GREETING: [u8; GREETING] = {
     let mut greeting = [0; GREETING];
     (greeting[0], greeting[8], greeting[9]) = (0xFF, 1, 0x7F);
@@ -68,7 +68,7 @@ enum Phase {
 #[derive(Debug, Default)]
 pub struct Protocol {
     phase: Phase,
-    /// In the middle of a message of several parts, which none of ours is.
+    /// Inside a message of several parts; requests never have several.
     in_message: bool,
 }
 
@@ -82,7 +82,7 @@ impl Protocol {
     /// `out`, whose size the caller limits.
     ///
     /// # Errors
-    /// What the peer did wrong, or what `each` comes back with: it is to be let go.
+    /// The peer's fault, or the error that `each` returned: disconnect the peer.
     pub fn take(
         &mut self,
         bytes: &[u8],
@@ -110,7 +110,7 @@ impl Protocol {
             if self.phase == Phase::Handshake {
                 if let Err(fault) = shaken(frame) {
                     if let Fault::SocketType(_) = fault {
-                        // So that its owner reads why: the reason behind its length.
+                        // So that the peer's log shows the reason: its length, then the text.
                         frame::put_command(out, "ERROR", b"\x18SUB or XSUB are expected");
                     }
                     return Err(fault);
@@ -122,19 +122,20 @@ impl Protocol {
                 match frame::command(frame.body) {
                     Some((b"SUBSCRIBE", topic)) => each(Asked::Subscribe(within(topic)?))?,
                     Some((b"CANCEL", topic)) => each(Asked::Cancel(within(topic)?))?,
-                    // Its time to live is for those who hang up in silence; the context, 16 bytes at most, comes back.
+                    // The time to live is for peers that disappear silently; the answer repeats the context,
+                    // at most 16 bytes.
                     Some((b"PING", ping)) => {
                         let context = ping.get(2..).unwrap_or_default();
                         frame::put_command(out, "PONG", context.get(..16).unwrap_or(context));
                     }
-                    // PONG, ERROR, and what later versions may say.
+                    // PONG, ERROR, and commands of later versions.
                     _ => {}
                 }
                 continue;
             }
             let is_part = self.in_message || frame.has_more;
             self.in_message = frame.has_more;
-            // An XSUB may send messages of its owner's, too: they are nobody's here.
+            // An XSUB may also send its application's messages: they are ignored here.
             match frame.body.split_first() {
                 Some((1, topic)) if !is_part => each(Asked::Subscribe(within(topic)?))?,
                 Some((0, topic)) if !is_part => each(Asked::Cancel(within(topic)?))?,
@@ -148,13 +149,13 @@ fn within(topic: &[u8]) -> Result<&[u8], Fault> {
     if topic.len() > LONGEST { Err(Fault::TooLong(topic.len() as u64)) } else { Ok(topic) }
 }
 
-/// Whether the greeting is there as a whole; what is wrong with it as soon as that shows.
+/// Returns `true` if the greeting is complete. Fails as soon as it is known to be invalid.
 fn greeted(bytes: &[u8]) -> Result<bool, Fault> {
     match bytes.first() {
         Some(0xFF) | None => {}
         Some(other) => return Err(Fault::NotZmtp(*other)),
     }
-    // The signature's last byte has its last bit set, whatever the length before it.
+    // The signature's last byte has its last bit set, whatever the length field before it.
     if let Some(end) = bytes.get(9)
         && end & 1 == 0
     {
@@ -173,7 +174,7 @@ fn greeted(bytes: &[u8]) -> Result<bool, Fault> {
     Ok(bytes.len() >= GREETING)
 }
 
-/// Whether a frame is a subscriber's handshake.
+/// Checks that a frame is a subscriber's handshake.
 fn shaken(frame: frame::Frame<'_>) -> Result<(), Fault> {
     let named = if frame.is_command { frame::command(frame.body) } else { None };
     let Some((b"READY", mut properties)) = named else { return Err(Fault::Handshake) };
@@ -199,7 +200,7 @@ mod tests {
 
     const READY: &[u8] = b"\x04\x19\x05READY\x0bSocket-Type\0\0\0\x03SUB";
 
-    /// What a subscriber is answered, what it has asked, and how it ends.
+    /// Returns the answers to a subscriber, its requests, and the result.
     fn run(bytes: &[u8]) -> (Vec<u8>, Vec<String>, Result<usize, Fault>) {
         let (mut out, mut asked) = (Vec::new(), Vec::new());
         let taken = Protocol::default().take(bytes, &mut out, |what| {
@@ -222,7 +223,7 @@ mod tests {
             b"\x04\x08\x06CANCELC",
             b"\0\x02\0D",
             b"\x04\x0a\x04PING\0\x05ctx",
-            // A message of its owner's, of two parts, and half of another frame.
+            // A message of the application, of two parts, and half of another frame.
             b"\x01\x02\x01E\0\x02\x01F",
             b"\0\x09",
         ]);

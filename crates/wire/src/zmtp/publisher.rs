@@ -18,7 +18,8 @@ use crate::{Error, error};
 /// Settings of a publisher.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// Maximum number of connections; more are closed at once. Default 1,000.
+    /// Maximum number of connections; default 1,000. One more replaces the oldest connection that has not
+    /// completed its handshake within a second; without one, the new connection is closed at once.
     pub max_subscribers: usize,
     /// The high-water mark: bytes that may wait for one subscriber; default 8 MiB. A message that does not fit is dropped
     /// as a whole.
@@ -52,7 +53,7 @@ pub struct Counters {
     pub connected: u64,
     /// Connections closed at once because there were too many.
     pub refused: u64,
-    /// Subscribers disconnected for what they did, or did not do.
+    /// Subscribers disconnected by the publisher for a fault or a time limit.
     pub let_go: u64,
     /// Messages queued, counted once per subscriber.
     pub queued: u64,
@@ -87,11 +88,11 @@ pub struct Publisher {
     free: Vec<u32>,
     topics: Topics,
     counters: Counters,
-    /// The message that is published, as it goes out to everybody.
+    /// The published message as it is sent to all subscribers.
     message: Vec<u8>,
     /// Subscribers with something new to send, each once.
     touched: Vec<u32>,
-    /// Those that may have sent something.
+    /// Subscribers that may have sent something.
     readable: Vec<u32>,
     left: Vec<Left>,
     may_accept: bool,
@@ -103,29 +104,29 @@ struct Peer {
     stream: Stream,
     protocol: Protocol,
     since: Nanos,
-    /// Since when nothing could be sent of what waits.
+    /// Time since which none of the waiting bytes could be sent.
     stuck: Option<Nanos>,
     dropped: u64,
     is_touched: bool,
     is_readable: bool,
-    /// Nothing of it is looked at any more.
+    /// The connection is over: its input is no longer read.
     over: Option<Result<String, Fault>>,
 }
 
 const LISTENER: Token = Token(usize::MAX - 1);
-/// Events that one wait takes.
+/// Maximum number of events per wait.
 const EVENTS: usize = 256;
-/// What one subscriber may have sent and is not looked at: the longest frame, and more of those that are usual.
+/// Input buffer of a subscriber in bytes: the longest frame, or many ordinary ones.
 const INPUT: usize = 4 << 10;
-/// Between two looks at those who do nothing.
+/// Interval between checks of the time limits.
 const TURN_NS: u64 = 100_000_000;
-/// Connections accepted at a time, before those that are there have their turn.
+/// Connections accepted at a time, before the existing ones get their turn.
 const ACCEPTED_AT_ONCE: usize = 8;
-/// A subscriber has so long for its handshake where others wait for its place.
+/// Minimum time for a subscriber's handshake before another connection can replace it.
 const HANDSHAKE_NS: i64 = 1_000_000_000;
-/// Of what has been sent, so much memory is kept for what is next.
+/// Maximum memory of sent bytes that is retained for the next ones.
 const KEPT: usize = 64 << 10;
-/// Words of those who left that are kept until they are asked for.
+/// Maximum number of departed subscribers recorded until [`Publisher::take_left`].
 const MOST_LEFT: usize = 1_000;
 
 impl Publisher {
@@ -214,7 +215,7 @@ impl Publisher {
             if !std::mem::replace(&mut peer.is_readable, true) {
                 self.readable.push(number as u32);
             }
-            // There may be room again.
+            // The socket may have space again.
             if !std::mem::replace(&mut peer.is_touched, true) {
                 self.touched.push(number as u32);
             }
@@ -261,7 +262,7 @@ impl Publisher {
                     return;
                 }
                 Err(cause) => {
-                    // Those that wait are let in with the next turn that looks at the silent.
+                    // Waiting connections are accepted after the next check of the time limits.
                     self.may_accept = false;
                     self.accept_error = Some(cause);
                     return;
@@ -300,7 +301,8 @@ impl Publisher {
         self.readable.push(number);
     }
 
-    /// Lets go of the subscriber that has been without a handshake for longest, and for a second; whether there was one.
+    /// Disconnects the oldest subscriber that has not completed its handshake within a second. Returns `true`
+    /// if there was one.
     fn make_room(&mut self, now: Nanos) -> bool {
         let peers = self.peers.iter().zip(0_u32..);
         let silent = peers.filter_map(|(peer, number)| {
@@ -319,7 +321,7 @@ impl Publisher {
         }
     }
 
-    /// Takes what came, once from each.
+    /// Reads received bytes, once from each subscriber.
     fn read(&mut self) {
         for number in std::mem::take(&mut self.readable) {
             let Some(Some(peer)) = self.peers.get_mut(number as usize) else { continue };
@@ -333,12 +335,12 @@ impl Publisher {
                     self.readable.push(number);
                 }
                 Ok(Received::Nothing) => continue,
-                // Its buffer is longer than the longest frame, so that there is always room for the rest of one.
+                // The buffer is longer than the longest frame, so a frame's rest always fits.
                 Ok(Received::Full) => {}
                 Ok(Received::Closed) => peer.over = Some(Ok("it has closed the connection".to_owned())),
                 Err(cause) => peer.over = Some(Ok(cause.to_string())),
             }
-            // Answers to pings have their place under the high-water mark, too.
+            // Answers to pings count toward the high-water mark, too.
             let room = self.settings.queue_bytes.saturating_sub(peer.stream.unsent());
             let (bytes, out) = peer.stream.split();
             let before = out.len();
@@ -365,7 +367,7 @@ impl Publisher {
         }
     }
 
-    /// Sends what waits, as far as there is room; lets go of those that are done with.
+    /// Sends waiting bytes, as far as the sockets accept them, and removes the connections that are over.
     fn flush(&mut self, now: Nanos) {
         while let Some(number) = self.touched.pop() {
             let Some(Some(peer)) = self.peers.get_mut(number as usize) else { continue };
@@ -390,7 +392,8 @@ impl Publisher {
         }
     }
 
-    /// Those who are stuck, or do not say who they are.
+    /// Disconnects subscribers that read nothing of their queue, or do not complete the handshake, within the
+    /// time limit.
     fn look_at_the_silent(&mut self, now: Nanos) {
         self.may_accept = true;
         let limit = i64::try_from(self.settings.stuck_ms.saturating_mul(1_000_000)).unwrap_or(i64::MAX);
@@ -412,7 +415,7 @@ impl Publisher {
         self.free.push(number);
         self.counters.let_go += u64::from(is_let_go);
         let fd = peer.stream.as_fd().as_raw_fd();
-        // Closing it does the same.
+        // Closing the socket does the same.
         let _ = self.poll.registry().deregister(&mut SourceFd(&fd));
         peer.stream.finish();
         if self.left.len() < MOST_LEFT {

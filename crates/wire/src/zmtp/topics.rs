@@ -1,15 +1,17 @@
-//! Who has subscribed to what.
+//! The subscriptions.
 //!
-//! A subscription is the beginning of a topic. Those of all subscribers are in one table; a topic is looked up in it once
-//! for each length that any subscription has, whoever and how many they are, and only when something has changed since.
+//! A subscription is the prefix of a topic. The subscriptions of all subscribers are in one table. A topic is
+//! looked up once for each length that any subscription has, however many subscribers there are, and only if
+//! something has changed since.
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 
-/// The longest subscription, bytes: twice the longest name of an item, with its service.
+/// Maximum length of a subscription in bytes: twice the longest name of an item, with its service.
 pub(super) const LONGEST: usize = 512;
 
-/// The subscribers of a topic at some moment. Its publisher stores it so that the topic is not looked up each time.
+/// The subscribers of a topic at some time. The publishing code stores it so that the topic is not looked up
+/// each time.
 #[derive(Debug, Default, Clone)]
 pub struct Route {
     generation: u64,
@@ -21,23 +23,23 @@ pub struct Route {
 pub(super) struct Topics {
     /// Counts changes, from 1.
     generation: u64,
-    /// Subscribers by their place.
+    /// The subscribers of each prefix, by number.
     by_prefix: HashMap<Box<[u8]>, Vec<u32>, RandomState>,
-    /// How many prefixes have each length.
+    /// The number of prefixes of each length.
     lengths: Vec<u32>,
-    /// Of each subscriber, by its place: what it has subscribed to, and how many times.
+    /// For each subscriber, by number: its prefixes, and how often it subscribed to each.
     held: Vec<HashMap<Box<[u8]>, u32, RandomState>>,
     total: usize,
     most: usize,
     most_each: usize,
 }
 
-/// One subscriber has more subscriptions than it may, or all together have.
+/// One subscriber, or all together, would have more subscriptions than permitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TooMany;
 
 impl Topics {
-    /// For so many different subscriptions at most, of all subscribers and of each.
+    /// Permits `most` different subscriptions of all subscribers together, and `most_each` of each.
     pub(super) fn new(most: usize, most_each: usize) -> Self {
         Self {
             generation: 1,
@@ -50,12 +52,12 @@ impl Topics {
         }
     }
 
-    /// Subscriptions that there are, the same one of two subscribers twice.
+    /// Returns the number of subscriptions; a prefix of two subscribers counts twice.
     pub(super) fn len(&self) -> usize {
         self.total
     }
 
-    /// A subscriber wants what begins so. Longer prefixes than [`LONGEST`] are never given here.
+    /// Adds a subscription to a prefix. The caller never passes a prefix longer than [`LONGEST`].
     pub(super) fn subscribe(&mut self, subscriber: u32, prefix: &[u8]) -> Result<(), TooMany> {
         let at = subscriber as usize;
         if self.held.len() <= at {
@@ -82,7 +84,7 @@ impl Topics {
         Ok(())
     }
 
-    /// Once less.
+    /// Cancels one subscription to a prefix.
     pub(super) fn cancel(&mut self, subscriber: u32, prefix: &[u8]) {
         let Some(held) = self.held.get_mut(subscriber as usize) else { return };
         let Some(times) = held.get_mut(prefix) else { return };
@@ -93,13 +95,13 @@ impl Topics {
         }
     }
 
-    /// A subscriber has gone.
+    /// Removes a subscriber.
     pub(super) fn forget(&mut self, subscriber: u32) {
         let held = self.held.get_mut(subscriber as usize).map(std::mem::take).unwrap_or_default();
         for prefix in held.keys() {
             self.drop(subscriber, prefix);
         }
-        // Its place may be another's before anybody looks again.
+        // Its number may be reused before the next lookup.
         self.generation += 1;
     }
 
@@ -116,7 +118,8 @@ impl Topics {
         }
     }
 
-    /// Whether anybody wants a topic; `route` says who from then on. While nothing changes it costs two comparisons.
+    /// Returns `true` if any subscriber wants a topic, and updates `route`. Without changes it costs two
+    /// comparisons.
     #[inline]
     pub(super) fn find(&self, route: &mut Route, topic: &[u8]) -> bool {
         if route.generation != self.generation {
@@ -136,7 +139,7 @@ impl Topics {
                 route.subscribers.extend_from_slice(holders);
             }
         }
-        // Whoever has subscribed to more than one beginning of it gets it once.
+        // A subscriber of several prefixes of the topic gets the message once.
         route.subscribers.sort_unstable();
         route.subscribers.dedup();
     }

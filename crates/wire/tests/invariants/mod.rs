@@ -1,8 +1,8 @@
-//! What must hold whatever bytes a peer sends: called with any bytes by `tests/hostile.rs` in `cargo test`, and by the
+//! Invariants for any bytes that a peer sends: checked by `tests/hostile.rs` in `cargo test`, and by the
 //! targets of `fuzz` under `make fuzz`.
 //!
-//! However the bytes are cut, the same events come of them; what is held is bounded; messages that came out come out again
-//! when they are sent; an end has a reason and a place.
+//! The events do not depend on how the bytes are split; memory is bounded; messages that came out come out
+//! again when they are sent; an end has a reason and a position.
 
 #![allow(dead_code, reason = "each fuzz target uses one of them")]
 

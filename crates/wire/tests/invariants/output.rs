@@ -1,4 +1,4 @@
-//! A session that sends whatever it is told to, into buffers and a socket that are too small.
+//! A session that sends a script's messages, into buffers and a socket that are too small.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,7 +8,8 @@ use tapeline_wire::rssl::{Compression, Event, Sent, Session, Settings, Version};
 
 const NOW: Nanos = Nanos(0);
 
-/// A script: each byte pair sends or packs a message, or lets some bytes out. What was queued arrives, in order and whole.
+/// Runs a script: each byte pair sends or packs a message, or carries some bytes. Queued messages arrive, in
+/// order and whole.
 pub(crate) fn script(input: &[u8]) {
     let [first, script @ ..] = input else { return };
     let compression_type =
@@ -34,7 +35,7 @@ pub(crate) fn script(input: &[u8]) {
         let message: Vec<u8> =
             (0..length).map(|at| (at as u8).wrapping_mul(what | 1) ^ (number as u8)).collect();
         match what % 4 {
-            // Written where it is sent from, in more room than it takes, where that can be.
+            // If possible, written in the output buffer, in more space than it needs.
             1 if client.output().claim(length + usize::from(what >> 2 & 7)).is_some() => {
                 let room = client.output().claim(length).expect("less room is there too");
                 room.copy_from_slice(&message);
@@ -57,7 +58,7 @@ pub(crate) fn script(input: &[u8]) {
             },
             _ => pump(&mut client, &mut server, length, &mut wire, &mut received),
         }
-        // What is not all out is what the other end, which has all that is, could not make a message of.
+        // The unsent messages are exactly those that the other end, with all sent bytes, could not complete.
         if compression_type == Compression::None {
             let (mut unsent, mut readable) = (0, Vec::new());
             client.output().unsent_messages(|message| {
@@ -68,7 +69,7 @@ pub(crate) fn script(input: &[u8]) {
             let mut rest = queued.iter().skip(received.len());
             assert!(readable.iter().all(|message| rest.any(|queued| queued == message)));
         }
-        // Buffers of 2 to 5 frames, a pack, and what is left of a long message.
+        // Buffers of 2 to 5 frames, a pack, and the rest of a long message.
         assert!(client.output().unsent() <= 5 * 300 + 300 + 5000, "{}", client.output().unsent());
     }
     while client.output().unsent() > 0 {
@@ -80,7 +81,7 @@ pub(crate) fn script(input: &[u8]) {
     assert!(wire.is_empty() && received.iter().eq(queued.iter()));
 }
 
-/// Lets at most so many bytes of one session reach the other.
+/// Carries at most `count` bytes from one session to the other.
 fn pump(from: &mut Session, to: &mut Session, count: usize, wire: &mut Vec<u8>, received: &mut Vec<Vec<u8>>) {
     wire.extend(from.drain_at_most(count));
     loop {
@@ -96,7 +97,7 @@ fn pump(from: &mut Session, to: &mut Session, count: usize, wire: &mut Vec<u8>, 
     }
 }
 
-/// Inputs to begin with.
+/// Seed inputs.
 pub(crate) fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     let script = |first: u8| {
         let steps = [

@@ -1,4 +1,4 @@
-//! A session given any bytes, before and after it opened.
+//! A session that receives any bytes, before and after it opened.
 
 use std::sync::Arc;
 
@@ -8,12 +8,13 @@ use tapeline_wire::rssl::{
 };
 
 const NOW: Nanos = Nanos(0);
-/// The longest message here: short, so that inputs reach it.
+/// Maximum length of a message here: short, so that inputs reach it.
 const LONGEST: u32 = 20_000;
-/// What may be held: messages in fragments and the one that was completed last, a payload's first half, a WebSocket message.
+/// Maximum memory: messages in fragments and the last completed one, a payload's first half, a WebSocket
+/// message.
 const HELD: usize = 4 * LONGEST as usize + (256 << 10);
 
-/// How a session is set up, from an input's first byte.
+/// The setup of a session, from an input's first byte.
 #[derive(Clone, Copy)]
 pub(crate) struct Mode(u8);
 
@@ -55,7 +56,7 @@ impl Mode {
         })
     }
 
-    /// The session that gets the input, where nobody is at the other end unless it is open.
+    /// Returns the session that gets the input; it has no peer unless it is open.
     fn end(self) -> Session {
         if self.has(Self::OPEN) {
             return self.ends().0;
@@ -67,7 +68,7 @@ impl Mode {
         }
     }
 
-    /// The session that gets the input, and its peer.
+    /// Returns the session that gets the input, and its peer.
     fn ends(self) -> (Session, Session) {
         let version = if self.has(Self::OLD) { Version::V12 } else { Version::V14 };
         let mut client = Session::client(self.settings(), version, NOW);
@@ -83,7 +84,7 @@ impl Mode {
     }
 }
 
-/// What came of bytes.
+/// The result of some bytes.
 #[derive(Debug, Default, PartialEq)]
 struct Taken {
     messages: Vec<Vec<u8>>,
@@ -142,7 +143,7 @@ fn said(reason: &Reason) -> String {
     reason.to_string()
 }
 
-/// Any bytes: the first says how, the second where the others are cut.
+/// Tests any bytes: the first byte selects the mode, the second where to split the others.
 pub(crate) fn bytes(input: &[u8]) {
     let [mode, cuts, stream @ ..] = input else { return };
     let mode = Mode(*mode);
@@ -150,11 +151,11 @@ pub(crate) fn bytes(input: &[u8]) {
     let whole = Taken::of(&mut session, stream);
     let answer = session.drain();
 
-    // Cut anywhere, it is the same.
+    // The split does not change the result.
     let mut other = mode.end();
     let size = usize::from(*cuts % 32) + 1;
     let cut = Taken::of_pieces(&mut other, stream.chunks(size));
-    // A WebSocket's opening is with a random key, and its answer with it.
+    // A WebSocket's opening has a random key, and its answer depends on the key.
     if !mode.has(Mode::WEBSOCKET) || mode.has(Mode::OPEN) {
         assert_eq!(whole.messages, cut.messages);
         assert_eq!(whole.end.is_some(), cut.end.is_some(), "{:?} {:?}", whole.end, cut.end);
@@ -163,7 +164,7 @@ pub(crate) fn bytes(input: &[u8]) {
         }
     }
 
-    // What this side has to say, the peer understands; a WebSocket's goodbye is answered with one.
+    // The peer understands this side's output; a WebSocket's close is answered with a close.
     if mode.has(Mode::OPEN) {
         let answered = Taken::of(&mut peer, &answer);
         let goodbye = mode.has(Mode::WEBSOCKET) && whole.end.is_some();
@@ -171,7 +172,7 @@ pub(crate) fn bytes(input: &[u8]) {
         assert!(answered.messages.is_empty() && answered.left == 0, "{answered:?}");
     }
 
-    // The messages go the same way again.
+    // Send the messages again the same way.
     if whole.messages.is_empty() {
         return;
     }
@@ -187,7 +188,7 @@ pub(crate) fn bytes(input: &[u8]) {
     assert!(again.messages.iter().eq(whole.messages.iter().filter(fit)));
 }
 
-/// Inputs to begin with.
+/// Seed inputs.
 pub(crate) fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     let modes = [
         ("server-request", Mode::SERVER),
@@ -210,13 +211,13 @@ pub(crate) fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     seeds
 }
 
-/// A compressed message that goes on and on in frames without a byte.
+/// A compressed message that continues in frames without a byte.
 pub(crate) fn frames_of_nothing(count: usize) -> Vec<u8> {
     let mode = Mode::OPEN | Mode::WEBSOCKET | Mode::JSON | Mode::ZLIB;
     [&[mode, 7, 0x41, 1, 0], &[0x40, 0].repeat(count)[..]].concat()
 }
 
-/// A peer's part of a connection of this kind.
+/// Returns a peer's bytes on a connection of this kind.
 fn stream(mode: Mode) -> Vec<u8> {
     let (mut session, mut peer) = mode.ends();
     let mut stream = Vec::new();
@@ -237,7 +238,7 @@ fn stream(mode: Mode) -> Vec<u8> {
             let _ = peer.output().pack(&vec![b'p'; count]);
         }
         stream.extend(peer.drain());
-        // Bytes that do not become fewer: fragments, and payloads that are cut.
+        // Incompressible bytes: fragments, and payloads that are split.
         let mut number = 1_u32;
         let noise: Vec<u8> = std::iter::repeat_with(|| {
             number = number.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

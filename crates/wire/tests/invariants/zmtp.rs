@@ -5,7 +5,7 @@ use tapeline_wire::zmtp::{Asked, Fault, Protocol};
 const GREETING: usize = 64;
 const READY: &[u8] = b"\x04\x19\x05READY\x0bSocket-Type\0\0\0\x03SUB";
 
-/// What came of some bytes: what was asked for, what was answered, and how it ended.
+/// The result of some bytes: the requests, the answers, and the end.
 #[derive(Debug, PartialEq, Eq)]
 struct Seen {
     asked: Vec<(bool, Vec<u8>)>,
@@ -14,7 +14,7 @@ struct Seen {
     is_open: bool,
 }
 
-/// The first byte says whether the handshake stands in front of the others, and how these are cut.
+/// The first byte selects whether the handshake precedes the others, and how they are split.
 pub(crate) fn bytes(input: &[u8]) {
     let [first, rest @ ..] = input else { return };
     let mut said = Vec::new();
@@ -30,7 +30,7 @@ pub(crate) fn bytes(input: &[u8]) {
     assert_eq!(whole, cut);
     assert!(whole.asked.iter().all(|(_, topic)| topic.len() <= 512));
     assert!(whole.asked.is_empty() || whole.is_open);
-    // An answer is shorter than what it answers, but for the handshake's and an error's.
+    // An answer is shorter than its request, except for the handshake's and an error's.
     assert!(whole.answers.len() <= said.len() + 64, "{} bytes to {}", whole.answers.len(), said.len());
 }
 
@@ -53,7 +53,7 @@ fn run(said: &[u8], step: usize) -> Seen {
             }
             Err(_) => break,
         }
-        // What is kept for later is a part of a greeting or of one frame.
+        // Only a part of a greeting or of one frame remains for later.
         assert!(there - taken < 1024 + 9);
     }
     Seen { asked, answers, end: end.map(|_| taken), is_open: protocol.is_open() }
@@ -66,7 +66,7 @@ fn greeting() -> [u8; GREETING] {
     greeting
 }
 
-/// Sessions to begin with.
+/// Seed inputs.
 pub(crate) fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     let behind = |first: u8, frames: &[&[u8]]| [&[first][..], &frames.concat()].concat();
     vec![

@@ -1,4 +1,4 @@
-//! Golden vectors: recorded connections, with what each frame means.
+//! Golden vectors: recorded connections, with the meaning of each frame.
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::shared_data::{shared, shared_text};
 
-/// One recorded piece of a connection.
+/// One record of a connection.
 pub(crate) struct Record {
     pub(crate) connection: u64,
     /// From the server.
@@ -16,7 +16,8 @@ pub(crate) struct Record {
     pub(crate) value: Value,
 }
 
-/// A message that a record completes: its bytes, or where those are many its beginning and (but for one) the CRC-32 of all.
+/// A message that a record completes: its bytes, or for long messages their beginning and (with one
+/// exception) the CRC-32 of all.
 pub(crate) struct Expected {
     length: usize,
     beginning: Vec<u8>,
@@ -37,7 +38,7 @@ impl Expected {
     }
 }
 
-/// The files of the vectors whose names begin so.
+/// Returns the vector files whose names start with one of these.
 pub(crate) fn files(beginnings: &[&str]) -> Vec<String> {
     let Some(folder) = shared("protocol/vectors") else { return Vec::new() };
     let mut names: Vec<String> = std::fs::read_dir(folder)
@@ -50,7 +51,7 @@ pub(crate) fn files(beginnings: &[&str]) -> Vec<String> {
     names
 }
 
-/// All pieces of a file, in their order.
+/// Returns all records of a file, in order.
 pub(crate) fn records(file: &str) -> Vec<Record> {
     let text = shared_text(&format!("protocol/vectors/{file}")).unwrap();
     let value: Value = serde_json::from_str(&text).unwrap();
@@ -81,7 +82,7 @@ impl Record {
         u8::from_str_radix(text.trim_start_matches("0x"), 16).unwrap()
     }
 
-    /// The messages that this piece completes.
+    /// Returns the messages that this record completes.
     pub(crate) fn messages(&self) -> Vec<Expected> {
         let messages = self.value["messages"].as_array().map_or(&[][..], Vec::as_slice);
         let expected = |message: &Value| {

@@ -1,4 +1,4 @@
-//! A reactor with both ends of its connections, and what happened on them.
+//! A reactor with both ends of its connections, and a record of their events.
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
@@ -9,10 +9,10 @@ use std::time::Duration;
 use tapeline_measure::Nanos;
 use tapeline_wire::rssl::{ConnectionId, Event, Negotiated, Reactor, Sent, Settings};
 
-/// Far longer than loopback ever takes: a test that waits this long has failed.
+/// Far longer than loopback ever needs: a test that waits this long has failed.
 const PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) const NOW: Nanos = Nanos(1_000_000_000_000);
-/// What opens a connection as a client: a request for version 14.
+/// Opens a connection as a client: a request for version 14.
 pub(crate) const REQUEST: [u8; 19] = [0, 19, 0, 0, 0, 0, 0x17, 0, 17, 0, 30, 0, 0, 14, 1, 0, 0, 1, 0];
 pub(crate) const SECOND: u64 = 1_000_000_000;
 
@@ -22,7 +22,7 @@ pub(crate) fn settings(change: impl FnOnce(&mut Settings)) -> Arc<Settings> {
     Arc::new(settings)
 }
 
-/// A reactor with what has happened on its connections.
+/// A reactor with a record of the events on its connections.
 pub(crate) struct World {
     pub(crate) reactor: Reactor,
     pub(crate) now: Nanos,
@@ -47,7 +47,7 @@ impl World {
         }
     }
 
-    /// A listener and a client connected to it: the client's end, then the server's.
+    /// Returns a listener and a connected client: the client's end, then the server's.
     pub(crate) fn pair(server: &Arc<Settings>, client: &Arc<Settings>) -> (Self, ConnectionId, ConnectionId) {
         let mut world = Self::new();
         let address = world.reactor.listen("127.0.0.1:0".parse().unwrap(), server).unwrap();
@@ -57,7 +57,7 @@ impl World {
         (world, near, far)
     }
 
-    /// Goes on until something is so.
+    /// Runs until the condition is met.
     pub(crate) fn until(&mut self, mut so: impl FnMut(&mut Self) -> bool) {
         let mut idle = Duration::ZERO;
         while !so(self) {
@@ -84,7 +84,7 @@ impl World {
         }
     }
 
-    /// Sends messages of these lengths to the far end and has them sent back, then says goodbye.
+    /// Sends messages of these lengths to the far end, which returns them; then closes.
     pub(crate) fn echo(&mut self, near: ConnectionId, far: ConnectionId, lengths: &[usize]) {
         self.echoing = Some(far);
         let sent: Vec<Vec<u8>> = lengths.iter().map(|length| bytes(*length, 3)).collect();
@@ -96,11 +96,11 @@ impl World {
         assert!(self.received(far) == sent && self.received(near) == sent);
         self.reactor.close(near);
         self.until(|world| world.closed.contains_key(&far));
-        // Not a broken connection.
+        // The connection closed without an error.
         assert_eq!(self.closed[&far], "the peer closed the connection");
     }
 
-    /// Lets so many seconds of the given time pass, one after the other.
+    /// Advances the simulated time by `seconds`, one at a time.
     pub(crate) fn pass(&mut self, seconds: u32) {
         for _ in 0..seconds {
             self.now = self.now + SECOND;
@@ -117,7 +117,7 @@ impl World {
     }
 }
 
-/// So many bytes that compress a little.
+/// Returns `count` bytes that compress a little.
 pub(crate) fn bytes(count: usize, seed: u64) -> Vec<u8> {
     let mut state = seed | 1;
     let mut next = || {

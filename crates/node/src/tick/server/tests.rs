@@ -1,4 +1,4 @@
-//! Turns of the loop, with real sockets.
+//! Tests of the loop's turns, with real sockets.
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
@@ -27,7 +27,7 @@ fn only_who_says_nothing_is_silent() {
     let late = Nanos(5) + HELLO_LIMIT_NS as u64;
     assert!(client(Stage::Hello).is_silent(late));
     assert!(!client(Stage::Hello).is_silent(Nanos(late.0 - 1)));
-    // However long the thread that checks takes.
+    // However long the checking thread takes.
     assert!(!client(checking).is_silent(late));
     assert!(!client(Stage::In).is_silent(late));
 }
@@ -57,10 +57,10 @@ fn open(change: impl FnOnce(&mut TickerplantConfig)) -> Server {
     Server::open(config, "the configuration", None, &Events::default()).unwrap()
 }
 
-/// A client that is in.
+/// A client that is logged in.
 fn connect(server: &mut Server) -> TcpStream {
     let mut stream = TcpStream::connect(server.address.unwrap()).unwrap();
-    // Else a query stays on its machine until what was sent before is acknowledged.
+    // Otherwise a query stays in the client's kernel until earlier data is acknowledged.
     stream.set_nodelay(true).unwrap();
     stream.write_all(b"me\x03\0").unwrap();
     stream.set_nonblocking(true).unwrap();
@@ -91,7 +91,8 @@ fn subscription() -> Vec<u8> {
     })
 }
 
-/// Somebody has the longest answers made, again and again: in each turn there is one of his, and others are served between two.
+/// One client requests the longest answers repeatedly: each turn makes one of them, and other clients are
+/// served in between.
 #[test]
 fn who_asks_for_much_does_not_hold_up_others() {
     const ASKED: u64 = 20;
@@ -119,7 +120,7 @@ fn who_asks_for_much_does_not_hold_up_others() {
         answered = now;
     }
     assert!(answered < ASKED / 2, "the other waited for {answered} answers");
-    // What is left is done, one turn after the other, without anybody sending more.
+    // The remaining work is done turn by turn, without further input.
     while server.report().answered - before < ASKED + 1 {
         assert!(
             server.turn(Duration::ZERO).unwrap(),
@@ -129,7 +130,7 @@ fn who_asks_for_much_does_not_hold_up_others() {
     }
 }
 
-/// An answer that turns out too long has cost what was written of it, although an error of a few bytes is sent.
+/// An answer that turns out too long costs what was written of it, although an error of a few bytes is sent.
 #[test]
 fn answers_that_are_too_long_do_not_hold_up_others() {
     let mut server = open(|_| {});
@@ -159,7 +160,7 @@ fn answers_that_are_too_long_do_not_hold_up_others() {
     }
 }
 
-/// Nobody waits for the answers: none is made.
+/// No client waits for the answers: none is made.
 #[test]
 fn queries_without_an_answer_cost_a_turn_nothing() {
     let mut server = open(|_| {});
@@ -172,7 +173,7 @@ fn queries_without_an_answer_cost_a_turn_nothing() {
     assert_eq!(server.plant.counters().answer_bytes, 0);
 }
 
-/// Messages that have arrived in part take memory: so much over all connections, and not so much for each.
+/// Partial messages take memory: the bound is over all connections, not per connection.
 #[test]
 fn messages_that_never_end_are_bounded_over_all_connections() {
     let mut server = open(|config| (config.incoming_bytes, config.most_message) = (4 << 20, 1 << 20));
@@ -182,7 +183,7 @@ fn messages_that_never_end_are_bounded_over_all_connections() {
         let mut stream = connect(&mut server);
         let beginning = beginning.clone();
         streams.push(std::thread::spawn(move || {
-            // It may be over before that.
+            // The connection may be closed before that.
             let _ = stream.write_all(&beginning);
             stream
         }));
@@ -192,7 +193,7 @@ fn messages_that_never_end_are_bounded_over_all_connections() {
         let held: usize = server.clients.iter().flatten().map(|client| client.frames.held()).sum();
         assert!(held <= 4 << 20, "{held} bytes");
     }
-    // Who has sent little is still there.
+    // A client that has sent little is still connected.
     let mut other = connect(&mut server);
     other.write_all(&message(MessageKind::Sync, |out| out.string(b".u.i"))).unwrap();
     other.set_nonblocking(true).unwrap();

@@ -1,4 +1,4 @@
-//! Runs with threads that only pretend: what is counted, and what comes out.
+//! Runs with simulated threads: counts and results.
 
 use std::fs;
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::omm::tally::{Counts, Kind, Timed};
 
-/// A place for a run's files.
+/// A folder for a run's files.
 struct Place {
     folder: TempDir,
     threads: ThreadArgs,
@@ -85,7 +85,7 @@ fn limit(seconds: u64) -> Limit {
     Limit::SteadyState { time: Duration::from_secs(seconds), delay: Duration::ZERO }
 }
 
-/// Requests and images, and the steady state. All times are made up.
+/// Requests and images, then the steady state. All times are fictitious.
 fn start_up(link: &mut Link) {
     link.say(Word::Milestone(Milestone::Ready));
     link.say(Word::Milestone(Milestone::FirstRequest(Nanos(1_000_000_000))));
@@ -97,7 +97,7 @@ fn start_up(link: &mut Link) {
     link.begin(Phase::Steady);
 }
 
-/// An update that was sent so late, and took so long.
+/// A message that was sent `late_ns` after its due time and took `took_ns`.
 fn timed(kind: Kind, took_ns: u64, late_ns: u64) -> Timed {
     let sent = tapeline_measure::monotonic_ns();
     Timed { kind, sent, due: Some(sent - late_ns), received: sent + took_ns }
@@ -144,7 +144,7 @@ fn interrupted(
 const COSTS: [&str; 7] =
     ["CPU/Memory", "CPU Usage", "Memory Usage", "CPU:", "run folder", "Sampling", "rate:"];
 
-/// What does not depend on the machine and its clock.
+/// The lines that do not depend on the machine and its clock.
 fn steady_lines(text: &str) -> String {
     let lines = text.lines().filter(|line| !COSTS.iter().any(|cost| line.contains(cost)));
     lines.map(|line| format!("{line}\n")).collect()
@@ -337,7 +337,7 @@ fn times_before_the_delay_is_over_do_not_count_for_the_steady_state() {
         start_up(&mut link);
         link.tally.counts.updates = 1;
         link.tally.time(timed(Kind::Update, 900_000, 0));
-        // The first tally that is asked for is the one after the delay.
+        // The first requested tally is the one after the delay.
         let before = &raw const *link.tally;
         while std::ptr::eq(before, &raw const *link.tally) {
             link.settle();
@@ -443,7 +443,7 @@ fn who_ends_a_consumer_before_all_images_has_no_result_and_no_error() {
 
 #[test]
 fn times_of_another_clock_or_unit_are_no_result() {
-    // Nanoseconds that are taken for microseconds, and what was sent before the run began.
+    // Nanoseconds mistaken for microseconds, and messages sent before the run began.
     const HOUR_NS: u64 = 3_600_000_000_000;
     let sent: [fn(u64) -> u64; 2] = [|now| now.wrapping_mul(1_000), |now| now.wrapping_sub(2 * HOUR_NS)];
     for sent in sent {
@@ -466,7 +466,7 @@ fn times_of_another_clock_or_unit_are_no_result() {
     }
 }
 
-/// The main thread of a run in which nothing happens by itself, and its working thread's end.
+/// The main thread's collector without a running loop, and the link of its working thread.
 fn by_hand<'a>(run: &'a Run<'a>) -> (Collector<'a>, Link, Receiver<(usize, Word)>) {
     let terms = Terms::default();
     let Links { mut threads, handles, is_over, said } = Links::new(1, terms);
@@ -481,7 +481,7 @@ fn intervals_that_are_answered_late_are_written_and_hold_none_back() {
     place.results.write_stats_interval = 5;
     let run = place.run(Tool::Consumer, limit(3_600));
     let (mut collector, mut link, said) = by_hand(&run);
-    // The thread stands still over the end of one interval, and then over those of two; before and after it answers in time.
+    // The thread stalls over the end of one interval, and later over the ends of two; otherwise it answers in time.
     let stalls: [std::ops::RangeInclusive<u64>; 10] =
         [1..=1, 2..=2, 3..=7, 8..=8, 9..=9, 10..=10, 11..=22, 23..=23, 24..=24, 25..=25];
     for seconds in stalls {
@@ -490,7 +490,7 @@ fn intervals_that_are_answered_late_are_written_and_hold_none_back() {
             collector.end_second().unwrap();
         }
         link.tally.counts.updates += 100 * (1 + seconds.end() - seconds.start());
-        // As often as it was asked: more than two tallies are never on their way.
+        // Once per request: at most two requests are outstanding.
         (0..2).for_each(|_| link.settle());
         while let Ok((number, word)) = said.try_recv() {
             collector.hear(number, word).unwrap();
@@ -499,7 +499,7 @@ fn intervals_that_are_answered_late_are_written_and_hold_none_back() {
     assert!(collector.moments.is_empty() && collector.threads[0].ended.is_empty());
     let rows = place.text("Stats1.csv");
     let rates: Vec<&str> = rows.lines().skip(1).map(|row| row.split(", ").nth(7).unwrap()).collect();
-    // The first has what came up to the seventh second, the second what came behind it; the third is of ten seconds.
+    // The first row has the messages up to second 7, the second row those after it; the third row covers ten seconds.
     assert_eq!(rates, ["140", "60", "120", "60"], "{rows}");
 }
 
@@ -541,7 +541,7 @@ fn providers_have_their_own_lines_and_columns() {
             _ => "  - Sent 5 images (total: 5)\n",
         };
         assert!(shown.contains(images), "{shown}");
-        // What was sent at a rate: count, plot and rate are of the same.
+        // Count, plot and rate are all of messages sent at a rate.
         let record = place.record();
         assert_eq!(record["throughput"]["messages"], 5_000);
         assert_eq!(record["timeline"][0]["messages"], 5_000);
@@ -601,7 +601,7 @@ fn a_machine_that_is_noisier_than_the_result_is_said_to_be() {
         });
     let record = place.record();
     let floor = record["jitter_floor_p99_ns"].as_u64().unwrap();
-    // A core that lost less than a hundredth of so short a time has none.
+    // A core that lost less than 1 % of such a short time has no floor.
     let expected = if floor > 0 { Verdict::Noisy } else { Verdict::Pass };
     assert_eq!(verdict.unwrap().verdict, expected, "{floor}");
     assert!(record["jitter"][0]["core"].is_u64());

@@ -1,5 +1,4 @@
-//! Payloads: every value of them is read by the type that the dictionary gives, as the public tools do, and the times in them
-//! are found.
+//! Decodes payloads: every value by the type in the dictionary, as in the public tools; and finds the times in them.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -11,7 +10,7 @@ use tapeline_omm::{Dictionary, Fid, Field, FieldList, Malformed, Value};
 use super::super::stamp;
 use super::super::tally::Tally;
 
-/// Times that a payload has, as they travel; 0 is none.
+/// Times in a payload, in wire units; 0 is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in super::super) struct Found {
     pub(in super::super) update: u64,
@@ -21,10 +20,10 @@ pub(in super::super) struct Found {
 }
 
 impl Found {
-    /// A value of the type UINT: it may be one of the times.
+    /// Checks whether a UINT value is one of the times.
     #[inline]
     fn look_at(&mut self, fid: Fid, value: u64) {
-        // All four are next to each other.
+        // All four field IDs are consecutive.
         if fid.0.wrapping_sub(stamp::UPDATE.0) as u16 > 3 {
             return;
         }
@@ -36,14 +35,14 @@ impl Found {
         }
     }
 
-    /// Whether there is any.
+    /// Whether the payload has any.
     #[inline]
     pub(super) fn is_any(&self) -> bool {
         self.update | self.post | self.generic != 0
     }
 }
 
-/// Reads payloads.
+/// Decodes payloads.
 #[derive(Debug)]
 pub(in super::super) struct Decoder {
     dictionary: Arc<Dictionary>,
@@ -56,19 +55,19 @@ impl Decoder {
         Self { dictionary, unknown: None }
     }
 
-    /// The dictionary is this one from now on.
+    /// Replaces the dictionary.
     pub(super) fn set_dictionary(&mut self, dictionary: &Arc<Dictionary>) {
         self.dictionary = Arc::clone(dictionary);
     }
 
-    /// The first field that the dictionary does not have, once.
+    /// Returns, once, the first field that the dictionary does not have.
     pub(super) fn take_unknown(&mut self) -> Option<Fid> {
-        // Kept, so that it is not found again and again.
+        // 0 marks it as reported, so that no field is reported again.
         self.unknown.filter(|fid| fid.0 != 0).inspect(|_| self.unknown = Some(Fid(0)))
     }
 
-    /// As [`Self::read`], of what a provider receives: what cannot be read is counted, and how long it takes is recorded if
-    /// that `is_measured`.
+    /// As [`Self::read`], for messages that a provider receives: counts malformed payloads, and records the decoding
+    /// time if `is_measured`.
     pub(in super::super) fn read_and_count(
         &mut self,
         container: DataType,
@@ -85,10 +84,10 @@ impl Decoder {
         found.ok()
     }
 
-    /// Reads a payload with everything in it.
+    /// Decodes a payload with all its contents.
     ///
     /// # Errors
-    /// Where it is not as it should be: what is behind that is not looked at.
+    /// The first malformed part: the rest is not decoded.
     #[inline]
     pub(in super::super) fn read(&mut self, container: DataType, payload: &[u8]) -> Result<Found, Malformed> {
         let mut found = Found::default();
@@ -115,7 +114,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// A field that the dictionary does not have. Times are what they are without one.
+    /// A field that the dictionary does not have. The time fields do not need a definition.
     #[cold]
     fn unknown(&mut self, field: &Field<'_>, found: &mut Found) -> Result<(), Malformed> {
         match field.fid {
@@ -129,7 +128,7 @@ impl Decoder {
         }
     }
 
-    /// A list whose set definition gives types, which may be others than the dictionary's.
+    /// A list whose set definition gives types, which can differ from the dictionary's.
     fn fields_of_set(&mut self, list: &FieldList<'_>, found: &mut Found) -> Result<(), Malformed> {
         for field in list.typed() {
             let (field, of_set) = field?;
@@ -144,7 +143,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Values go into a black box: a compiler that sees that nobody needs them would leave the work out.
+    /// Values go into a black box: otherwise the compiler would remove the unused decoding.
     #[inline]
     fn value(&self, field: &Field<'_>, data_type: DataType, found: &mut Found) -> Result<(), Malformed> {
         match data_type {
@@ -162,7 +161,7 @@ impl Decoder {
             DataType::INT => _ = black_box(field.int()?),
             DataType::TIME => _ = black_box(field.time()?),
             DataType::DATE => _ = black_box(field.date()?),
-            // Characters stay as they are, as in the public tools.
+            // Characters are not converted, as in the public tools.
             DataType::RMTES_STRING | DataType::ASCII_STRING | DataType::UTF8_STRING | DataType::BUFFER => {
                 black_box(field.data);
             }
@@ -261,7 +260,7 @@ mod tests {
 
     #[test]
     fn every_value_is_looked_at() {
-        // A mantissa of nine bytes, in a field that is read with all others or not at all.
+        // A mantissa of nine bytes, in a field that is decoded with all others or not at all.
         let mut bytes = vec![8, 0, 1, 0, 22, 10, 14];
         bytes.extend([1; 9]);
         assert!(decoder().read(DataType::FIELD_LIST, &bytes).is_err());

@@ -1,16 +1,17 @@
 //! `tapeline omm consumer`: ConsPerf, the guide's chapter 4.
 //!
-//! Each thread has a connection of its own, or with warm standby one to each server: it logs in, waits for the service, asks for its items in bursts until each of them
-//! has an image, and then takes what comes, posting and sending generic messages meanwhile if it is told to.
+//! Each thread has its own connection, or with warm standby one to each server. It logs in, waits for the service,
+//! and requests its items in bursts until each has an image. Then it receives messages, and posts and sends generic
+//! messages if configured.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `plan.rs` | what all threads are to do: the options with their files read |
-//! | `servers.rs` | whom a thread connects to, and who stands by |
-//! | `working.rs` | a thread: its servers, and where in the test it is; with API dispatch, two threads |
-//! | `server.rs` | one server: its connection, what its role wants, which items are asked for there |
-//! | `taking.rs` | what comes: images, updates, generic messages, and what is counted of them |
-//! | `renewal.rs` | images that come again when another server takes over, and how long that takes |
+//! | `plan.rs` | the work of all threads: the options, with their files loaded |
+//! | `servers.rs` | the servers of a thread, active and standby |
+//! | `working.rs` | a thread: its servers, and its phase of the test; with API dispatch, two threads |
+//! | `server.rs` | one server: its connection, the requests of its role, the items requested there |
+//! | `taking.rs` | received images, updates and generic messages, and their counts |
+//! | `renewal.rs` | new images after a failover to another server, and the time until all have arrived |
 //! | `decoding.rs` | payloads, every value of them, and the times in them |
 //! | `sending.rs` | bursts of posts and generic messages |
 
@@ -31,7 +32,7 @@ use self::plan::Plan;
 use super::collect::{self, Limit, Rates, Run, Tool};
 use super::options::ConsumerArgs;
 
-/// A thread of a consumer with these options.
+/// Runs a thread of a consumer with these options.
 #[cfg(test)]
 pub(super) fn consume(options: &str, link: super::link::Link) {
     let plan = Plan::new(&super::options::of::<ConsumerArgs>(options)).unwrap();

@@ -1,4 +1,4 @@
-//! What all threads are to do: the options, with their files read and their items divided.
+//! The work of all threads: the options, with their files loaded and their items divided.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,38 +23,38 @@ use super::super::stamp::Unit;
 use super::super::tally::Kind;
 use super::servers::Servers;
 
-/// What all threads are to do.
+/// The work of all threads.
 pub(super) struct Plan {
-    /// Of each thread.
+    /// Per thread.
     servers: Vec<Servers>,
     pub(super) credentials: Login,
     pub(super) settings: Settings,
     pub(super) json: JsonSettings,
     pub(super) dictionary: Arc<Dictionary>,
     dictionary_files: DictionaryArgs,
-    /// What is posted and sent; none if nothing is.
+    /// Contents of posts and generic messages; `None` if neither is sent.
     pub(super) messages: Option<Messages>,
     pub(super) service: String,
     pub(super) asks_by_id: bool,
-    /// Of all threads: first those that are common to all.
+    /// Of all threads: first the common ones.
     items: Vec<Item>,
     pub(super) division: Division,
     pub(super) tick_rate: u64,
     pub(super) request_rate: u64,
-    /// Posts a second, and those of them with a time.
+    /// Posts per second, and those with a time.
     pub(super) posts: Rate,
-    /// The same of generic messages.
+    /// The same for generic messages.
     pub(super) generics: Rate,
     pub(super) is_snapshot: bool,
     pub(super) measures_decode: bool,
     pub(super) says_due: bool,
     pub(super) spins: bool,
-    /// Threads that dispatch, by their cores, one for each connection; none where those of the connections do it.
+    /// Cores of the API dispatch threads, one for each connection; empty with user dispatch.
     pub(super) api_threads: Vec<Core>,
     pub(super) unit: Unit,
 }
 
-/// Messages a second, and those of them that carry a time.
+/// Messages per second, and those that carry a time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rate {
     pub(super) all: u64,
@@ -63,7 +63,7 @@ pub(super) struct Rate {
 
 impl Plan {
     /// # Errors
-    /// A file that cannot be read or is not as it should be; options that contradict each other or the files.
+    /// A file cannot be read or is invalid; options contradict each other or the files.
     pub(super) fn new(args: &ConsumerArgs) -> anyhow::Result<Self> {
         let mut chosen = args.config.load(Group::Consumer)?;
         let dictionary_files = args.dictionary.clone().or(chosen.dictionary.take()).or_usual();
@@ -123,27 +123,27 @@ impl Plan {
         })
     }
 
-    /// Whom a thread connects to.
+    /// The servers of a thread.
     pub(super) fn servers(&self, thread: usize) -> &Servers {
         &self.servers[thread]
     }
 
-    /// The items of a thread, in their order.
+    /// The items of a thread in order.
     pub(super) fn items_of(&self, thread: usize) -> impl Iterator<Item = &Item> + Clone {
         self.division.items(&self.items, thread)
     }
 
-    /// What is sent to items of this domain, in turn.
+    /// Payloads for items of this domain, sent in turn.
     pub(super) fn payloads(&self, kind: Kind, domain: Domain) -> &[Payload] {
         self.messages.as_ref().map_or(&[], |messages| payloads(messages, kind, domain))
     }
 
-    /// Images that each thread is to have.
+    /// Expected images of each thread.
     pub(super) fn images(&self) -> Vec<u64> {
         (0..self.division.threads).map(|thread| self.division.of(thread) as u64).collect()
     }
 
-    /// The test's inputs as the guide's summary has them.
+    /// The test inputs, as in the guide's summary.
     pub(super) fn inputs(&self, args: &ConsumerArgs) -> Vec<(&'static str, String)> {
         let count = self.servers.iter().map(Servers::count).max().unwrap_or_default();
         let names: Vec<String> = (0..count).map(|number| self.names(number)).collect();
@@ -151,7 +151,7 @@ impl Plan {
         args.test_inputs(self.credentials.name(), &names, standby, &self.dictionary_files)
     }
 
-    /// Where all threads have one of their servers, for people.
+    /// Display names of all threads' endpoints for one server.
     fn names(&self, number: usize) -> String {
         let mut names: Vec<String> = self.servers.iter().map(|servers| servers.names(number)).collect();
         names.dedup();
@@ -159,8 +159,8 @@ impl Plan {
     }
 }
 
-/// The role's settings: those of the configuration, and where it says nothing a connection each second until there is one, as
-/// the guide has it.
+/// The role's settings, from the configuration; without reconnect settings, one connection attempt per second, as in
+/// the guide.
 fn settings(chosen: &Chosen, items: usize) -> Settings {
     let usual = chosen.consumer();
     let second = Duration::from_secs(1);
@@ -169,7 +169,7 @@ fn settings(chosen: &Chosen, items: usize) -> Settings {
     Settings { reconnect: Backoff { first, most }, most_items: usual.most_items.max(items), ..usual }
 }
 
-/// Whether an item takes messages of this kind.
+/// Whether an item accepts messages of this kind.
 pub(super) fn takes(item: &Item, kind: Kind) -> bool {
     match kind {
         Kind::Post => item.takes_posts,
@@ -191,7 +191,7 @@ fn payloads(messages: &Messages, kind: Kind, domain: Domain) -> &[Payload] {
     })
 }
 
-/// What is to be sent has somewhere to go, and contents for every domain.
+/// Checks that the messages have a recipient, and contents for every domain.
 fn check(items: &[Item], messages: &Messages, kind: Kind, args: &ConsumerArgs) -> Result<(), Hinted> {
     let (option, attribute, what) = match kind {
         Kind::Post => ("--posting-rate", "post", "posts"),

@@ -1,20 +1,20 @@
-//! The images that a server sends which takes over: until they are all there, the stream stands still.
+//! New images after a failover: until all have arrived, the stream stands still.
 
 use tapeline_measure::Nanos;
 
-/// What is waited for behind a switch.
+/// Images awaited after a switch to another server.
 #[derive(Debug)]
 pub(super) struct Renewal {
-    /// When the last message of the server was taken that was active before.
+    /// When the last message of the previous active server was received.
     since: Nanos,
-    /// Items whose image has not come again.
+    /// Items whose new image has not arrived.
     awaited: Vec<bool>,
     missing: usize,
     switches: u64,
 }
 
 impl Renewal {
-    /// Of so many items. Where an earlier one is not done, the stream has stood still since that.
+    /// Awaits this many items. If an earlier renewal is incomplete, the standstill began with that one.
     pub(super) fn new(since: Nanos, items: usize, earlier: Option<&Self>) -> Self {
         Self {
             since: earlier.map_or(since, |earlier| earlier.since),
@@ -24,12 +24,12 @@ impl Renewal {
         }
     }
 
-    /// How often another server took over since the stream stands still.
+    /// Number of failovers during this standstill.
     pub(super) fn switches(&self) -> u64 {
         self.switches
     }
 
-    /// An item has its image again, or will never have one.
+    /// An item has its new image, or will never have one.
     pub(super) fn renew(&mut self, closure: u64) {
         let item = usize::try_from(closure).ok().and_then(|item| self.awaited.get_mut(item));
         if item.is_some_and(std::mem::take) {
@@ -37,7 +37,7 @@ impl Renewal {
         }
     }
 
-    /// How long the stream has stood still, nanoseconds, if that is over now.
+    /// Length of the standstill in nanoseconds, if it is over now.
     pub(super) fn over(&self, now: Nanos) -> Option<u64> {
         (self.missing == 0).then(|| now.0.saturating_sub(self.since.0))
     }
@@ -55,7 +55,7 @@ mod tests {
         // There is no such item.
         renewal.renew(7);
         assert_eq!(renewal.over(Nanos(150)), None);
-        // The next server is lost, too, before that.
+        // The next server is lost too before that.
         let mut renewal = Renewal::new(Nanos(160), 2, Some(&renewal));
         renewal.renew(0);
         assert_eq!(renewal.over(Nanos(170)), None);

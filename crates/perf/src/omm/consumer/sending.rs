@@ -1,5 +1,5 @@
-//! Bursts of posts and generic messages: in each slice as many as the rates say, to the items that take them in turn, one of
-//! them now and then with a time.
+//! Bursts of posts and generic messages: in each slice the number that the rates require, to the accepting items in
+//! turn, some of them with a time.
 
 use std::sync::Arc;
 
@@ -16,14 +16,14 @@ use super::super::stamp::{self, Stamp};
 use super::super::tally::{Counts, Kind, Tally};
 use super::plan::{Plan, Rate};
 
-/// Everything that is sent in the steady state.
+/// All traffic that is sent in the steady state.
 pub(super) struct Sending {
     slices: Slices,
-    /// When the burst that is being sent was due.
+    /// Due time of the current burst.
     due: Nanos,
-    /// There was no room for all of it, which has been counted.
+    /// Back pressure stopped the burst, which has been counted.
     is_held: bool,
-    /// Posts, then generic messages; those that there are.
+    /// Posts, then generic messages, as far as enabled.
     flows: Vec<Flow>,
 }
 
@@ -32,15 +32,15 @@ struct Flow {
     plan: Arc<Plan>,
     kind: Kind,
     poster: PostUserInfo,
-    /// The items that take them.
+    /// The items that accept them.
     items: Vec<(Handle, Domain)>,
-    /// Whose turn it is.
+    /// Index of the next item.
     item: usize,
-    /// Of each domain the payload whose turn it is.
+    /// Next payload of each domain.
     turns: [usize; 256],
     share: Share,
     lots: Lots,
-    /// Of the burst: messages that were sent, all there are, and the one with a time.
+    /// Current burst: messages sent, all messages, and the one with a time.
     sent: u64,
     burst: u64,
     stamped: Option<u64>,
@@ -48,11 +48,11 @@ struct Flow {
     has_said_nobody: bool,
 }
 
-/// Bytes of a message beside its payload at most: a header, and two times.
+/// Maximum bytes of a message in addition to its payload: a header and two times.
 const BESIDE: usize = 128;
 
 impl Sending {
-    /// To these items, from `start` on.
+    /// Sends to these items, from `start` on.
     pub(super) fn new(
         plan: &Arc<Plan>,
         posts: Vec<(Handle, Domain)>,
@@ -66,13 +66,13 @@ impl Sending {
         Self { slices: Slices::new(plan.tick_rate, start), due: start, is_held: false, flows }
     }
 
-    /// When there is something to send next; `None` if nothing ever is.
+    /// When the next slice is due; `None` if nothing is ever sent.
     pub(super) fn due(&self) -> Option<Nanos> {
         (!self.flows.is_empty()).then(|| self.slices.due())
     }
 
-    /// Sends what is due, as far as there is room. What is left goes first next time: no slice is left out, and each message
-    /// is due when its slice was.
+    /// Sends due messages as far as the connection accepts them. The rest is sent first next time: no slice is
+    /// skipped, and each message keeps its slice's due time.
     pub(super) fn send(
         &mut self,
         now: Nanos,
@@ -99,7 +99,7 @@ impl Sending {
 }
 
 impl Flow {
-    /// `None`: none are to be sent, or nobody takes them.
+    /// `None` if the rate is 0 or no item accepts them.
     fn new(
         plan: &Arc<Plan>,
         kind: Kind,
@@ -129,13 +129,13 @@ impl Flow {
         })
     }
 
-    /// A slice begins.
+    /// Begins a slice.
     fn begin(&mut self, number: u64) {
         self.burst = self.share.burst(number);
         (self.sent, self.stamped) = (0, self.lots.draw(self.burst));
     }
 
-    /// Sends what is left of the burst: whether that were all.
+    /// Sends the rest of the burst; returns whether it is complete.
     fn send(
         &mut self,
         due: Nanos,
@@ -153,7 +153,7 @@ impl Flow {
                     self.count(is_stamped, counts);
                 }
                 Sent::Full => return Ok(false),
-                // An item that is not open is passed over, and so is one to which nothing can be sent at all.
+                // Skips an item that is not open, or to which no message can be sent.
                 Sent::NotOpen | Sent::TooLong => {
                     closed += 1;
                     if closed == self.items.len() {
@@ -186,7 +186,7 @@ impl Flow {
         });
         let sent = match self.kind {
             Kind::Post => {
-                // As the public tools have it: an update in the post, and both say who posted.
+                // As in the public tools: an update inside the post, both with the poster's identity.
                 let header = UpdateHeader {
                     post_user_info: Some(self.poster),
                     ..UpdateHeader::new(domain, 0, UpdateType::UNSPECIFIED, payload.container())
@@ -222,7 +222,7 @@ impl Flow {
         *stamped += u64::from(is_stamped);
     }
 
-    /// Nobody takes them: it is said once.
+    /// Reports once that no item accepts them.
     #[cold]
     fn nobody(&mut self) {
         if !std::mem::replace(&mut self.has_said_nobody, true) {

@@ -1,5 +1,5 @@
-//! One server of a thread: its connection, what its role wants, and which items are asked for there. With warm standby a thread
-//! has several of them, of which one is the active one.
+//! One server of a thread: its connection, the requests of its role, and the items requested there. With warm standby
+//! a thread has several servers, one of which is active.
 
 use tapeline_client::connection::RoleConnection;
 use tapeline_client::ema_config::StandbyMode;
@@ -18,54 +18,54 @@ use super::plan::{Plan, takes};
 use super::taking::Taking;
 use tapeline_omm::role::Nowhere;
 
-/// A server, connected to or not.
+/// A server, connected or not.
 pub(super) struct Server {
-    /// Whose it is.
+    /// Its thread.
     thread: usize,
-    /// Its place among those of the thread.
+    /// Its index among the thread's servers.
     number: usize,
     pub(super) consumer: Consumer,
     pub(super) connection: Option<ConnectionId>,
     pub(super) room: RoleConnection,
     pub(super) wants: Wants,
-    /// Set as soon as its service took requests.
+    /// Set once its service accepts requests.
     pub(super) asking: Option<Asking>,
-    /// The endpoint that is connected to, or was last.
+    /// The current or last endpoint.
     endpoint: usize,
     /// Requests that have been counted.
     requests: u64,
-    /// The service's number, if items are asked for by that.
+    /// The service's number, if items are requested by it.
     service_id: Option<u16>,
-    /// What it is, and what it was told on this connection.
+    /// Its type, and the type that the server was sent on this connection.
     server_type: ServerType,
     told: Option<ServerType>,
-    /// When its last message was taken.
+    /// When its last message was received.
     pub(super) heard: Nanos,
-    /// It is not tried again.
+    /// It is not retried.
     pub(super) is_out: bool,
     pub(super) has_said_unreachable: bool,
     pub(super) has_said_no_service: bool,
     has_said_standing: bool,
 }
 
-/// What a server's role says of its connection, until that is done.
+/// Requests of a server's role for its connection, until they are carried out.
 #[derive(Debug, Default)]
 pub(super) struct Wants {
     pub(super) connection: bool,
     pub(super) disconnection: bool,
-    /// Connections that failed since the last that was logged in.
+    /// Failed connection attempts since the last successful login.
     pub(super) attempt: u32,
-    /// The directory or the dictionary is new.
+    /// The directory or the dictionary has changed.
     pub(super) has_news: bool,
-    /// Why it is over for good, as the provider, or the role, has it.
+    /// The reason for a permanent end, from the provider or the role.
     pub(super) refusal: Option<String>,
-    /// Why the role gives its connection up.
+    /// Why the role gives up its connection.
     pub(super) timed_out: Option<String>,
-    /// Items that it closed for good, by their numbers.
+    /// Items that the server closed permanently, by their numbers.
     pub(super) closed: Vec<u64>,
 }
 
-/// Which items are asked for, and which of them take what is sent.
+/// Progress of the requests, and the items that accept posts and generic messages.
 pub(super) struct Asking {
     slices: Slices,
     share: Share,
@@ -74,7 +74,7 @@ pub(super) struct Asking {
     pub(super) generics: Items,
 }
 
-/// Items that take posts, or generic messages.
+/// Items that accept posts, or generic messages.
 pub(super) type Items = Vec<(Handle, Domain)>;
 
 impl Server {
@@ -100,19 +100,19 @@ impl Server {
         })
     }
 
-    /// Where it is, or was tried last.
+    /// The current or last endpoint.
     pub(super) fn endpoint<'p>(&self, plan: &'p Plan) -> &'p Endpoint {
         let endpoints = plan.servers(self.thread).endpoints(self.number);
         &endpoints[self.endpoint % endpoints.len()]
     }
 
-    /// Where it is to be tried now: of several the next one.
+    /// The endpoint for the next attempt, in turn.
     pub(super) fn next_endpoint<'p>(&mut self, plan: &'p Plan) -> &'p Endpoint {
         self.endpoint = self.wants.attempt as usize;
         self.endpoint(plan)
     }
 
-    /// The service as the directory has it: by its name, or once that is known by its number.
+    /// The service in the directory: by name, or by number once that is known.
     pub(super) fn service(&self, plan: &Plan) -> Option<&ServiceEntry> {
         let directory = self.consumer.directory();
         match self.service_id {
@@ -125,22 +125,22 @@ impl Server {
         self.service(plan).and_then(ServiceEntry::state).is_some_and(so)
     }
 
-    /// Whether the service is there and not down.
+    /// Whether the service is present and not down.
     pub(super) fn is_up(&self, plan: &Plan) -> bool {
         self.is_service(plan, ServiceState::is_up)
     }
 
-    /// Whether the service takes requests.
+    /// Whether the service accepts requests.
     pub(super) fn is_open(&self, plan: &Plan) -> bool {
         self.consumer.is_ready() && self.is_service(plan, ServiceState::accepts_requests)
     }
 
-    /// Whether it could be the active one from now on.
+    /// Whether it could become the active server.
     pub(super) fn can_take_over(&self, plan: &Plan) -> bool {
         !self.is_out && self.connection.is_some() && self.asking.is_some() && self.is_open(plan)
     }
 
-    /// Begins to ask for items.
+    /// Begins to request items.
     pub(super) fn begin(&mut self, plan: &Plan, now: Nanos) {
         self.service_id = self.service(plan).map(|service| service.id).filter(|_| plan.asks_by_id);
         self.asking = Some(Asking {
@@ -152,7 +152,7 @@ impl Server {
         });
     }
 
-    /// Opens the items of the slices that have begun: whether the first of them is among these.
+    /// Opens the items of the slices that have begun; returns whether the first item is among them.
     pub(super) fn ask(
         &mut self,
         plan: &Plan,
@@ -178,7 +178,7 @@ impl Server {
                 let handle = self.consumer.open(&ItemRequest {
                     domain: item.domain,
                     is_streaming,
-                    // As the public tools do: what is said on such a stream is between the two ends.
+                    // As in the public tools: generic messages on such a stream are private to the two ends.
                     is_private: sends,
                     closure: number as u64,
                     ..ItemRequest::new(service, item.name.as_bytes())
@@ -195,22 +195,22 @@ impl Server {
         Ok(before == 0 && *opened > 0)
     }
 
-    /// Whether the first items are asked for.
+    /// Whether the first items are requested.
     pub(super) fn has_begun(&self) -> bool {
         self.asking.as_ref().is_some_and(|asking| asking.opened > 0)
     }
 
-    /// Whether all items of a thread are asked for.
+    /// Whether all items of a thread are requested.
     pub(super) fn has_asked(&self, plan: &Plan, thread: usize) -> bool {
         self.asking.as_ref().is_some_and(|asking| asking.opened == plan.division.of(thread))
     }
 
-    /// When the next items are to be asked for.
+    /// When the next items are to be requested.
     pub(super) fn due(&self, plan: &Plan, thread: usize) -> Option<Nanos> {
         self.asking.as_ref().filter(|_| !self.has_asked(plan, thread)).map(|asking| asking.slices.due())
     }
 
-    /// Whether it stands by, and could take over, for the first time since it became so.
+    /// Whether it is a standby that could take over, for the first time since it became one.
     pub(super) fn stands_by_anew(&mut self, plan: &Plan, thread: usize) -> bool {
         let is_ready = self.told == Some(ServerType::Standby)
             && self.can_take_over(plan)
@@ -218,17 +218,17 @@ impl Server {
         is_ready && !std::mem::replace(&mut self.has_said_standing, true)
     }
 
-    /// It is the active one from now on, or one that stands by, and is to be told.
+    /// Makes it active or standby; the server is then informed.
     pub(super) fn set_type(&mut self, server_type: ServerType) {
         (self.server_type, self.has_said_standing) = (server_type, false);
     }
 
-    /// Has the role do what is due; when it wants that again.
+    /// Lets the role do what is due; returns when it is due next.
     pub(super) fn tick(&mut self, reactor: &mut Reactor, now: Nanos, taking: &mut Taking) -> Option<Nanos> {
         self.with_role(reactor, taking, |consumer, out, hearing| consumer.tick(now, out, hearing))
     }
 
-    /// Takes what its role has to say: `act` is given the role, the way out if there is one, and who hears.
+    /// Calls `act` with the role, the output if connected, and the event handler.
     pub(super) fn with_role<T>(
         &mut self,
         reactor: &mut Reactor,
@@ -247,7 +247,7 @@ impl Server {
         }
     }
 
-    /// Who hears what its role says, beside the role and the room.
+    /// The role, the connection state and the event handler.
     pub(super) fn hearing<'s>(
         &'s mut self,
         taking: &'s mut Taking,
@@ -256,13 +256,13 @@ impl Server {
         (consumer, room, Hearing { taking, wants, told, is_out, server_type: *server_type })
     }
 
-    /// Forgets the connection that there was.
+    /// Clears the state of the ended connection.
     pub(super) fn leave(&mut self, taking: &mut Taking) {
         (self.connection, self.told, self.has_said_standing) = (None, None, false);
         taking.link.tally.counts.malformed += std::mem::take(&mut self.room).unreadable();
     }
 
-    /// Counts the requests that were sent since the last time: those of the active server.
+    /// Counts the requests sent since the last call, if the server is active.
     pub(super) fn count_requests(&mut self, taking: &mut Taking) {
         let requests = self.consumer.counters().requests;
         let new = requests - std::mem::replace(&mut self.requests, requests);
@@ -272,7 +272,7 @@ impl Server {
     }
 }
 
-/// Hears what one server's role says.
+/// Handles the events of one server's role.
 pub(super) struct Hearing<'a> {
     taking: &'a mut Taking,
     wants: &'a mut Wants,
@@ -282,8 +282,8 @@ pub(super) struct Hearing<'a> {
 }
 
 impl Hearing<'_> {
-    /// Tells the server what it is, as soon as it can be told: items are asked for behind it. One that should stand by and cannot
-    /// is of no use.
+    /// Informs the server of its type as early as possible, before items are requested. A server that does not
+    /// support standby is not used as one.
     fn tell(&mut self, consumer: &mut Consumer, out: &mut dyn Outbox) {
         let Some(mode) = self.taking.standby() else { return };
         if *self.told == Some(self.server_type) || consumer.directory().services().len() == 0 {
@@ -296,7 +296,7 @@ impl Hearing<'_> {
                 None => return,
             },
         };
-        // One that is active and can be nothing else need not know.
+        // A server that is active and supports nothing else need not be informed.
         if consumer.tell_standing(&status, out) || self.server_type == ServerType::Active {
             *self.told = Some(self.server_type);
         } else {

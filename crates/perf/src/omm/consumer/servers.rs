@@ -1,4 +1,4 @@
-//! Whom a thread connects to: one server, or with warm standby several of which one is the active one.
+//! The servers of a thread: one, or with warm standby several, one of which is active.
 
 use tapeline_client::ema_config::{Chosen, Group, Host, StandbyMode, StandbyServer};
 use tapeline_client::endpoint::Endpoint;
@@ -9,19 +9,20 @@ use crate::omm::options::ConsumerArgs;
 /// The servers of a thread.
 #[derive(Clone)]
 pub(super) struct Servers {
-    /// Where each is; of several endpoints one after the other is tried. There is one at least, and one in each.
+    /// Endpoints of each server; several endpoints are tried in turn. There is at least one server, with at least one
+    /// endpoint each.
     all: Vec<Vec<Endpoint>>,
-    /// What they are told by; `None` where there is one.
+    /// The standby mode; `None` with a single server.
     pub(super) standby: Option<StandbyMode>,
-    /// Which one is active at first.
+    /// The server that is active at first.
     pub(super) first: usize,
 }
 
 impl Servers {
-    /// Those of the command line, and where that names none those of the configuration: --server alone takes the place of all.
+    /// The servers of the command line, or else of the configuration: --server alone replaces all of those.
     ///
     /// # Errors
-    /// Options that contradict each other, or the standby; certificates that cannot be had.
+    /// Options contradict each other or the standby; certificates are not available.
     pub(super) fn new(args: &ConsumerArgs, chosen: &mut Chosen) -> anyhow::Result<Self> {
         let mut hosts = std::mem::take(&mut chosen.hosts);
         let (mut standbys, mut mode, mut active) = (Vec::new(), StandbyMode::default(), Vec::new());
@@ -57,7 +58,7 @@ impl Servers {
         let mode = args.standby_mode.map_or(mode, StandbyMode::from);
         let of_service = |services: &[String]| services.contains(&args.service_name);
         let is_first = |server: &StandbyServer| of_service(&server.services);
-        // A server that names the services that it is to have has them, if they are told one by one.
+        // In service mode, a server that lists its services is active for them.
         let first = match mode {
             StandbyMode::Service if !of_service(&active) => {
                 standbys.iter().position(is_first).map_or(0, |place| place + 1)
@@ -77,8 +78,7 @@ impl Servers {
         Ok(Self { all, standby: Some(mode), first })
     }
 
-    /// Those of each of so many threads: what the configuration has for a thread by its number, and for the others what it has
-    /// for all.
+    /// The servers of each thread: the configuration's entry for the thread's number, or else its entry for all.
     ///
     /// # Errors
     /// Those of [`Self::new`].
@@ -95,17 +95,17 @@ impl Servers {
         Ok(all)
     }
 
-    /// How many there are.
+    /// Number of servers.
     pub(super) fn count(&self) -> usize {
         self.all.len()
     }
 
-    /// Where one of them is.
+    /// Endpoints of one server.
     pub(super) fn endpoints(&self, number: usize) -> &[Endpoint] {
         self.all.get(number).map_or(&[], Vec::as_slice)
     }
 
-    /// All endpoints of one of them, for people.
+    /// Display names of all endpoints of one server.
     pub(super) fn names(&self, number: usize) -> String {
         let names: Vec<&str> =
             self.endpoints(number).iter().map(|endpoint| endpoint.server.as_str()).collect();
@@ -115,7 +115,7 @@ impl Servers {
 
 const USUAL: &str = "localhost:14002";
 
-/// What a standby cannot be for.
+/// Refuses options that do not work with a standby.
 fn check(args: &ConsumerArgs, option: &str) -> Result<(), Hinted> {
     let hint = "leave one of them out";
     if args.snapshot {

@@ -1,4 +1,4 @@
-//! What comes on a connection: images, updates, generic messages and states, and what is counted of them.
+//! Received images, updates, generic messages and states, and their counts.
 
 use std::sync::Arc;
 
@@ -16,28 +16,28 @@ use super::decoding::{Decoder, Found};
 use super::plan::Plan;
 use super::renewal::Renewal;
 
-/// Takes what comes.
+/// Processes received messages.
 pub(super) struct Taking {
     plan: Arc<Plan>,
     thread: usize,
     pub(super) link: Link,
     decoder: Decoder,
-    /// What the posts of this connection carry, and come back with.
+    /// The identity in this connection's posts, by which reflected posts are recognized.
     pub(super) poster: PostUserInfo,
-    /// Whether each item has had an image in open/ok state, by the number that is its closure.
+    /// Whether each item has had an image in open/ok state; the index is the item's closure.
     has_image: Vec<bool>,
-    /// Items that have not.
+    /// Items without an image.
     missing: usize,
-    /// Items that are closed and will never have one.
+    /// Items that are closed and will never have an image.
     closed: usize,
-    /// The first of the items that were closed, and why.
+    /// The first closed item, and the reason.
     first_closed: Option<String>,
     has_said_malformed: bool,
     has_said_suspect: bool,
-    /// Another server is active than before, and has not sent all images yet.
+    /// Set after a failover until the new active server has sent all images.
     renewal: Option<Renewal>,
     has_said_eager: bool,
-    /// The test is over: what is said of items now is this side's own doing.
+    /// The test is over: further item states result from this side's own shutdown.
     pub(super) is_over: bool,
 }
 
@@ -67,7 +67,7 @@ impl Taking {
         self.missing == 0
     }
 
-    /// What keeps the steady state from being reached, if it is not.
+    /// What prevents the steady state, if it is not reached.
     pub(super) fn what_is_missing(&self) -> Option<String> {
         if self.missing == 0 {
             return None;
@@ -80,12 +80,12 @@ impl Taking {
         Some(what)
     }
 
-    /// Something that people are to know of this connection.
+    /// Prints a note on this connection for the user.
     pub(super) fn note(&self, what: &str) {
         anstream::eprintln!("note: connection {}: {what}", self.thread + 1);
     }
 
-    /// Says which field the dictionary does not have, if one came.
+    /// Reports the first received field that the dictionary does not have, if any.
     pub(super) fn say_unknown(&mut self) {
         if let Some(fid) = self.decoder.take_unknown() {
             self.note(&format!(
@@ -95,7 +95,7 @@ impl Taking {
         }
     }
 
-    /// Every item has its image: from now on it is the steady state.
+    /// Every item has its image: the steady state begins.
     pub(super) fn complete(&mut self) {
         let now = monotonic_ns();
         self.link.say(Word::Milestone(Milestone::AllImages(Nanos(now))));
@@ -105,29 +105,29 @@ impl Taking {
         }
     }
 
-    /// What a server is told by, if there are several.
+    /// The standby mode, if there are several servers.
     pub(super) fn standby(&self) -> Option<StandbyMode> {
         self.plan.servers(self.thread).standby
     }
 
-    /// The service that is asked.
+    /// The requested service.
     pub(super) fn service(&self) -> &str {
         &self.plan.service
     }
 
-    /// The dictionary is this one from now on.
+    /// Replaces the dictionary.
     pub(super) fn set_dictionary(&mut self, dictionary: &Arc<Dictionary>) {
         self.decoder.set_dictionary(dictionary);
     }
 
-    /// What comes is another server's from now on. `heard`: when the last message of the one before was taken.
+    /// Another server became active. `heard`: when the last message of the previous one was received.
     pub(super) fn switched(&mut self, heard: Nanos) {
         self.link.say(Word::Milestone(Milestone::Switched));
         self.renewal = Some(Renewal::new(heard, self.has_image.len(), self.renewal.as_ref()));
         self.look_at_renewal();
     }
 
-    /// Items that a server closed while it stood by, which is the active one now.
+    /// Closes items that the new active server had closed while it was a standby.
     pub(super) fn closed_before(&mut self, closures: &[u64]) {
         let (stream, data) = (StreamState::CLOSED, DataState::SUSPECT);
         let text = b"closed while its server stood by";
@@ -135,7 +135,7 @@ impl Taking {
         closures.iter().for_each(|closure| self.close(*closure, &state));
     }
 
-    /// What a server sends that stands by counts for nothing: images have no data, and updates are not to come.
+    /// Counts messages of a standby server separately: its images have no data, and it should send no updates.
     pub(super) fn of_standby(&mut self, message: &MessageView<'_>) {
         if message.class() == MessageClass::UPDATE {
             self.link.tally.counts.standby_updates += 1;
@@ -145,7 +145,7 @@ impl Taking {
         }
     }
 
-    /// The state of an item changed, by no message of its own; at a server that stands by that is nobody's business.
+    /// Handles an item's state change that is not from a message of the item; ignored for a standby server.
     pub(super) fn state(&mut self, closure: u64, state: &State<'_>, is_final: bool, is_active: bool) {
         if self.is_over || !is_active {
             return;
@@ -195,11 +195,11 @@ impl Taking {
         }
     }
 
-    /// An update with times, or one that somebody posted.
+    /// An update that carries times or was posted.
     fn stamped_update(&mut self, message: &MessageView<'_>, found: Found) {
         let now = monotonic_ns();
         let poster = message.header().ok().and_then(|header| header.post_user_info());
-        // A post that says nobody's name is taken for one's own, as the public tools do.
+        // A post without a poster's identity counts as this connection's own, as in the public tools.
         let is_own = poster.map_or(found.post != 0 && self.plan.posts.all > 0, |by| by == self.poster);
         if is_own {
             self.link.tally.counts.reflected_posts += 1;
@@ -220,7 +220,7 @@ impl Taking {
         }
         let state = refresh.state;
         let is_open = matches!(state.stream, StreamState::OPEN | StreamState::NON_STREAMING);
-        // Of a server that still stood by when it was asked: the image follows.
+        // The server was a standby when the item was requested: the image follows.
         if self.standby().is_some() && is_open && message.container() == DataType::NO_DATA {
             return;
         }
@@ -257,7 +257,7 @@ impl Taking {
         self.renew(closure);
     }
 
-    /// An item has its image of a server that took over, or will never have it.
+    /// An item has its image of the new active server, or will never have one.
     fn renew(&mut self, closure: u64) {
         if let Some(renewal) = &mut self.renewal {
             renewal.renew(closure);
@@ -277,7 +277,7 @@ impl Taking {
         }
     }
 
-    /// An item is closed, and was not to be.
+    /// An item was closed unexpectedly.
     fn close(&mut self, closure: u64, state: &State<'_>) {
         let had_image =
             usize::try_from(closure).ok().and_then(|item| self.has_image.get(item)).copied().unwrap_or(true);
@@ -292,7 +292,7 @@ impl Taking {
         self.renew(closure);
     }
 
-    /// What an item is called.
+    /// The name of an item.
     fn item(&self, closure: u64) -> String {
         let number = usize::try_from(closure).unwrap_or(usize::MAX);
         let item = self.plan.items_of(self.thread).nth(number);
@@ -318,8 +318,8 @@ impl Taking {
         }
     }
 
-    /// A message with a time in it was decoded at `received`, which counts in the unit of the times in messages: what is lost of
-    /// one is lost of the other.
+    /// Records a message that carries a time and was decoded at `received`. This time is rounded to the unit of the
+    /// times in messages, so that both lose the same precision.
     fn time(&mut self, kind: Kind, field: tapeline_omm::Fid, sent: u64, due: u64, received: u64) {
         let unit = self.plan.unit;
         let stamp = Stamp { field, sent: unit.ns_of(sent), due: (due != 0).then(|| unit.ns_of(due)) };
@@ -327,9 +327,9 @@ impl Taking {
     }
 }
 
-/// Who posts: this machine and process, and the thread, so that what comes back is known from what others post.
+/// The poster's identity: this machine, process and thread, so that own posts are distinguished from those of others.
 fn poster(thread: usize) -> PostUserInfo {
-    // Numbers of processes have 22 bits at most.
+    // Process IDs have at most 22 bits.
     let thread = u32::try_from(thread & 0x3FF).unwrap_or(0);
     PostUserInfo {
         address: std::net::Ipv4Addr::LOCALHOST.to_bits(),

@@ -1,4 +1,4 @@
-//! A thread: its servers, and where in the test it is. With API dispatch there are two of them (`dispatching.rs`).
+//! A thread: its servers, and its stage of the test. With API dispatch there are two threads (`dispatching.rs`).
 
 mod dispatching;
 
@@ -22,13 +22,13 @@ use super::sending::Sending;
 use super::server::Server;
 use super::taking::Taking;
 
-/// The longest wait between two looks at whether to end.
+/// Maximum time between two checks for the end.
 const TURN: Duration = Duration::from_millis(100);
 
-/// How long what was sent has to go out in the end, nanoseconds.
+/// Time limit for queued output at the end, in nanoseconds.
 const DRAIN_NS: u64 = 5_000_000_000;
 
-/// One thread's whole work.
+/// Runs one thread's work.
 pub(super) fn work(plan: &Arc<Plan>, thread: usize, link: Link) {
     let mut taking = Taking::new(plan, thread, link);
     let how = match Working::new(plan, thread) {
@@ -41,11 +41,11 @@ pub(super) fn work(plan: &Arc<Plan>, thread: usize, link: Link) {
     taking.link.end(how);
 }
 
-/// Where in the test a thread is.
+/// A thread's stage of the test.
 enum Stage {
-    /// It waits for connection, login and service.
+    /// Waiting for connection, login and service.
     Waiting,
-    /// It asks for items, and waits for their images.
+    /// Requesting items, and waiting for their images.
     Startup,
     Steady(Sending),
     Over,
@@ -55,14 +55,14 @@ struct Working {
     plan: Arc<Plan>,
     thread: usize,
     reactor: Reactor,
-    /// One, or with warm standby several.
+    /// One server, or with warm standby several.
     servers: Vec<Server>,
-    /// Which of them sends what is counted.
+    /// Index of the server whose messages are counted.
     active: usize,
     stage: Stage,
 }
 
-/// The clock of everything here: times in messages are on it.
+/// The clock of this module and of the times in messages.
 fn now() -> Nanos {
     Nanos(monotonic_ns())
 }
@@ -104,7 +104,7 @@ impl Working {
         taking.link.is_over() || matches!(self.stage, Stage::Over)
     }
 
-    /// Takes what has come.
+    /// Processes received messages and connection events.
     fn receive(&mut self, now: Nanos, taking: &mut Taking) -> anyhow::Result<()> {
         while let Some((id, event, mut sender)) = self.reactor.next(now) {
             let Some(number) = self.servers.iter().position(|server| server.connection == Some(id)) else {
@@ -131,7 +131,7 @@ impl Working {
                 Event::Connected(agreed) => {
                     server.room =
                         RoleConnection::new(Side::Client, agreed, &self.plan.dictionary, self.plan.json);
-                    // LSEG's tools in Java take nothing else.
+                    // LSEG's Java tools require this.
                     server.room.number_services(true);
                     server.consumer.connected(now, &mut server.room.outbox(&mut sender));
                 }
@@ -149,7 +149,7 @@ impl Working {
         Ok(())
     }
 
-    /// The connection to a server is gone, or cannot be had.
+    /// The connection to a server was lost or could not be established.
     fn lost(&mut self, number: usize, reason: &str, taking: &mut Taking) {
         let server = &mut self.servers[number];
         let name = &server.endpoint(&self.plan).server;
@@ -179,13 +179,13 @@ impl Working {
         }
     }
 
-    /// The active server is of no use any more: the next one that stands by takes over, if there is any.
+    /// Switches from the active server to the next standby server, if there is one.
     fn switch(&mut self, why: &str, taking: &mut Taking) -> bool {
         let (count, before) = (self.servers.len(), self.active);
         let can_take_over = |number: &usize| self.servers[*number].can_take_over(&self.plan);
         let others: Vec<usize> =
             (1..count).map(|step| (before + step) % count).filter(can_take_over).collect();
-        // Rather one that has been asked for all items.
+        // Preferably a server where all items have been requested.
         let has_asked = |number: &&usize| self.servers[**number].has_asked(&self.plan, self.thread);
         let Some(next) = others.iter().find(has_asked).or(others.first()).copied() else { return false };
         self.active = next;
@@ -201,7 +201,7 @@ impl Working {
             taking.switched(self.servers[before].heard);
         }
         taking.closed_before(&self.servers[next].wants.closed);
-        // It is told at once: whoever waits for it waits no longer than that.
+        // It is informed at once, so that no subscriber has to wait for it.
         self.servers[next].with_role(&mut self.reactor, taking, |_, _, _| ());
         if matches!(self.stage, Stage::Steady(_)) {
             self.stage = self.steady(now(), taking);
@@ -209,14 +209,14 @@ impl Working {
         true
     }
 
-    /// The test is over before its time: something that it needs is lost.
+    /// Ends the test early: a connection or service that it needs is lost.
     fn end(&mut self, what: String, taking: &mut Taking) {
         taking.link.say(Word::Milestone(Milestone::Lost(what)));
         (self.stage, taking.is_over) = (Stage::Over, true);
     }
 
-    /// Where the test has begun, it is over without its service, unless another server has that: not where a standby is of the
-    /// whole connection, which is there.
+    /// Ends a test that has begun if its service is down, unless another server takes over. With a standby by login
+    /// none does, because the connection is still up.
     fn has_service_gone(&mut self, number: usize, taking: &mut Taking) {
         let has_begun = matches!(self.stage, Stage::Startup | Stage::Steady(_));
         if number != self.active || !has_begun || self.servers[number].is_up(&self.plan) {
@@ -231,7 +231,7 @@ impl Working {
         }
     }
 
-    /// Begins to ask each server for items as soon as their service takes requests there.
+    /// Begins to request items from each server once its service accepts requests.
     fn look_for_service(&mut self, now: Nanos, taking: &mut Taking) {
         for (number, server) in self.servers.iter_mut().enumerate() {
             if server.asking.is_none() && !server.is_out && server.is_open(&self.plan) {
@@ -243,7 +243,7 @@ impl Working {
             if server.asking.is_some() {
                 taking.link.say(Word::Milestone(Milestone::Ready));
                 if server.has_begun() {
-                    // It stood by until now.
+                    // It was a standby until now.
                     taking.link.say(Word::Milestone(Milestone::FirstRequest(now)));
                 }
                 self.stage = Stage::Startup;
@@ -266,7 +266,8 @@ impl Working {
         }
     }
 
-    /// Opens the items of the slices that have begun. Without any left, and with all images, the steady state begins.
+    /// Opens the items of the slices that have begun. The steady state begins once all items are opened and have
+    /// their images.
     fn ask(&mut self, now: Nanos, taking: &mut Taking) -> anyhow::Result<()> {
         let thread = self.thread;
         for (number, server) in self.servers.iter_mut().enumerate() {
@@ -285,7 +286,7 @@ impl Working {
         Ok(())
     }
 
-    /// Says who stands by, as soon as that server would be ready.
+    /// Reports each standby server once it is ready to take over.
     fn say_standing(&mut self, taking: &Taking) {
         if !matches!(self.stage, Stage::Steady(_)) {
             return;
@@ -298,7 +299,7 @@ impl Working {
         }
     }
 
-    /// What is sent goes to the active server.
+    /// The steady state; posts and generic messages go to the active server.
     fn steady(&self, now: Nanos, taking: &Taking) -> Stage {
         let asking = self.servers[self.active].asking.as_ref();
         let (posts, generics) =
@@ -306,14 +307,14 @@ impl Working {
         Stage::Steady(Sending::new(&self.plan, posts, generics, taking.poster, now))
     }
 
-    /// Has the roles do what is due; when they want that again.
+    /// Lets the roles do what is due; returns when they are due next.
     fn tick_roles(&mut self, now: Nanos, taking: &mut Taking) -> Option<Nanos> {
         let Self { servers, reactor, .. } = self;
         let next = servers.iter_mut().filter(|server| !server.is_out);
         next.filter_map(|server| server.tick(reactor, now, taking)).min()
     }
 
-    /// Does what is due, and sends; when to do so again.
+    /// Lets the roles do what is due, and sends; returns when to do so again.
     fn tick(&mut self, now: Nanos, taking: &mut Taking) -> anyhow::Result<Option<Nanos>> {
         let next = self.tick_roles(now, taking);
         let server = &mut self.servers[self.active];
@@ -329,7 +330,7 @@ impl Working {
         Ok(next.into_iter().chain(sends).chain(asks).min())
     }
 
-    /// How long there is nothing to do but to take what comes.
+    /// Time until there is more to do than receive.
     fn wait(&self, next: Option<Nanos>) -> Duration {
         if self.plan.spins || matches!(self.stage, Stage::Over) {
             return Duration::ZERO;
@@ -337,7 +338,7 @@ impl Working {
         next.map_or(TURN, |next| Duration::from_nanos(next.0.saturating_sub(now().0))).min(TURN)
     }
 
-    /// Connects, where the roles want it.
+    /// Connects if the roles request it.
     fn connect(&mut self, now: Nanos, taking: &mut Taking) -> anyhow::Result<()> {
         for number in 0..self.servers.len() {
             let server = &mut self.servers[number];
@@ -362,7 +363,7 @@ impl Working {
         Ok(())
     }
 
-    /// A server's session is over for good.
+    /// A server's session has ended permanently.
     fn refused(&mut self, number: usize, why: &str, taking: &mut Taking) -> anyhow::Result<()> {
         let server = &mut self.servers[number];
         server.is_out = true;
@@ -376,13 +377,13 @@ impl Working {
         Ok(())
     }
 
-    /// A role has no connection any more.
+    /// Informs a role that its connection is closed.
     fn disconnected(&mut self, number: usize, now: Nanos, taking: &mut Taking) {
         let (consumer, _, mut hearing) = self.servers[number].hearing(taking);
         consumer.disconnected(now, &mut hearing);
     }
 
-    /// Closes connections, where the roles want it, and that of a server that cannot stand by.
+    /// Closes connections if the roles request it, and those of servers that do not support standby.
     fn disconnect(&mut self, taking: &mut Taking) {
         for number in 0..self.servers.len() {
             let server = &mut self.servers[number];
@@ -406,7 +407,7 @@ impl Working {
         self.servers.iter_mut().for_each(|server| server.count_requests(taking));
     }
 
-    /// Says what was missing, lets what was sent go out, and says goodbye.
+    /// Reports missing images, flushes queued output, and logs out.
     fn log_out(&mut self, taking: &mut Taking) -> anyhow::Result<()> {
         if let Some(what) = taking.what_is_missing() {
             taking.note(&what);
@@ -429,7 +430,8 @@ impl Working {
         Ok(())
     }
 
-    /// Waits until what was counted as sent is out, and takes what comes meanwhile: a peer that is not read might not read.
+    /// Waits until all messages counted as sent are out. Receives meanwhile, because a peer whose output is not read
+    /// might not read either.
     fn drain(&mut self, taking: &mut Taking) -> anyhow::Result<()> {
         let until = now().0.saturating_add(DRAIN_NS);
         loop {
@@ -458,7 +460,7 @@ mod tests {
     use super::super::super::options::{ConsumerArgs, of};
     use super::*;
 
-    /// Updates are decoded and timed, posts come back, and generic messages go both ways.
+    /// Updates are decoded and timed, posts are reflected, and generic messages are sent in both directions.
     #[test]
     fn what_is_received_and_posted_allocates_nothing_once_it_goes_on() {
         let mut pair = Pair::new();

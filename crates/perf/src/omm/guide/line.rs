@@ -1,5 +1,5 @@
-//! A command line while it is translated. LSEG's C and C++ tools take the last of an option that is given twice; so does this,
-//! where one of the two is spelled as the guide has it.
+//! A command line during translation. If an option is given twice and one of the two is in the guide's spelling, the
+//! last one counts, as in LSEG's C and C++ tools.
 
 use std::ffi::OsString;
 
@@ -8,22 +8,22 @@ use clap::{Arg, ArgAction, Args, Command};
 use super::Tool;
 use crate::omm::options::{ConsumerArgs, NiProviderArgs, ProviderArgs, TransportPerfArgs};
 
-/// Options of which several together mean something else than the last of them.
+/// Options that combine when given several times.
 const CUMULATIVE: &[&str] = &["tls-version"];
 
-/// What one tool is told.
+/// The arguments of one tool.
 pub(super) struct Line {
-    /// What the tool has.
+    /// The options that the tool has.
     options: Command,
     given: Vec<Given>,
 }
 
-/// An option with its value, or a word that is neither.
+/// An option with its value, or another word.
 struct Given {
     /// The option's name, without dashes.
     option: Option<String>,
     words: Vec<OsString>,
-    /// Whether it was spelled as the guide has it.
+    /// Whether it was in the guide's spelling.
     is_guides: bool,
 }
 
@@ -39,7 +39,7 @@ impl Line {
         Self { options, given: Vec::new() }
     }
 
-    /// The option of this name, or of this alias: its name, and whether a value comes behind it as a word of its own.
+    /// Finds the option with this name or alias: its name, and whether its value is the next word.
     pub(super) fn option(&self, name: &str) -> Option<(&str, bool)> {
         let is_it = |arg: &&Arg| {
             let aliases = arg.get_all_aliases().unwrap_or_default();
@@ -50,18 +50,18 @@ impl Line {
         Some((arg.get_long()?, has_value && !arg.is_require_equals_set()))
     }
 
-    /// A word that is no option of the tool.
+    /// Adds a word that is not an option of the tool.
     pub(super) fn word(&mut self, word: OsString) {
         self.given.push(Given { option: None, words: vec![word], is_guides: false });
     }
 
-    /// An option in Tapeline's spelling, with its value.
+    /// Adds an option in Tapeline's spelling, with its value.
     pub(super) fn plain(&mut self, option: &str, words: Vec<OsString>) {
         self.forget(option, |given| given.is_guides);
         self.given.push(Given { option: Some(option.to_owned()), words, is_guides: false });
     }
 
-    /// An option of the guide's, as Tapeline spells it without the dashes: `item-count=5`.
+    /// Adds an option of the guide, in Tapeline's spelling without dashes: `item-count=5`.
     pub(super) fn guides(&mut self, text: &str) {
         let option = text.split_once('=').map_or(text, |(option, _)| option);
         self.forget(option, |_| true);
@@ -69,7 +69,7 @@ impl Line {
         self.given.push(Given { option: Some(option.to_owned()), words, is_guides: true });
     }
 
-    /// Takes an option back that was given.
+    /// Removes a given option.
     pub(super) fn withdraw(&mut self, option: &str) {
         self.given.retain(|given| given.option.as_deref() != Some(option));
     }
@@ -82,7 +82,7 @@ impl Line {
         self.given.iter().any(|given| given.option.is_none() && given.words.iter().any(|it| it == word))
     }
 
-    /// The value of an option in Tapeline's spelling, the last if there are several.
+    /// The value of an option in Tapeline's spelling; the last one if there are several.
     pub(super) fn value(&self, option: &str) -> Option<&str> {
         let given = self.given.iter().rev().find(|given| given.option.as_deref() == Some(option))?;
         match given.words.as_slice() {
@@ -92,7 +92,7 @@ impl Line {
         }
     }
 
-    /// All words, in their order.
+    /// All words in order.
     pub(super) fn words(self) -> impl Iterator<Item = OsString> {
         self.given.into_iter().flat_map(|given| given.words)
     }

@@ -1,19 +1,19 @@
-//! How the user spells options: errors name them the same way.
+//! How the user spells options: errors use the same spelling.
 
 use std::collections::HashMap;
 
 use super::{Means, Tool, WORDS};
 
-/// Options in Tapeline's spelling, with their dashes, and as the user spells them where that is otherwise.
+/// Options in Tapeline's spelling, with dashes, mapped to the user's spelling if it differs.
 #[derive(Clone, Debug, Default)]
 pub struct Spelling {
     names: HashMap<String, String>,
-    /// Options that the user has spelled: another spelling of a tool's words does not change them.
+    /// Options that the user has typed: another spelling of the tool's options does not change them.
     typed: Vec<String>,
 }
 
 impl Spelling {
-    /// All options of a tool as the guide has them, but for those that were spelled already.
+    /// Spells all options of a tool as in the guide, except those that the user has typed.
     pub(super) fn is_guides(&mut self, tool: Tool) {
         for word in WORDS.iter().filter(|word| tool.has(word) && word.name != "help") {
             for (option, as_guide) in word.names() {
@@ -25,7 +25,7 @@ impl Spelling {
         }
     }
 
-    /// The user has spelled an option so; without dashes, as Tapeline has it.
+    /// Records how the user spelled an option; `option` is Tapeline's name without dashes.
     pub(super) fn typed(&mut self, option: &str, spelled: &str) {
         let option = format!("--{option}");
         if spelled == option {
@@ -36,12 +36,12 @@ impl Spelling {
         self.typed.push(option);
     }
 
-    /// Whether options are as Tapeline has them.
+    /// Whether all options are in Tapeline's spelling.
     pub fn is_plain(&self) -> bool {
         self.names.is_empty()
     }
 
-    /// A text with each option as the user spells it.
+    /// Replaces each option in a text with the user's spelling.
     pub fn respelled(&self, text: &str) -> String {
         let mut out = String::with_capacity(text.len());
         let mut rest = text;
@@ -59,14 +59,14 @@ impl Spelling {
     }
 }
 
-/// Whether a text ends with the code that begins or ends a colour, which is no part of a word.
+/// Whether a text ends with a terminal colour code, which is not part of a word.
 fn ends_with_style(text: &str) -> bool {
     let code = text.rfind("\u{1b}[").and_then(|at| text[at + 2..].strip_suffix('m'));
     code.is_some_and(|code| code.chars().all(|letter| letter.is_ascii_digit() || letter == ';'))
 }
 
 impl super::Word {
-    /// The options that a word comes to, each with how the guide says it.
+    /// The options that a word maps to, each with the guide's spelling.
     pub(super) fn names(&self) -> Vec<(&'static str, String)> {
         let spelled = format!("-{}", self.name);
         let option = match self.means {
@@ -79,7 +79,7 @@ impl super::Word {
             Means::ConnectionType => return vec![("tls", format!("{spelled} encrypted"))],
             Means::Protocols => "websocket",
             Means::ConfigName => "config-name",
-            // What follows from it is found when all is read.
+            // The resulting options are known once all arguments are read.
             Means::KeyFile => return vec![("key", spelled.clone()), ("ca", spelled)],
             Means::Port | Means::EncryptedType | Means::KeyPassword => return Vec::new(),
             Means::Always | Means::Idle(..) | Means::Refused(..) => return Vec::new(),
@@ -104,7 +104,7 @@ mod tests {
             ("'--pre-enc', (--max-pack-count)=1", "'-preEnc', (-maxPackCount)=1"),
             ("for '\u{1b}[1;33m--run-time\u{1b}[0m'", "for '\u{1b}[1;33m-runTime\u{1b}[0m'"),
             ("--api-dispatch or --api-threads", "-useUserDispatch 0 or -apiThreads"),
-            // What is no option of the guide, or none at all.
+            // Text that is not an option of the guide, or not an option at all.
             (
                 "--jitter-time --update-rate-x a--update-rate ---",
                 "--jitter-time --update-rate-x a--update-rate ---",

@@ -101,7 +101,7 @@ fn the_guides_command_lines_are_ours() {
             "tapeline omm consumer --use-user-dispatch 1 --item-count 5",
             "tapeline omm consumer --item-count 5",
         ),
-        // No tool's, or Tapeline's own spelling: as it is.
+        // Another command, or Tapeline's own spelling: unchanged.
         ("tapeline omm watch -itemCount 1", "tapeline omm watch -itemCount 1"),
         ("tapeline omm consumer --item-count 5 -V", "tapeline omm consumer --item-count 5 -V"),
         ("tapeline stat", "tapeline stat"),
@@ -111,7 +111,7 @@ fn the_guides_command_lines_are_ours() {
     }
 }
 
-/// Every word of the table, with a value, comes to something that the command line has; so none is passed over.
+/// Every word of the table, with a value, maps to an option of the command line; none is skipped.
 #[test]
 fn every_word_is_an_option_of_its_tool() {
     let sample = |option: &str| match option {
@@ -130,7 +130,7 @@ fn every_word_is_an_option_of_its_tool() {
         _ => "1000",
     };
     for tool in Tool::ALL {
-        // What asks for help is no error, and nothing that can be parsed.
+        // Help requests are not errors and cannot be parsed.
         for word in WORDS.iter().filter(|word| tool.has(word) && word.name != "help") {
             let value = match word.means {
                 Means::Value(option) => sample(option),
@@ -144,7 +144,7 @@ fn every_word_is_an_option_of_its_tool() {
                 Means::KeyFile | Means::KeyPassword | Means::Idle(true, _) => "f",
                 Means::Refused(..) | Means::Flag(_) | Means::Always | Means::Idle(false, _) => "",
             };
-            // Options that need others.
+            // Companion options that some options require.
             let beside = match word.name {
                 "castore" if tool != Tool::Transport => "-connType encrypted",
                 "encryptedConnType" if tool == Tool::Transport => "-connType encrypted",
@@ -173,7 +173,7 @@ fn every_word_is_an_option_of_its_tool() {
             };
             let parsed = command.try_get_matches_from(&ours[2..]);
             assert!(parsed.is_ok(), "{text} is {}: {}", line(&ours), parsed.unwrap_err());
-            // The value is in it.
+            // The value must be included.
             if let Means::Value(option) = word.means {
                 assert!(line(&ours).contains(&format!("--{option}={value}")), "{text}: {}", line(&ours));
             }
@@ -231,7 +231,7 @@ fn what_cannot_be_is_said() {
     }
 }
 
-/// The options of LSEG's tools in Java (RTSDK 3.9.1) that those in C do not have.
+/// Options of LSEG's Java tools (RTSDK 3.9.1) that the C tools do not have.
 #[test]
 fn the_options_of_java_are_understood() {
     let folder = tempfile::tempdir().unwrap();
@@ -320,7 +320,7 @@ fn the_options_of_java_are_understood() {
     }
 }
 
-/// As LSEG's tools in C have it, whichever way each was spelled.
+/// As in LSEG's C tools, whichever spelling is used.
 #[test]
 fn the_last_of_an_option_given_twice_counts() {
     for (given, ours) in [
@@ -357,9 +357,9 @@ fn the_last_of_an_option_given_twice_counts() {
         ("consumer --websocket rwf -websocket tr_json2", "--websocket=tr_json2"),
         ("consumer --config x -consumerName A --config-name B", "--config x --config-name=B"),
         ("consumer --config x --config-name B -consumerName A", "--config x --config-name=A"),
-        // Both versions can be spoken.
+        // Both versions can be enabled.
         ("consumer -spTLSv1.2 -spTLSv1.3", "--tls-version=1.2 --tls-version=1.3"),
-        // In Tapeline's spelling alone the command line says that it is given twice.
+        // In Tapeline's spelling alone, the command line reports a repeated option.
         ("provider --update-rate 1 --update-rate 2", "--update-rate 1 --update-rate 2"),
     ] {
         let (tool, _) = given.split_once(' ').unwrap();
@@ -395,7 +395,7 @@ fn settings_of_the_folder_count_for_a_name_and_for_links_of_ema() {
             "tapeline omm provider --config=EmaConfig.xml --config-name=Perf_Provider_1 --api-dispatch",
         ),
         ("EmaCppNIProvPerf", "tapeline omm ni-provider --config=EmaConfig.xml --api-dispatch"),
-        // Not in the file: what reads it says so, and what there is.
+        // Missing from the file: its reader reports that, and lists the available names.
         (
             "EmaCppNIProvPerf -providerName X",
             "tapeline omm ni-provider --config=EmaConfig.xml --config-name=X --api-dispatch",
@@ -404,7 +404,7 @@ fn settings_of_the_folder_count_for_a_name_and_for_links_of_ema() {
             "tapeline omm consumer -consumerName Mine --config a.toml",
             "tapeline omm consumer --config a.toml --config-name=Mine",
         ),
-        // Tools of ETA have no such file.
+        // ETA's tools have no such file.
         ("ConsPerf", "tapeline omm consumer"),
         ("tapeline omm consumer -itemCount 5", "tapeline omm consumer --item-count=5"),
     ] {

@@ -1,4 +1,4 @@
-//! The file of messages: read, and each field checked against the dictionary.
+//! The message file: parsed, and each field checked against the dictionary.
 
 use tapeline_client::xml::{Element, Fault};
 use tapeline_console::near;
@@ -13,22 +13,22 @@ use super::payload::{Content, LONGEST, Order, Orders, Payload};
 use super::value::{Field, Kept};
 use super::{DomainMessages, Messages};
 
-/// The fields that carry times: the tools put them in themselves.
+/// The fields that carry times: the tools add them.
 const RESERVED: [Fid; 4] = [stamp::UPDATE, stamp::POST, stamp::GENERIC, stamp::DUE];
-/// What the C headers put before the name of a type.
+/// Prefix of a type's name in the C headers.
 const TYPE_PREFIX: &str = "RSSL_DT_";
-/// The only set that there is for field lists: LSEG's own encoder writes, and its decoder expects, no other.
+/// The only set ID for field lists: LSEG's own encoder writes no other, and its decoder expects no other.
 const SET: u16 = 0;
 const PRICES: &str = "marketPriceMsgList";
 const ORDERS: &str = "marketByOrderMsgList";
 
-/// What to say of a line, without refusing it.
+/// Notes on lines that are not refused.
 pub(super) type Notes = Vec<(usize, String)>;
 
-/// Reads a text.
+/// Parses a text.
 ///
 /// # Errors
-/// What is wrong first: line, field and what was expected.
+/// The first fault: line, field and the expected value.
 pub(super) fn parse(text: &str, dictionary: &Dictionary, notes: &mut Notes) -> Result<Messages, Fault> {
     let root = Element::parse(text)?;
     if root.name != "msgFormat" {
@@ -58,7 +58,7 @@ struct Reader<'d> {
 }
 
 impl Reader<'_> {
-    /// The messages of one domain.
+    /// Reads the messages of one domain.
     fn domain(&mut self, list: &Element, is_book: bool) -> Result<DomainMessages, Fault> {
         let (mut refresh, mut updates, mut posts, mut generics) = (None, Vec::new(), Vec::new(), Vec::new());
         for message in &list.children {
@@ -87,7 +87,7 @@ impl Reader<'_> {
         Ok(DomainMessages { refresh, updates, posts, generics })
     }
 
-    /// The payload of a message, which is in the `body` of `within`.
+    /// Reads the payload of a message, which is in the `body` of `within`.
     fn payload(
         &mut self,
         message: &Element,
@@ -121,7 +121,7 @@ impl Reader<'_> {
         list.children.iter().map(|entry| self.field(entry)).collect()
     }
 
-    /// One field: known, of its type, with a value of that type.
+    /// Reads one field: it must be in the dictionary, with the dictionary's type and a value of that type.
     fn field(&mut self, entry: &Element) -> Result<Field, Fault> {
         if entry.name != "fieldEntry" {
             return Err(entry.unexpected("fieldList", &["fieldEntry"]));
@@ -156,7 +156,7 @@ impl Reader<'_> {
         Ok(Field { fid, value })
     }
 
-    /// The number and the type of a field, the type as its element has it: for a set it can be one of fixed size.
+    /// The number and type of a field, with the element's own type: a set can use a fixed-size type.
     fn name_and_type(&self, entry: &Element) -> Result<(Fid, DataType), Fault> {
         let number = entry.required("fieldId")?;
         let fid = number.trim().parse().map(Fid).map_err(|_| {
@@ -189,7 +189,7 @@ impl Reader<'_> {
         Ok((fid, data_type))
     }
 
-    /// The orders of a map; `summary` is what is in its summary.
+    /// The orders of a map; `summary` has the fields of its summary.
     fn orders(&mut self, map: &Element, summary: Box<[Field]>) -> Result<Orders, Fault> {
         let (mut sets, mut set, mut orders) = (None, Vec::new(), Vec::new());
         for entry in &map.children {
@@ -217,7 +217,7 @@ impl Reader<'_> {
         Ok(Orders { sets, summary, orders: orders.into() })
     }
 
-    /// The definition of a set.
+    /// Reads the definition of a set.
     fn set(&self, definition: &Element) -> Result<Vec<SetEntry<'static>>, Fault> {
         let id = definition.required("setId")?;
         if id.trim().parse() != Ok(SET) {
@@ -234,7 +234,7 @@ impl Reader<'_> {
         definition.children.iter().map(entry).collect()
     }
 
-    /// One entry of a map; `set` is the map's set, if it has one.
+    /// Reads one entry of a map; `set` is the map's set, if it has one.
     fn order(&mut self, entry: &Element, set: Option<&[SetEntry<'_>]>) -> Result<Order, Fault> {
         const ACTIONS: [(&str, MapAction); 3] = [
             ("RSSL_MPEA_UPDATE_ENTRY", MapAction::UPDATE),
@@ -282,7 +282,7 @@ impl Reader<'_> {
     }
 }
 
-/// Whether a value goes into the form that a set gives it.
+/// Whether a value can be encoded in the form that a set requires.
 fn fits(wanted: SetEntry<'_>, field: &Field) -> bool {
     let (mut set, mut list) = ([0; 64], vec![0; LONGEST]);
     let written = SetDefinitionsEncoder::new(&mut set).map_err(Refused::from).and_then(|mut definitions| {
@@ -297,7 +297,7 @@ fn fits(wanted: SetEntry<'_>, field: &Field) -> bool {
     })
 }
 
-/// A type by its name in the file or its number: a primitive, or for sets one of fixed size.
+/// A type by its name in the file or its number: a primitive type, or for sets a fixed-size type.
 fn data_type(text: &str) -> Option<DataType> {
     if let Ok(number) = text.parse() {
         return Some(DataType(number)).filter(|data_type| data_type.name().is_some());

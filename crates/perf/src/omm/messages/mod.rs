@@ -1,13 +1,13 @@
-//! What is in the messages: `MsgData.xml` of the guide's chapter 8.1.
+//! Contents of the messages: `MsgData.xml` of the guide's chapter 8.1.
 //!
-//! For each domain one image, and updates, posts and generic messages that are taken in turn.
+//! Each domain has one image, and updates, posts and generic messages that are sent in turn.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `payload.rs` | a payload: its values, and how they are encoded |
-//! | `value.rs` | values of fields, read from text |
+//! | `payload.rs` | a payload: its values and their encoding |
+//! | `value.rs` | field values, parsed from text |
 //! | `file.rs` | the file, checked against the dictionary |
-//! | `MsgData.xml` | the messages that are built in |
+//! | `MsgData.xml` | the built-in messages |
 
 mod file;
 mod payload;
@@ -22,10 +22,10 @@ use tapeline_omm::Dictionary;
 pub use self::payload::Payload;
 use super::source::Source;
 
-/// Bytes of a file at most: 400 times the public one.
+/// Maximum bytes of a file: 400 times the public one.
 const MOST_BYTES: u64 = 4 << 20;
 
-/// The messages that are built in.
+/// The built-in messages.
 const BUILT_IN: &str = include_str!("MsgData.xml");
 
 /// The messages of both domains.
@@ -40,7 +40,7 @@ pub struct Messages {
 /// The messages of one domain: an image and at least one update.
 #[derive(Debug)]
 pub struct DomainMessages {
-    /// The image. It has the fields that carry times too, blank, as the public tools have it: caches then know them.
+    /// The image. As in the public tools, it also has the fields that carry times, blank, so that caches know them.
     pub refresh: Payload,
     /// Payloads of updates, sent in turn.
     pub updates: Vec<Payload>,
@@ -51,9 +51,9 @@ pub struct DomainMessages {
 }
 
 impl DomainMessages {
-    /// The updates one after the other, and from the beginning again.
+    /// The updates in turn, starting over after the last.
     pub fn update(&self, turn: u64) -> &Payload {
-        // There is at least one, so the first is there.
+        // There is at least one update, so the index is valid.
         self.updates.get((turn % self.updates.len().max(1) as u64) as usize).unwrap_or(&self.refresh)
     }
 }
@@ -62,11 +62,11 @@ impl Messages {
     /// The guide's name of the file.
     pub const FILE: &str = "MsgData.xml";
 
-    /// Those of a file; without one, those of `MsgData.xml` in the working directory if it is there, else those that are
-    /// built in. Each field is checked against the dictionary.
+    /// Loads a file; without one, `MsgData.xml` if the working directory has it, else the built-in messages. Each
+    /// field is checked against the dictionary.
     ///
     /// # Errors
-    /// It cannot be read; or file, line, field and what was expected.
+    /// The file cannot be read; or file, line, field and the expected value.
     pub fn load(path: Option<&Path>, dictionary: &Dictionary) -> anyhow::Result<Self> {
         match Source::of(path, Self::FILE) {
             Source::File(path) => {
@@ -77,7 +77,7 @@ impl Messages {
         }
     }
 
-    /// The text of a file of this name. What a cache may cut is said on standard error.
+    /// Parses the text of a file. Values that a cache may truncate are reported on standard error.
     fn parse(file: &str, text: &str, dictionary: &Dictionary) -> anyhow::Result<Self> {
         let mut notes = Vec::new();
         let messages = file::parse(text, dictionary, &mut notes).map_err(|fault| fault.in_file(file))?;

@@ -1,4 +1,4 @@
-//! What one message carries.
+//! The payload of a message.
 
 use tapeline_omm::rwf::{DataType, MapAction, MapEncoder, MapHead, SetDefinition, SetDefinitions};
 use tapeline_omm::{Fid, FieldListEncoder, Full, Refused};
@@ -6,20 +6,20 @@ use tapeline_omm::{Fid, FieldListEncoder, Full, Refused};
 use super::super::stamp::{self, Stamp};
 use super::value::Field;
 
-/// The key of a map of orders: ORDER_ID, as the public tools have it.
+/// The key of a map of orders: ORDER_ID, as in the public tools.
 const KEY: Fid = Fid(3426);
-/// Bytes of one payload at most.
+/// Maximum bytes of a payload.
 pub(super) const LONGEST: usize = 60_000;
 
-/// What one message carries: its values, to be encoded as often as it is sent.
+/// The payload of a message: its values, encoded each time the message is sent.
 #[derive(Debug)]
 pub struct Payload {
     content: Content,
-    /// As it is without a stamp.
+    /// Encoded without a stamp.
     encoded: Box<[u8]>,
 }
 
-/// Its values.
+/// The values of a payload.
 #[derive(Debug)]
 pub(super) enum Content {
     /// A field list.
@@ -28,12 +28,12 @@ pub(super) enum Content {
     Orders(Orders),
 }
 
-/// The orders of a book, or what becomes of them.
+/// The orders of a book, or changes of them.
 #[derive(Debug)]
 pub(super) struct Orders {
-    /// Set definitions as they are on the wire.
+    /// Set definitions in wire format.
     pub(super) sets: Option<Box<[u8]>>,
-    /// Fields of the summary; without any, and without a stamp, there is none.
+    /// Fields of the summary; without fields and without a stamp, the map has no summary.
     pub(super) summary: Box<[Field]>,
     pub(super) orders: Box<[Order]>,
 }
@@ -44,15 +44,15 @@ pub(super) struct Order {
     pub(super) action: MapAction,
     pub(super) key: Box<[u8]>,
     pub(super) fields: Box<[Field]>,
-    /// So many of the fields, from the first on, are set data, by set 0.
+    /// Number of fields, from the first on, that are set data of set 0.
     pub(super) in_set: usize,
 }
 
 impl Payload {
-    /// With these values, encoded once: so it is known that they can be.
+    /// A payload of these values, encoded once to verify that encoding succeeds.
     ///
     /// # Errors
-    /// They cannot.
+    /// The values cannot be encoded.
     pub(super) fn new(content: Content) -> Result<Self, Refused> {
         let mut bytes = vec![0; LONGEST];
         let len = content.encode(&mut bytes, None)?;
@@ -60,7 +60,7 @@ impl Payload {
         Ok(Self { content, encoded: bytes.into() })
     }
 
-    /// What it is: a field list, a map.
+    /// The container type: a field list or a map.
     pub const fn container(&self) -> DataType {
         match self.content {
             Content::Fields(_) => DataType::FIELD_LIST,
@@ -68,13 +68,13 @@ impl Payload {
         }
     }
 
-    /// Encoded before, without a stamp: what `--pre-enc` sends.
+    /// The payload encoded without a stamp, which `--pre-enc` sends.
     pub fn encoded(&self) -> &[u8] {
         &self.encoded
     }
 
-    /// Encodes all values, with a stamp behind them if there is one (of a map: in its summary), at the start of `out`; how
-    /// many bytes that were.
+    /// Encodes all values at the start of `out`, followed by the stamp if there is one (in a map: in its summary);
+    /// returns the number of bytes.
     #[inline]
     pub(in super::super) fn encode(&self, out: &mut [u8], stamp: Option<Stamp>) -> Result<usize, Refused> {
         self.content.encode(out, stamp)
@@ -91,7 +91,7 @@ impl Content {
     }
 }
 
-/// A field list, with a stamp behind it.
+/// Encodes a field list, followed by the stamp if there is one.
 #[inline]
 fn list(out: &mut [u8], fields: &[Field], stamp: Option<Stamp>) -> Result<usize, Full> {
     let mut list = FieldListEncoder::new(out)?;
@@ -119,7 +119,7 @@ impl Orders {
         } else {
             MapEncoder::new(out, &head)?
         };
-        // They were written by this program: they can be read.
+        // This program encoded the definitions, so they can be parsed.
         let sets = self.sets.as_deref().map(|sets| SetDefinitions::parse(sets, DataType::FIELD_LIST));
         let set = sets.and_then(Result::ok).and_then(|sets| sets.get(0));
         for order in &self.orders {

@@ -79,7 +79,7 @@ fn what_is_encoded_again_is_the_same_and_a_stamp_is_behind_it() {
     assert_eq!(text, "BID=3 TIM_TRK_2=5000000000 TIM_TRK_4=7");
     let text = shown(&encoded(&prices.updates[1], Some(Stamp { field: stamp::UPDATE, sent: 1, due: None })));
     assert_eq!(text, "BID=2 TIM_TRK_1=1");
-    // Too little room is said, at every size.
+    // Every buffer size that is too small is refused.
     let len = encoded(&prices.updates[1], Some(stamp)).len();
     for size in 0..len {
         assert!(prices.updates[1].encode(&mut vec![0; size], Some(stamp)).is_err(), "{size}");
@@ -113,7 +113,7 @@ fn books_have_sets_actions_and_a_stamp_in_the_summary() {
 
 #[test]
 fn every_type_is_written() {
-    // One field of each type, in a dictionary of their own.
+    // One field of each type, in a separate dictionary.
     let types = [
         ("INT", "INT64", "data=\"-5\"", "-5"),
         ("UINT", "UINT64", "data=\"5\"", "5"),
@@ -182,7 +182,7 @@ fn the_messages_that_are_built_in() {
     assert!(!book.posts.is_empty() && !book.generics.is_empty());
 }
 
-/// What a user sees of a file in which `from` is `to`.
+/// The user's error for the file with `from` replaced by `to`.
 fn refused(from: &str, to: &str) -> String {
     assert!(SMALL.contains(from), "{from}");
     let error = parse(&SMALL.replacen(from, to, 1)).unwrap_err();
@@ -321,7 +321,7 @@ fn a_value_that_its_enumeration_does_not_have_is_said_and_taken() {
     }
 }
 
-/// Every text is taken or refused; none is a panic, and what is taken can be encoded.
+/// Every text is accepted or refused without a panic, and an accepted one can be encoded.
 #[test]
 fn any_text() {
     let mut state = 11_u64;

@@ -1,4 +1,4 @@
-//! Values of fields, as message files write them and as payloads keep them.
+//! Field values, as message files write them and as payloads store them.
 
 use tapeline_client::xml::Element;
 use tapeline_omm::rwf::{DataState, DataType, Hint, Rate, Rmtes, StateCode, StreamState, Timeliness};
@@ -13,7 +13,7 @@ pub(super) struct Field {
     pub(super) value: Kept,
 }
 
-/// A value that is the payload's own.
+/// A value that the payload owns.
 #[derive(Debug)]
 pub(super) enum Kept {
     Blank,
@@ -42,10 +42,10 @@ pub(super) struct KeptState {
 }
 
 impl Field {
-    /// Appends it to a list.
+    /// Appends the field to a list.
     #[inline]
     pub(super) fn write(&self, list: &mut FieldListEncoder<'_>) -> Result<(), Full> {
-        // What price records are made of goes by its own call, which is in line.
+        // The common types of price records have their own inlined calls.
         match &self.value {
             Kept::Real(value) => list.real(self.fid, *value),
             Kept::UInt(value) => list.uint(self.fid, *value),
@@ -60,7 +60,7 @@ impl Field {
 }
 
 impl Kept {
-    /// As the codec has it.
+    /// The value in the codec's form.
     pub(super) fn value(&self) -> Value<'_> {
         match self {
             Self::Blank => Value::Blank,
@@ -87,10 +87,11 @@ impl Kept {
         }
     }
 
-    /// The value of an element: its attribute `data`, or of a quality or state its own attributes. An empty one is blank.
+    /// The value of an element: its attribute `data`, or for a QoS or state its own attributes. An empty one is
+    /// blank.
     ///
     /// # Errors
-    /// What was found and expected.
+    /// The value found and the expected form.
     pub(super) fn read(data_type: DataType, element: &Element) -> Result<Self, String> {
         let data = element.attribute("data");
         match data_type {
@@ -136,7 +137,7 @@ impl Kept {
     }
 }
 
-/// How a value of this type is written; `None` if it is not.
+/// The text form of a value of this type; `None` if there is none.
 fn expected(data_type: DataType) -> Option<&'static str> {
     Some(match data_type {
         DataType::INT => "a whole number of 64 bits",
@@ -153,7 +154,7 @@ fn expected(data_type: DataType) -> Option<&'static str> {
     })
 }
 
-/// ASCII as it is, all else as UTF-8 behind the escape that RMTES has for it.
+/// ASCII unchanged, all other text as UTF-8 after the RMTES escape for it.
 fn rmtes(text: &str) -> Vec<u8> {
     let escape: &[u8] = if text.is_ascii() { b"" } else { b"\x1b%0" };
     [escape, text.as_bytes()].concat()
@@ -167,7 +168,7 @@ fn real(text: &str) -> Option<Real> {
         _ => {}
     }
     let Some((above, below)) = text.split_once('/') else { return values::real(text) };
-    // A fraction by a power of two up to 256, a whole number and a blank in front of it or not.
+    // A fraction with a power of two up to 256 as denominator, optionally after a whole number and a blank.
     let below: i64 = below.parse().ok().filter(|below| *below > 0)?;
     if below.count_ones() != 1 || below > 256 {
         return None;
@@ -197,7 +198,7 @@ fn date(text: &str) -> Option<Date> {
     values::date(text)
 }
 
-/// Up to six parts: hours and minutes at least, then seconds, milli-, micro- and nanoseconds.
+/// Up to six parts: at least hours and minutes, then seconds, milli-, micro- and nanoseconds.
 fn time(text: &str) -> Option<Time> {
     if text.contains('.') {
         return values::time(text);
@@ -245,7 +246,7 @@ fn state(element: &Element) -> Result<Kept, String> {
     })))
 }
 
-/// An attribute that is a code's name, with what the C headers put before it, or its number; 0 if it is not there.
+/// An attribute with a code's name, prefixed as in the C headers, or its number; 0 if the attribute is missing.
 fn code(
     element: &Element,
     attribute: &str,
@@ -262,7 +263,7 @@ fn code(
     })
 }
 
-/// An attribute that is a number; 0 if it is not there.
+/// An attribute with a number; 0 if the attribute is missing.
 fn number(element: &Element, attribute: &str, most: u16) -> Result<u16, String> {
     let Some(text) = element.attribute(attribute) else { return Ok(0) };
     let number = text.trim().parse().ok().filter(|number| *number <= most);

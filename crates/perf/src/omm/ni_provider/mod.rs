@@ -1,13 +1,14 @@
 //! `tapeline omm ni-provider`: NIProvPerf, the guide's chapter 6.
 //!
-//! Each thread has a connection of its own to the hub: it logs in, publishes the service, and then its share of the items: in
-//! each slice a burst of updates of those that have their image, in what is left of it images of the others.
+//! Each thread has its own connection to the hub. It logs in, publishes the service and then its share of the items:
+//! in each slice a burst of updates of the items that have their image, and in the rest of the slice images of the
+//! others.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `plan.rs` | what all threads are to do: the options with their files read |
-//! | `working.rs` | a thread: its connection, and where in the test it is |
-//! | `publisher.rs` | its items, and what is published of them |
+//! | `plan.rs` | the work of all threads: the options, with their files loaded |
+//! | `working.rs` | a thread: its connection, and its stage of the test |
+//! | `publisher.rs` | its items, and the messages published for them |
 
 mod plan;
 mod publisher;

@@ -1,4 +1,4 @@
-//! What all threads are to do: the options, with their files read and their items divided.
+//! The work of all threads: the options, with their files loaded and their items divided.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,34 +22,34 @@ use super::super::options::NiProviderArgs;
 use super::super::publishing::Publishing;
 use super::super::stamp::Unit;
 
-/// What all threads are to do.
+/// The work of all threads.
 pub(super) struct Plan {
-    /// That of the settings in the configuration.
+    /// Name of the settings in the configuration.
     name: String,
     pub(super) publishing: Publishing,
     pub(super) measures_decode: bool,
-    /// Of each thread, to be tried one after the other. There is one at least.
+    /// Endpoints of each thread, to be tried in turn; at least one each.
     endpoints: Vec<Vec<Endpoint>>,
     pub(super) credentials: Login,
     pub(super) settings: Settings,
     pub(super) json: JsonSettings,
-    /// Cores of the threads that dispatch; none with user dispatch.
+    /// Cores of the API dispatch threads; empty with user dispatch.
     pub(super) api_threads: Vec<Core>,
     pub(super) dictionary: Arc<Dictionary>,
     dictionary_files: DictionaryArgs,
     pub(super) service: ServiceEntry,
-    /// Of all threads: first those that are common to all.
+    /// Of all threads: first the common ones.
     items: Vec<Item>,
     division: Division,
 }
 
 const USUAL: &str = "localhost:14003";
-/// Between two attempts to connect, as the guide has it.
+/// Time between two connection attempts, as in the guide.
 const AGAIN: Duration = Duration::from_secs(1);
 
 impl Plan {
     /// # Errors
-    /// A file that cannot be read or is not as it should be; options that contradict each other or the files.
+    /// A file cannot be read or is invalid; options contradict each other or the files.
     pub(super) fn new(args: &NiProviderArgs) -> anyhow::Result<Self> {
         let mut chosen = args.config.load(Group::NiProvider)?;
         let dictionary_files = args.dictionary.clone().or(chosen.dictionary.take()).or_usual();
@@ -91,17 +91,17 @@ impl Plan {
         })
     }
 
-    /// Whom a thread connects to.
+    /// The endpoints of a thread.
     pub(super) fn endpoints(&self, thread: usize) -> &[Endpoint] {
         &self.endpoints[thread]
     }
 
-    /// The items of a thread, in their order.
+    /// The items of a thread in order.
     pub(super) fn items_of(&self, thread: usize) -> impl Iterator<Item = &Item> {
         self.division.items(&self.items, thread)
     }
 
-    /// What the summary calls TEST INPUTS.
+    /// The summary's TEST INPUTS.
     pub(super) fn inputs(&self, args: &NiProviderArgs) -> Vec<(&'static str, String)> {
         let names = |endpoints: &Vec<Endpoint>| {
             let names: Vec<&str> = endpoints.iter().map(|endpoint| endpoint.server.as_str()).collect();
@@ -114,7 +114,7 @@ impl Plan {
     }
 }
 
-/// Those of the configuration, and where it says nothing a connection each second until there is one.
+/// The role's settings, from the configuration; without reconnect settings, one connection attempt per second.
 fn settings(chosen: &Chosen, items: usize) -> Settings {
     let usual = Settings::default();
     let first = chosen.reconnect_min.unwrap_or(AGAIN);

@@ -1,4 +1,4 @@
-//! The items of a connection, and what is published of them.
+//! The items of a connection, and the messages published for them.
 
 use tapeline_omm::Refused;
 use tapeline_omm::domain::post;
@@ -20,30 +20,30 @@ pub(super) struct Item {
     pub(super) handle: Handle,
     pub(super) domain: Domain,
     pub(super) is_book: bool,
-    /// Which update is its next, of those that there are.
+    /// Index of its next update.
     pub(super) update: u32,
 }
 
-/// Messages before what has come is looked at.
+/// Maximum messages before received messages are processed.
 const TURN: u32 = 16_384;
 
 /// The application of the role.
 pub(super) struct Publisher {
     pub(super) link: Link,
-    /// Of what the hub sends, if decoding is to be measured.
+    /// Decodes the hub's messages, if decoding is measured.
     decoder: Option<Decoder>,
-    /// Those of this connection, in the order in which their images go out.
+    /// The items of this connection, in the order in which their images are sent.
     pub(super) items: Vec<Item>,
-    /// So many have their image.
+    /// Number of items that have their image.
     pub(super) images: usize,
-    /// Whose turn it is to be updated.
+    /// Index of the next item to update.
     next: usize,
-    /// Something could not be written, and that was said.
+    /// Whether a message that could not be encoded was reported.
     has_refused: bool,
-    /// How many slices had begun when the connection took nothing more, as last counted.
+    /// Number of slices that had begun at the last counted back pressure.
     held_in: u64,
     pub(super) wants_connection: bool,
-    /// How many connections failed since the last that was good.
+    /// Failed connection attempts since the last success.
     pub(super) attempt: u32,
     pub(super) wants_disconnection: bool,
     pub(super) is_ready: bool,
@@ -73,10 +73,10 @@ impl Publisher {
         self.images == self.items.len()
     }
 
-    /// Sends up to so many images.
+    /// Sends up to `most` images.
     ///
     /// # Errors
-    /// One that no message can hold.
+    /// An image exceeds the limits of a message.
     pub(super) fn send_images(
         &mut self,
         publishing: &Publishing,
@@ -97,7 +97,7 @@ impl Publisher {
         Ok(if self.has_all() { Progress::Done } else { Progress::More })
     }
 
-    /// Sends the updates that are due, of the items that have their image, one after the other.
+    /// Sends the due updates, for the items that have their image in turn.
     pub(super) fn send_updates(
         &mut self,
         publishing: &Publishing,
@@ -175,19 +175,19 @@ impl Application for Publisher {
                         decoder.read_and_count(container, payload, true, &mut self.link.tally);
                     }
                     if post::wants_ack(&header) {
-                        // A hub that reads nothing hears nothing.
+                        // A hub that does not read receives no acknowledgement.
                         let _ = provider.ack(out, &post::ack(&header, None));
                     }
                 }
             }
             Event::Malformed(fault) => {
-                // Once: the statistics have how many.
+                // Once: the statistics have the count.
                 if self.link.tally.counts.malformed == 0 {
                     anstream::eprintln!("note: a message of the hub's cannot be read: {fault}");
                 }
                 self.link.tally.counts.malformed += 1;
             }
-            // Images go out slice by slice, and are not asked for.
+            // Images are sent slice by slice, without requests.
             _ => {}
         }
     }

@@ -1,4 +1,4 @@
-//! A thread: its connection, and where in the test it is.
+//! A thread: its connection, and its stage of the test.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -23,14 +23,14 @@ use super::plan::Plan;
 use super::publisher::{Item, Publisher};
 use tapeline_omm::role::Nowhere;
 
-/// The longest wait between two looks at whether to end.
+/// Maximum time between two checks for the end.
 const IDLE: Duration = Duration::from_millis(50);
-/// How long the hub may take for what is on its way in the end.
+/// Time limit for the hub to receive queued output at the end.
 const GOODBYE_NS: u64 = 5_000_000_000;
 
-/// Does the work of one thread until it is to end, or its connection is lost.
+/// Runs one thread until it is told to end, or its connection is lost.
 pub(super) fn work(plan: &Arc<Plan>, thread: usize, mut link: Link) {
-    // It has nothing to start up for: images are a part of what it sends.
+    // It has no start-up phase: images are part of its traffic.
     link.tally.phase = Phase::Steady;
     let decoder = plan.measures_decode.then(|| Decoder::new(Arc::clone(&plan.dictionary)));
     let mut publisher = Publisher::new(link, decoder);
@@ -44,21 +44,22 @@ struct Working {
     reactor: Reactor,
     provider: NiProvider,
     connection: Option<ConnectionId>,
-    /// The endpoint that is connected to, or was last.
+    /// The current or last endpoint.
     endpoint: usize,
     room: RoleConnection,
     slices: Slices,
     begun: u64,
     updates: Bursts,
-    /// Updates were behind, or held back: they would take all the room there is, and no other item would get its image.
+    /// Updates were late or under back pressure: they would use all capacity, and no further item would get its
+    /// image.
     is_behind: bool,
-    /// The service is published: with the connection the test is over.
+    /// The service is published: losing the connection ends the test.
     has_begun: bool,
     is_over: bool,
     has_said_unreachable: bool,
 }
 
-/// The clock of everything here: times in messages are on it.
+/// The clock of this module and of the times in messages.
 fn now() -> Nanos {
     Nanos(monotonic_ns())
 }
@@ -112,10 +113,10 @@ impl Working {
         self.log_out(publisher)
     }
 
-    /// Takes what has come.
+    /// Processes received messages and connection events.
     ///
     /// # Errors
-    /// The hub's frames are too small for what is to be packed.
+    /// The hub's frames are too small for the configured packing.
     fn receive(&mut self, publisher: &mut Publisher) -> anyhow::Result<()> {
         let now = now();
         while let Some((id, event, mut sender)) = self.reactor.next(now) {
@@ -151,7 +152,7 @@ impl Working {
         Ok(())
     }
 
-    /// The connection is gone: where the test had begun, it is over; else there will be another one.
+    /// The connection is lost: the test ends if it had begun; else the connection is retried.
     fn lost(&mut self, reason: &str, publisher: &mut Publisher) {
         let server = &self.plan.endpoints(self.thread)[self.endpoint].server;
         if self.has_begun {
@@ -168,7 +169,7 @@ impl Working {
         self.provider.disconnected(now(), publisher);
     }
 
-    /// Sends what is due; how long until there is more to do.
+    /// Sends due messages; returns the time until there is more to do.
     fn turn(&mut self, publisher: &mut Publisher) -> anyhow::Result<Duration> {
         let now = now();
         let sender = self.connection.and_then(|id| self.reactor.sender(id));
@@ -201,7 +202,7 @@ impl Working {
         *is_behind = progress != Progress::Done;
         let due = slices.due_of(*begun);
         if progress == Progress::Done {
-            // What is due does not wait until others have their images.
+            // Due updates do not wait for the images of other items.
             sender.flush();
             let mut out = self.room.outbox(&mut sender);
             loop {
@@ -217,12 +218,12 @@ impl Working {
             Progress::Done | Progress::Held if is_active => {
                 Duration::from_nanos(due.0.saturating_sub(monotonic_ns())).min(IDLE)
             }
-            // A connection that takes nothing says when it does again.
+            // A reactor event reports the end of back pressure.
             Progress::Done | Progress::Held => until(next, now).min(IDLE),
         })
     }
 
-    /// Connects and disconnects, if the role wants it.
+    /// Connects and disconnects as the role requests.
     fn connect(&mut self, publisher: &mut Publisher) -> anyhow::Result<()> {
         if std::mem::take(&mut publisher.wants_disconnection)
             && let Some(id) = self.connection
@@ -252,7 +253,7 @@ impl Working {
         Ok(())
     }
 
-    /// Says goodbye, once what was sent is out.
+    /// Logs out, then closes the connection once all output is sent.
     fn log_out(&mut self, publisher: &mut Publisher) -> anyhow::Result<()> {
         let end = now() + GOODBYE_NS;
         if let Some(id) = self.connection
@@ -277,7 +278,7 @@ impl Working {
                 }
             }
         }
-        // It is there still where the time was over first: what waits was not sent.
+        // Still connected at the time limit: queued messages count as unsent.
         if let Some(sender) = self.connection.and_then(|id| self.reactor.sender(id)) {
             let tally = &mut publisher.link.tally;
             self.room.unsent(&sender, |message| tally.take_back(message, MessageClass::UPDATE));
@@ -287,7 +288,7 @@ impl Working {
     }
 }
 
-/// With API dispatch a further thread takes what comes, and the thread itself publishes.
+/// With API dispatch, an additional thread receives, and the thread itself publishes.
 struct Halves<'a> {
     working: &'a mut Working,
     publisher: &'a mut Publisher,
@@ -317,7 +318,7 @@ impl Dispatched for Halves<'_> {
     }
 }
 
-/// How long until then; for a while if there is no such time.
+/// Time until `next`; `IDLE` if there is none.
 fn until(next: Option<Nanos>, now: Nanos) -> Duration {
     next.map_or(IDLE, |next| Duration::from_nanos(next.0.saturating_sub(now.0)))
 }

@@ -11,7 +11,7 @@ use tapeline_console::paths::FilePath;
 use super::{DispatchArgs, ItemArgs, PaceArgs, ResultArgs, ThreadArgs, TimeArgs, rate, seconds};
 use clap::ValueEnum;
 
-/// Open many items of a provider, and measure what comes.
+/// Open many items of a provider, and measure the received messages.
 #[derive(Clone, Debug, Args)]
 pub struct ConsumerArgs {
     /// Service name of the items
@@ -93,7 +93,7 @@ pub struct ConsumerArgs {
     pub(in super::super) dictionary: DictionaryArgs,
 }
 
-/// What it is that stands by.
+/// The standby mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(in super::super) enum StandbyModeArg {
     /// A whole server: another takes over when its connection is lost
@@ -112,7 +112,7 @@ impl From<StandbyModeArg> for StandbyMode {
 }
 
 impl ConsumerArgs {
-    /// Threads that dispatch, by their cores; none with user dispatch.
+    /// Cores of the API dispatch threads; empty with user dispatch.
     pub(in super::super) fn api_threads(&self) -> Vec<Core> {
         self.dispatch.beside(&self.threads)
     }

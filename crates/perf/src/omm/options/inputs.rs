@@ -1,4 +1,5 @@
-//! TEST INPUTS of a summary: the names of the guide's samples, in their order; what the guide has no name for comes behind.
+//! TEST INPUTS of a summary: the names of the guide's samples in their order, then the names that the guide does not
+//! have.
 
 use tapeline_client::ema_config::StandbyMode;
 use tapeline_console::arguments::Core;
@@ -15,8 +16,8 @@ use crate::omm::source::Source;
 pub(in super::super) type Inputs = Vec<(&'static str, String)>;
 
 impl ConsumerArgs {
-    /// `user` logs in at the first of the `servers`, and at others that stand by, if there are any; `dictionary` is what was
-    /// loaded.
+    /// `user` logs in at the first of the `servers`, and at warm standby servers if there are any; `dictionary` is
+    /// the loaded dictionary.
     pub(in super::super) fn test_inputs(
         &self,
         user: &str,
@@ -70,7 +71,8 @@ impl ConsumerArgs {
 }
 
 impl ProviderArgs {
-    /// `name` is that of the settings in the configuration, `service` what is served; `dictionary` is what was loaded.
+    /// `name` is the name of the settings in the configuration, `service` the service; `dictionary` is the loaded
+    /// dictionary.
     pub(in super::super) fn test_inputs(
         &self,
         name: &str,
@@ -105,7 +107,7 @@ impl ProviderArgs {
 }
 
 impl NiProviderArgs {
-    /// As [`ProviderArgs::test_inputs`]; what is served is published to one of the `servers`.
+    /// As [`ProviderArgs::test_inputs`]; the service is published to one of the `servers`.
     pub(in super::super) fn test_inputs(
         &self,
         name: &str,
@@ -144,7 +146,7 @@ impl NiProviderArgs {
 }
 
 impl PublishingArgs {
-    /// What both providers begin with.
+    /// The inputs that both providers list first.
     fn first(&self, name: &str, threads: &ThreadArgs, dispatch: &DispatchArgs) -> Inputs {
         let name = if name.is_empty() { "(none)" } else { name };
         let api_threads = dispatch.beside(threads);
@@ -161,7 +163,7 @@ impl PublishingArgs {
         inputs
     }
 
-    /// What both have that the guide has not.
+    /// The inputs of both providers that the guide does not have.
     fn last(&self, dictionary: &DictionaryArgs) -> Inputs {
         let mut inputs = vec![("Max Pack Count", self.max_pack_count.to_string())];
         if self.max_pack_count > 1 {

@@ -1,4 +1,4 @@
-//! The options of the tools, under the guide's names in kebab case, with its defaults; and the rules between them.
+//! The tools' options: the guide's names in kebab case, its defaults, and the rules between options.
 
 mod consumer;
 mod inputs;
@@ -22,19 +22,20 @@ pub(super) use self::transport::End;
 pub use self::transport::TransportPerfArgs;
 use super::division::Division;
 
-/// What a number of messages with a time is: so many a second, or all of them.
+/// How many messages carry a time: a number per second, or all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StampRate {
-    /// So many a second.
+    /// Messages per second.
     PerSecond(u64),
     /// Each message (`all`).
     All,
 }
 
-/// The highest rate: more than a loopback carries by far, and few enough that what is due in years has a number.
+/// The highest rate: far above what a loopback carries, and low enough that a count of due messages over years fits a
+/// u64.
 const HIGHEST_RATE: u64 = 1_000_000_000;
 
-/// Messages a second.
+/// Parses a rate in messages per second.
 fn rate(text: &str) -> Result<u64, String> {
     match arguments::rate(text)? {
         rate if rate > HIGHEST_RATE => {
@@ -44,12 +45,12 @@ fn rate(text: &str) -> Result<u64, String> {
     }
 }
 
-/// Whole seconds.
+/// Parses whole seconds.
 fn seconds(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| "whole seconds are expected, such as 60".to_owned())
 }
 
-/// A number, or `all`.
+/// Parses a number, or `all`.
 fn stamp_rate(text: &str) -> Result<StampRate, String> {
     match text {
         "all" => Ok(StampRate::All),
@@ -58,13 +59,13 @@ fn stamp_rate(text: &str) -> Result<StampRate, String> {
 }
 
 impl StampRate {
-    /// As it was `asked`; if it was not, ten a second of what is sent, as the guide has it, and none of nothing.
+    /// The rate that was `asked`; by default 10 per second as in the guide, or 0 if nothing is sent.
     fn or_usual(asked: Option<Self>, sends: bool) -> Self {
         asked.unwrap_or(Self::PerSecond(if sends { 10 } else { 0 }))
     }
 }
 
-/// Which items, and how they are divided.
+/// The items, and their division among threads.
 #[derive(Clone, Debug, Args)]
 pub(super) struct ItemArgs {
     /// Total number of items over all threads
@@ -79,13 +80,13 @@ pub(super) struct ItemArgs {
 }
 
 impl ItemArgs {
-    /// How they are divided among so many threads.
+    /// The division of the items among `threads` threads.
     pub(super) fn division(&self, threads: usize) -> Division {
         Division { all: self.item_count, common: self.common_item_count, threads }
     }
 }
 
-/// What a provider's service is called.
+/// Name and number of a provider's service.
 #[derive(Clone, Debug, Args)]
 pub(super) struct ServiceArgs {
     /// Service name [default: that of the configuration, or DIRECT_FEED]
@@ -100,7 +101,7 @@ pub(super) struct ServiceArgs {
 type Service = (u16, String, Option<String>);
 
 impl ServiceArgs {
-    /// What it is called; where that was not said, as the first service of the configuration is.
+    /// The given names and numbers; defaults are those of the configuration's first service.
     pub(super) fn or(&self, configured: Vec<Service>) -> Service {
         let usual = (1, "DIRECT_FEED".to_owned(), Some("Tapeline".to_owned()));
         let (id, name, vendor) = configured.into_iter().next().unwrap_or(usual);
@@ -108,7 +109,7 @@ impl ServiceArgs {
     }
 }
 
-/// The grid of time.
+/// The grid of time slices.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Pace")]
 pub(super) struct PaceArgs {
@@ -117,7 +118,7 @@ pub(super) struct PaceArgs {
     pub(super) tick_rate: u64,
 }
 
-/// Working threads, and where they run.
+/// Working threads, and their cores.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Threads")]
 pub(super) struct ThreadArgs {
@@ -129,7 +130,7 @@ pub(super) struct ThreadArgs {
     pub(super) main_thread: Core,
 }
 
-/// Who takes what comes.
+/// Which threads receive messages.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Threads")]
 pub(super) struct DispatchArgs {
@@ -142,7 +143,7 @@ pub(super) struct DispatchArgs {
 }
 
 impl DispatchArgs {
-    /// Threads that dispatch beside so many others, by their cores; none with user dispatch.
+    /// Cores of the API dispatch threads; empty with user dispatch.
     pub(super) fn beside(&self, threads: &ThreadArgs) -> Vec<Core> {
         match self.api_dispatch && self.api_threads.is_empty() {
             true => vec![Core(None); threads.threads.len()],
@@ -151,7 +152,7 @@ impl DispatchArgs {
     }
 }
 
-/// Where the results go.
+/// Outputs for the results.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Results")]
 pub(super) struct ResultArgs {
@@ -175,7 +176,7 @@ pub(super) struct ResultArgs {
     pub(super) format: Format,
 }
 
-/// How times travel.
+/// Format of times on the wire.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Times")]
 pub(super) struct TimeArgs {
@@ -184,7 +185,7 @@ pub(super) struct TimeArgs {
     pub(super) nano_time: bool,
 }
 
-/// The options of a tool from a command line.
+/// Parses a tool's options from a command line.
 #[cfg(test)]
 pub(super) fn of<T: Args + clap::FromArgMatches>(line: &str) -> T {
     let command = T::augment_args(clap::Command::new("tool"));

@@ -10,7 +10,7 @@ use super::{
     stamp_rate,
 };
 
-/// What both providers send.
+/// Traffic of both providers.
 #[derive(Clone, Debug, Args)]
 pub(in super::super) struct PublishingArgs {
     /// Updates a second on each connection, over its open items in turn
@@ -48,13 +48,13 @@ pub(in super::super) struct PublishingArgs {
     pub(in super::super) pack_buffer_size: Option<u16>,
 }
 
-/// Bytes that packed messages share unless it is said, as in the public tools.
+/// Default of `--pack-buffer-size`, as in the public tools.
 const USUAL_PACK: u16 = 6_000;
-/// Seconds to run unless it is said, as the guide has it.
+/// Default run time in seconds, as in the guide.
 const USUAL_RUN_TIME: u64 = 360;
 
 impl PublishingArgs {
-    /// Seconds to run.
+    /// Run time in seconds.
     pub(in super::super) fn run_time(&self) -> u64 {
         self.run_time.unwrap_or(USUAL_RUN_TIME)
     }
@@ -64,7 +64,7 @@ impl PublishingArgs {
         StampRate::or_usual(self.latency_update_rate, self.update_rate > 0)
     }
 
-    /// Bytes that packed messages share.
+    /// Maximum bytes of the messages in a packed frame.
     pub(in super::super) fn pack_bytes(&self) -> u16 {
         self.pack_buffer_size.unwrap_or(USUAL_PACK)
     }

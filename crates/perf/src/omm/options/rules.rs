@@ -1,16 +1,16 @@
-//! The rules between options, as the public tools have them. What breaks one is said with both options and their values.
+//! The rules between options, as in the public tools. An error names both options and their values.
 
 use tapeline_console::failure::Hinted;
 
 use super::{ConsumerArgs, DispatchArgs, NiProviderArgs, ProviderArgs, StampRate, ThreadArgs};
 use crate::omm::options::provider::PublishingArgs;
 
-/// Longest delay before times count, milliseconds.
+/// Maximum of `--delay-steady-state-calc`, in milliseconds.
 const LONGEST_DELAY_MS: u64 = 30_000;
 
 impl ConsumerArgs {
     /// # Errors
-    /// A rule that these options break.
+    /// The options break a rule.
     pub(in super::super) fn check(&self) -> Result<(), Hinted> {
         if let Some(server) = &self.server.server {
             check_server("--server", server)?;
@@ -62,7 +62,7 @@ impl ConsumerArgs {
 
 impl ProviderArgs {
     /// # Errors
-    /// A rule that these options break.
+    /// The options break a rule.
     pub(in super::super) fn check(&self) -> Result<(), Hinted> {
         let (rate, stamped) = (self.generic_msg_rate, self.generic_msg_latency_rate);
         self.publishing.check(self.pace.tick_rate)?;
@@ -74,7 +74,7 @@ impl ProviderArgs {
 
 impl NiProviderArgs {
     /// # Errors
-    /// A rule that these options break.
+    /// The options break a rule.
     pub(in super::super) fn check(&self) -> Result<(), Hinted> {
         if let Some(server) = &self.server.server {
             check_server("--server", server)?;
@@ -111,7 +111,7 @@ impl PublishingArgs {
     }
 }
 
-/// A server is a host and a port: what is none would be tried in vain for ever.
+/// Checks that a server is a host and a port: an invalid address would be retried for ever.
 pub(super) fn check_server(option: &str, server: &str) -> Result<(), Hinted> {
     let is_port = |port: &str| port.parse::<u16>().is_ok_and(|port| port > 0);
     match server.rsplit_once(':') {
@@ -127,7 +127,8 @@ pub(super) fn check_server(option: &str, server: &str) -> Result<(), Hinted> {
     }
 }
 
-/// A rate is zero or one for each slice at least; those of it that carry a time are not more than it, nor than the slices.
+/// A rate is 0 or at least one message per slice; the rate of messages with a time exceeds neither it nor the tick
+/// rate.
 fn check_rates(
     option: &str,
     rate: u64,
@@ -138,7 +139,7 @@ fn check_rates(
     if rate > 0 && rate < ticks {
         return Err(below_ticks(option, rate, ticks));
     }
-    // All of none is none.
+    // `all` is valid for any rate, also 0.
     let StampRate::PerSecond(stamped) = stamped else { return Ok(()) };
     if stamped > rate {
         let what = format!("{stamped_option} is {stamped}, more than {option}, which is {rate}");
@@ -173,7 +174,7 @@ fn check_pre_enc(encodes_once: bool, rate: u64, option: &str, stamped: StampRate
     Ok(())
 }
 
-/// Items that all threads have are not more than each has.
+/// Common items do not exceed the items of each thread.
 fn check_common(common: usize, all: usize, threads: usize) -> Result<(), Hinted> {
     let each = all / threads.max(1);
     if common <= each {

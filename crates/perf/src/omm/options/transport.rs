@@ -1,5 +1,5 @@
-//! `tapeline omm transport`: TransportPerf. The guide has no chapter on it: options, defaults and rules are those of the public
-//! tool (ETA C 3.6, transportPerfConfig.c).
+//! `tapeline omm transport`: TransportPerf. The guide has no chapter on it: options, defaults and rules are those of
+//! the public tool (ETA C 3.6, transportPerfConfig.c).
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use super::super::transport::SHORTEST;
 use super::rules::check_server;
 use super::{PaceArgs, ResultArgs, StampRate, ThreadArgs, rate, stamp_rate};
 
-/// Send and receive messages without a meaning, and time them.
+/// Send, receive and time transport messages.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Examples:\n  \
     tapeline omm transport server                                     on localhost:14002; then on another terminal\n  \
@@ -87,7 +87,7 @@ pub struct TransportPerfArgs {
     pub(in super::super) transport: TransportArgs,
 }
 
-/// Which end of a connection it is.
+/// The end of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(in super::super) enum End {
     /// Wait for clients
@@ -97,7 +97,7 @@ pub(in super::super) enum End {
     Client,
 }
 
-/// Where the other end is, and what is around the connection.
+/// Address of the other end, and the kind of connection.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Connection")]
 struct EndArgs {
@@ -146,7 +146,7 @@ struct EndArgs {
     direct_write: bool,
 }
 
-/// Kinds of connections that TransportPerf has.
+/// TransportPerf's kinds of connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum ConnectionKind {
     /// RSSL over TCP
@@ -165,11 +165,11 @@ enum ConnectionKind {
     SeqMcast,
 }
 
-/// Sub-protocols in their order.
+/// Sub-protocols in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct SubProtocols(Vec<SubProtocol>);
 
-/// A list with commas or blanks.
+/// Parses a list with commas or blanks.
 fn sub_protocols(text: &str) -> Result<SubProtocols, String> {
     let names = text.split([',', ' ', '\t']).filter(|name| !name.is_empty());
     let known = |name: &str| {
@@ -185,25 +185,25 @@ fn sub_protocols(text: &str) -> Result<SubProtocols, String> {
     }
 }
 
-/// ETA's messages are sent at once to whoever reads, and its tool has so many buffers.
+/// TransportPerf's default number of output buffers.
 const OUTPUT_BUFFERS: u32 = 5_000;
-/// Its tool's.
+/// TransportPerf's default.
 const COMPRESSION_LEVEL: u8 = 5;
 const USUAL_PORT: u16 = 14_002;
 const USUAL_RUN_TIME: Duration = Duration::from_secs(300);
 
 impl TransportPerfArgs {
-    /// How long to run.
+    /// Run time.
     pub(in super::super) fn run_time(&self) -> Duration {
         self.run_time.unwrap_or(USUAL_RUN_TIME)
     }
 
-    /// Which end it is.
+    /// Which end of the connection this is.
     pub(in super::super) fn end(&self) -> End {
         self.end.or(self.app_type).unwrap_or_default()
     }
 
-    /// Messages a second with a time.
+    /// Messages a second that carry a time.
     pub(in super::super) fn stamps(&self) -> StampRate {
         let sends = self.unpaced || self.msg_rate > 0;
         StampRate::or_usual(self.latency_msg_rate, sends)
@@ -219,10 +219,10 @@ impl TransportPerfArgs {
         self.stats_file.clone().unwrap_or_else(usual)
     }
 
-    /// The rules between the options, and what cannot be here.
+    /// Checks the rules between the options, and refuses unsupported ones.
     ///
     /// # Errors
-    /// The first rule that is broken, with the options that break it.
+    /// The first broken rule, with the options that break it.
     pub(in super::super) fn check(&self) -> anyhow::Result<()> {
         let Self { msg_rate, pace, .. } = self;
         let tick_rate = pace.tick_rate;
@@ -254,7 +254,7 @@ impl TransportPerfArgs {
         self.check_kind()
     }
 
-    /// Options that the other end has.
+    /// Refuses options of the other end.
     fn check_end(&self) -> anyhow::Result<()> {
         let EndArgs { server, host, cert, tls, ca, websocket, encrypted_conn_type, .. } = &self.ends;
         let (others, end): (&[(&str, bool)], _) = match self.end() {
@@ -266,7 +266,7 @@ impl TransportPerfArgs {
                     ("--ca", ca.is_some()),
                     ("--websocket", !websocket.is_empty()),
                     ("--encrypted-conn-type", encrypted_conn_type.is_some()),
-                    // TransportPerf's servers take it and do nothing with it.
+                    // TransportPerf's servers accept it and ignore it.
                     ("--host", host.is_some()),
                 ],
                 "server",
@@ -332,7 +332,7 @@ impl TransportPerfArgs {
         self.ends.tls || self.ends.conn_type == Some(ConnectionKind::Encrypted)
     }
 
-    /// Both ends' settings, with TransportPerf's defaults.
+    /// Settings of both ends, with TransportPerf's defaults.
     fn settings(&self) -> TransportArgs {
         let mut settings = self.transport.clone();
         settings.guaranteed_output_buffers.get_or_insert(OUTPUT_BUFFERS);
@@ -346,12 +346,12 @@ impl TransportPerfArgs {
         settings
     }
 
-    /// The sub-protocols that were named.
+    /// The named sub-protocols.
     pub(in super::super) fn protocols(&self) -> Option<&[SubProtocol]> {
         self.ends.protocols.as_ref().map(|SubProtocols(protocols)| &protocols[..])
     }
 
-    /// A client's way to its server.
+    /// A client's connection to its server.
     pub(in super::super) fn client(&self) -> ClientArgs {
         let EndArgs { server, host, port, bind, ca, websocket, .. } = &self.ends;
         let beside = || {
@@ -372,7 +372,7 @@ impl TransportPerfArgs {
         }
     }
 
-    /// Where a server listens.
+    /// A server's listener.
     pub(in super::super) fn listener(&self) -> ServerArgs {
         let EndArgs { port, bind, cert, key, .. } = &self.ends;
         ServerArgs {
@@ -385,7 +385,7 @@ impl TransportPerfArgs {
         }
     }
 
-    /// What the summary calls TEST INPUTS: the tool's own names, in its order.
+    /// The summary's TEST INPUTS: the tool's own names in its order.
     pub(in super::super) fn inputs(&self) -> Vec<(&'static str, String)> {
         let yes = |is: bool| if is { "Yes" } else { "No" }.to_owned();
         let settings = self.settings();

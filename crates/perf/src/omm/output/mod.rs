@@ -1,4 +1,4 @@
-//! What comes out: the guide's files and lines, and the run folder.
+//! The results: the guide's files and lines, and the run folder.
 
 mod latencies;
 mod record;
@@ -27,14 +27,14 @@ use super::tally::{Tally, Terms};
 use super::verdict::{self, Failure};
 use crate::run_folder::RunFolder;
 
-/// Everything that a run writes: open, so that what cannot be written is known before it begins.
+/// All output of a run: opened in advance, so that write errors are detected before the run begins.
 pub(super) struct Output<'a> {
     run: &'a Run<'a>,
     console: Box<dyn Write + 'a>,
     summary: Lines,
     threads: Vec<ThreadFiles>,
     folder: RunFolder,
-    /// Requests and images of all threads up to here.
+    /// Requests and images of all threads so far.
     totals: (u64, u64),
 }
 
@@ -42,16 +42,16 @@ pub(super) struct Output<'a> {
 struct ThreadFiles {
     statistics: Lines,
     latencies: Option<Lines>,
-    /// Whether the console has said how long its images took.
+    /// Whether the console has shown its image retrieval time.
     images_said: bool,
 }
 
 impl<'a> Output<'a> {
-    /// Opens all files and makes the run folder, and writes what goes in to summary and console. Files of the same names are
-    /// replaced, as by the guide's tools.
+    /// Opens all files, creates the run folder, and writes the inputs to the summary and the console. Existing files
+    /// of the same names are replaced, as by the guide's tools.
     ///
     /// # Errors
-    /// A file or the folder cannot be made or written, or two of the files have one name.
+    /// A file or the folder cannot be created or written, or two of the files have the same name.
     pub(super) fn open(run: &'a Run<'a>, console: Box<dyn Write + 'a>) -> anyhow::Result<Self> {
         let latency_file = run.results.latency_file.as_deref();
         if latency_file == Some(run.stats_file) {
@@ -91,7 +91,7 @@ impl<'a> Output<'a> {
         self.show(&inputs)
     }
 
-    /// Shows text on the console, unless that is kept for the run's record.
+    /// Shows text on the console, unless the console is reserved for the run's record.
     fn show(&mut self, text: &str) -> anyhow::Result<()> {
         if self.run.results.format == Format::Json {
             return Ok(());
@@ -107,8 +107,8 @@ impl<'a> Output<'a> {
             .context("cannot write to standard output")
     }
 
-    /// Writes an interval that has ended: one for each thread, with the seconds that it is of, none of a thread that is over. With
-    /// what each thread's images took, once they are there.
+    /// Writes an interval that has ended: one per thread with its length in seconds, `None` for an ended thread. Also
+    /// shows each thread's image retrieval time once complete.
     pub(super) fn interval(
         &mut self,
         intervals: &[Option<(u64, Interval)>],
@@ -152,7 +152,7 @@ impl<'a> Output<'a> {
         Ok(())
     }
 
-    /// Writes what came of the run, and ends it. `failure`: why it is no result.
+    /// Writes the results and ends the run. `failure`: why the run has no result.
     pub(super) fn end(
         mut self,
         terms: Terms,
@@ -205,7 +205,7 @@ impl<'a> Output<'a> {
 }
 
 impl Tool {
-    /// What its runs are called.
+    /// The kind of its runs.
     fn kind(self) -> &'static str {
         match self {
             Self::Consumer => "omm-consumer",
@@ -229,7 +229,7 @@ impl Lines {
         Ok(Self { path: path.to_owned(), option, out: BufWriter::new(file) })
     }
 
-    /// Writes, and hands over to the system: who watches the file sees whole lines.
+    /// Writes and flushes, so that readers of the file see whole lines.
     fn write(&mut self, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> anyhow::Result<()> {
         write(&mut self.out)
             .and_then(|()| self.out.flush())

@@ -16,27 +16,27 @@ use crate::run_folder::{self, Hop, Phase, Process, RunFolder, Throughput};
 /// The distribution of round trips.
 const ROUND_TRIP: &str = "round trip";
 
-/// When and where the run was, and what it used.
+/// Time, environment and resource usage of the run.
 #[derive(Debug)]
 pub(in super::super) struct Cost<'a> {
-    /// When it began.
+    /// When the run began.
     pub(in super::super) started: Nanos,
-    /// How long it was, from the start of the threads.
+    /// Length of the run, from the start of the threads.
     pub(in super::super) seconds: f64,
-    /// What the process used: in the steady state if there was one, else over the run.
+    /// Resource usage of the process: in the steady state if there was one, else over the run.
     pub(in super::super) spent: Spent,
     pub(in super::super) resources: &'a Resources,
     pub(in super::super) timeline: &'a [Second],
-    /// The noise of the cores, if it was measured.
+    /// The jitter of the cores, if measured.
     pub(in super::super) jitter: Vec<Jitter>,
     pub(in super::super) environment: Environment,
-    /// How much of its time it had, if the user ended it before.
+    /// How much of its time the run had, if the user ended it early.
     pub(in super::super) cut: Option<String>,
 }
 
 pub(in super::super) use crate::run_folder::Second;
 
-/// What came of the run.
+/// Results of the run.
 pub(super) struct Results<'a> {
     pub(super) verdict: Verdict,
     pub(super) why: String,
@@ -47,7 +47,7 @@ pub(super) struct Results<'a> {
 }
 
 impl Results<'_> {
-    /// The distributions that have samples, the one that stands for the run last.
+    /// The distributions that have samples; the one that represents the run is last.
     fn distributions(&self) -> Vec<(&'static str, &Recorder)> {
         let Sums { steady, posts, generics, encoding, decoding, round_trips, .. } = self.sums;
         let mut all = vec![("encoding", encoding), ("decoding", decoding), (ROUND_TRIP, round_trips)];
@@ -67,7 +67,7 @@ impl Results<'_> {
     /// The record.
     pub(super) fn record(&self, run: &Run<'_>, cost: &Cost<'_>) -> run_folder::Run {
         let Figures { counts, steady, .. } = &self.figures;
-        // What is measured is the steady state, of a consumer that reached it.
+        // For a consumer that reached the steady state, only that phase is measured.
         let (seconds, messages) = steady
             .filter(|_| run.tool == Tool::Consumer)
             .map_or((cost.seconds, run.tool.carried(counts)), |steady| (steady.seconds, steady.updates));
@@ -86,7 +86,7 @@ impl Results<'_> {
         if !run.tool.times_updates()
             && let Some(per_second) = self.threads.iter().map(|sums| sums.sent.while_active()).sum()
         {
-            // Without the time before consumers came and after they went.
+            // Excludes the time before consumers connected and after they disconnected.
             record.throughput.messages_per_second = per_second;
         }
         record.settings = settings(run);
@@ -105,7 +105,7 @@ impl Results<'_> {
         record
     }
 
-    /// The distributions, with the error of the clock that stamped messages in this unit.
+    /// The distributions, with the clock error of message times in this unit.
     fn hops(&self, unit: Unit) -> Vec<Hop> {
         let clock_error_ns = if unit == Unit::Micros { 1_000 } else { 0 };
         self.distributions()
@@ -113,7 +113,7 @@ impl Results<'_> {
             .map(|(name, recorder)| Hop {
                 name: name.to_owned(),
                 percentiles: recorder.percentiles(),
-                // Both ends read CLOCK_MONOTONIC; in microseconds the fraction of one is lost.
+                // Both ends read CLOCK_MONOTONIC; in microseconds, the fraction is lost.
                 clock_error_ns: match name {
                     "encoding" | "decoding" | ROUND_TRIP => 0,
                     _ => clock_error_ns,
@@ -122,7 +122,7 @@ impl Results<'_> {
             .collect()
     }
 
-    /// A consumer's start-up, and its steady state if that was reached.
+    /// A consumer's start-up, and its steady state if reached.
     fn phases(&self) -> Vec<Phase> {
         let Figures { startup, steady, .. } = &self.figures;
         let phase = |name: &str, figures: &PhaseFigures, times: &Times| Phase {
@@ -140,10 +140,10 @@ impl Results<'_> {
         phases
     }
 
-    /// Messages by kind, and what belongs to them.
+    /// Messages by kind, and related figures.
     fn counts(&self, tool: Tool) -> serde_json::Value {
         let counts = &self.figures.counts;
-        // Who receives updates has timed those that say when they were sent.
+        // A consumer counts updates with a time by its latency samples.
         let stamped_updates = match tool {
             Tool::Consumer => self.figures.overall.latency.count,
             _ => counts.stamped_updates,
@@ -191,7 +191,7 @@ impl Results<'_> {
     }
 }
 
-/// The inputs under the guide's names, and where the guide's files are.
+/// The inputs under the guide's names, and the paths of the guide's files.
 fn settings(run: &Run<'_>) -> serde_json::Value {
     let inputs = run.inputs.iter().map(|(name, value)| ((*name).to_owned(), json!(value)));
     json!({

@@ -1,21 +1,21 @@
-//! CPU and memory of the process, as the guide's chapter 2.4.4 has them: time in user and system mode over the time that
-//! passed, in per cent, not divided by cores or threads; and resident memory.
+//! CPU and memory of the process, as in the guide's chapter 2.4.4: time in user and system mode over elapsed time, in
+//! per cent, not divided by cores or threads; and resident memory.
 
 use tapeline_measure::Usage;
 
-/// What is in a megabyte of the guide's tools.
+/// Bytes in a megabyte of the guide's tools.
 pub(super) const MEGABYTE: f64 = 1_048_576.0;
 
 /// One sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(in super::super) struct Sample {
-    /// Of the time since the sample before.
+    /// Since the previous sample.
     pub(in super::super) cpu_percent: f64,
     pub(in super::super) memory_bytes: u64,
 }
 
 impl Sample {
-    /// What was used from one reading to the next.
+    /// Usage between two readings.
     pub(in super::super) fn between(earlier: &Usage, later: &Usage) -> Self {
         Self { cpu_percent: later.since(earlier).cores * 100.0, memory_bytes: later.resident_bytes }
     }

@@ -1,6 +1,6 @@
-//! One thread's statistics of one interval: a row of its file, and lines on the console. The columns and lines of the guide
-//! come first (its chapters 4.6.2, 4.6.4, 5.7.3, 6.7.2 and 6.7.3; 5.7.2 is lost in print, its columns are those that the
-//! public tools write: EmaCppIProvPerf/ProviderThread.cpp), Tapeline's after them.
+//! One thread's statistics of one interval: a row of its file, and lines on the console. The guide's columns and
+//! lines come first (its chapters 4.6.2, 4.6.4, 5.7.3, 6.7.2 and 6.7.3; 5.7.2 is missing in print, so its columns are
+//! those of the public tools: EmaCppIProvPerf/ProviderThread.cpp), then Tapeline's.
 
 use tapeline_measure::{Nanos, Rank, Recorder, Verdict};
 
@@ -10,7 +10,7 @@ use crate::omm::collect::Tool;
 use crate::omm::sums::Moments;
 use crate::omm::tally::{Counts, Tally, Terms, Times};
 
-/// What one thread did in one interval.
+/// Counts and times of one thread in one interval.
 #[derive(Debug)]
 pub(in super::super) struct Interval {
     pub(super) counts: Counts,
@@ -40,7 +40,7 @@ impl Interval {
     }
 }
 
-/// When an interval ended, and what the process used in it.
+/// The end of an interval, and the process's resource usage in it.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Moment {
     /// Wall-clock time.
@@ -50,7 +50,7 @@ pub(in super::super) struct Moment {
     /// Seconds of the interval.
     pub(in super::super) seconds: u64,
     pub(in super::super) sample: Sample,
-    /// On the run up to here.
+    /// Verdict on the run so far.
     pub(in super::super) verdict: Verdict,
 }
 
@@ -66,7 +66,7 @@ pub(super) fn header(tool: Tool) -> String {
              GenMsg Latency max (usec), GenMsg Latency min (usec), CPU usage (%), Memory (MB)"
         }
         Tool::Provider => {
-            // "GenMSg" is how the public tools spell it: programs look for it.
+            // The public tools spell it "GenMSg", and programs search for it.
             "UTC, Requests received, Images sent, Updates sent, Posts reflected, GenMsgs sent, \
              GenMsgs received, GenMSg Latencies sent, GenMsg Latencies received, \
              GenMsg Latency avg (usec), GenMsg Latency std dev (usec), GenMsg Latency max (usec), \
@@ -115,11 +115,11 @@ pub(super) fn row(tool: Tool, interval: &Interval, moment: &Moment) -> String {
     }
     cells.push(format!("{:.2}", moment.sample.cpu_percent));
     cells.push(format!("{:.2}", moment.sample.memory_mb()));
-    // A provider times only what it receives.
+    // A provider times only messages that it receives.
     let timed = if tool.times_updates() { updates } else { generics };
     for recorder in [&timed.service, &timed.response] {
         let percentiles = recorder.percentiles();
-        // Empty where too few samples lie beyond it.
+        // Empty if too few samples lie beyond the percentile.
         let cell =
             |rank| percentiles.at(rank).map_or_else(String::new, |ns| format!("{:.1}", ns as f64 / 1e3));
         cells.extend(PERCENTILES.map(|(_, rank)| cell(rank)));
@@ -150,8 +150,8 @@ fn utc(at: Nanos) -> String {
     text.get(..19).unwrap_or(&text).replace('T', " ")
 }
 
-/// What the console shows of an interval. `thread`: its number from 1, if there are several. `totals`: what a provider's
-/// threads received and sent up to here, requests and images.
+/// Console text of an interval. `thread`: its number from 1, if there are several. `totals`: requests received and
+/// images sent by a provider's threads so far.
 pub(super) fn console(
     tool: Tool,
     thread: Option<usize>,
@@ -240,7 +240,7 @@ mod tests {
     use super::*;
     use crate::omm::tally::{Kind, Timed};
 
-    /// An interval with something of everything, and when it ended.
+    /// An interval with samples of every kind, and its end.
     fn sample() -> (Interval, Moment) {
         let mut tally = Tally::new(Terms::default());
         let times = [

@@ -1,5 +1,4 @@
-//! The summary: what went in, and what came of it, under the guide's names and in its order (its chapters 4.6.1, 5.7.1 and
-//! 6.7.1).
+//! The summary: inputs and results under the guide's names and in its order (its chapters 4.6.1, 5.7.1 and 6.7.1).
 
 use std::fmt::Write as _;
 
@@ -9,10 +8,10 @@ use crate::omm::collect::{Rates, Tool};
 use crate::omm::sums::{Figures, Moments, PhaseFigures};
 use crate::omm::tally::Counts;
 
-/// Places up to the colon of what went in: those of the longest name.
+/// Width of the input names: that of the longest name.
 const NAME: usize = 24;
 
-/// What went in.
+/// The inputs.
 pub(super) fn inputs(inputs: &[(&str, String)]) -> String {
     let mut text = "--- TEST INPUTS ---\n\n".to_owned();
     for (name, value) in inputs {
@@ -21,7 +20,7 @@ pub(super) fn inputs(inputs: &[(&str, String)]) -> String {
     text
 }
 
-/// What came of it: for each thread if there are several, and over all.
+/// The results: for each thread if there are several, and overall.
 pub(super) fn results(
     tool: Tool,
     rates: Rates,
@@ -31,7 +30,7 @@ pub(super) fn results(
 ) -> String {
     let mut text = String::new();
     if threads.len() > 1 {
-        // The guide's tools say client for a consumer's thread.
+        // The guide's tools call a consumer's thread a client.
         let what = if tool == Tool::Consumer { "CLIENT" } else { "THREAD" };
         for (number, figures) in (1..).zip(threads) {
             text.push_str(&format!("\n--- {what} {number} SUMMARY ---\n\n"));
@@ -161,7 +160,7 @@ impl Lines {
         self.say(format_args!("{name}: {count}"));
     }
 
-    /// What was given to connections and did not go out, if anything.
+    /// Messages that were queued on connections and never sent, if any.
     pub(super) fn unsent(&mut self, counts: &Counts) {
         if counts.unsent > 0 {
             self.count("Messages not sent", counts.unsent);

@@ -1,4 +1,5 @@
-//! What TransportPerf writes and prints of messages without a meaning (ETA C 3.6: TransportPerf.c), and what Tapeline adds.
+//! TransportPerf's files and console output for transport messages (ETA C 3.6: TransportPerf.c), and Tapeline's
+//! additions.
 
 use serde_json::{Value, json};
 
@@ -14,7 +15,7 @@ pub(super) const COLUMNS: &str = "UTC, Msgs sent, Bytes sent, Msgs received, Byt
     Latency msgs received, Latency avg (usec), Latency std dev (usec), Latency max (usec), Latency min (usec), \
     CPU usage (%), Memory (MB)";
 
-/// A row's, but for when and what was used.
+/// A row's cells, without time and resource usage.
 pub(super) fn cells(cells: &mut Vec<String>, counts: &Counts, times: &Times) {
     let moments = Moments::of(times);
     let counts =
@@ -24,7 +25,7 @@ pub(super) fn cells(cells: &mut Vec<String>, counts: &Counts, times: &Times) {
     cells.extend(times.map(|time| format!("{time:.3}")));
 }
 
-/// What the console shows of an interval. `thread`: its number from 1, if there are several.
+/// Console text of an interval. `thread`: its number from 1, if there are several.
 pub(super) fn console(thread: Option<usize>, interval: &Interval, moment: &Moment) -> String {
     let Interval { counts, updates, .. } = interval;
     let seconds = moment.seconds.max(1) as f64;
@@ -58,7 +59,7 @@ pub(super) fn console(thread: Option<usize>, interval: &Interval, moment: &Momen
     text
 }
 
-/// What the summary has of one thread, or of all.
+/// Summary of one thread, or of all.
 pub(super) fn summary(lines: &mut Lines, figures: &Figures, resources: Option<&Resources>) {
     let Figures { counts, overall, .. } = figures;
     lines.head("Statistics:");
@@ -107,7 +108,7 @@ pub(super) fn counts(counts: &Counts) -> Value {
     })
 }
 
-/// What went through this end: what it sent and what it received.
+/// Throughput of this end: messages sent and received.
 pub(super) fn throughput(counts: &Counts, seconds: f64) -> Throughput {
     let messages = counts.messages_sent + counts.updates;
     let bytes = counts.bytes_sent + counts.bytes_received;

@@ -1,4 +1,4 @@
-//! What a consumer does, and what it gets for it.
+//! A consumer's requests and posts, and the answers to them.
 
 use std::collections::VecDeque;
 
@@ -17,7 +17,7 @@ use super::super::tally::Counts;
 use super::items::Items;
 use super::working::Desk;
 
-/// A consumer, while something of its is looked at.
+/// A consumer while its events are handled.
 pub(super) struct Answers<'a> {
     pub(super) desk: &'a mut Desk,
     pub(super) items: &'a mut Items,
@@ -26,34 +26,35 @@ pub(super) struct Answers<'a> {
     pub(super) now: Nanos,
 }
 
-/// Posts on their way back to who sent them: those for which there was no room yet.
+/// Posts to send back to their senders that are queued because of back pressure.
 #[derive(Debug, Default)]
 pub(super) struct Reflections {
     waiting: VecDeque<(StreamHandle, Box<[u8]>)>,
     bytes: usize,
 }
 
-/// Bytes of posts that wait to go back on one connection; a post beyond is dropped, counted, and refused if it wants an answer.
+/// Maximum bytes of posts queued to be sent back on one connection; a post beyond is dropped and counted, and gets a
+/// NAK if it requests an acknowledgement.
 const MOST_WAITING: usize = 17 << 20;
-/// The same of all connections of a thread.
+/// The same for all connections of a thread.
 const MOST_WAITING_OF_ALL: usize = 256 << 20;
-/// What a post counts for beside its payload.
+/// Accounted bytes of a queued post in addition to its payload.
 const POST_COST: usize = 64;
-/// What an update has around a post's payload, at most.
+/// Maximum bytes of an update in addition to a post's payload.
 const HEADER: usize = 64;
 
 impl Reflections {
-    /// What those that wait count for.
+    /// Accounted bytes of the queued posts.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Whether none waits.
+    /// Whether no post is queued.
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// Sends those that wait: whether all are out. `of_all`: what those of all connections count for.
+    /// Sends the queued posts; returns whether the queue is empty. `of_all`: accounted bytes of all connections.
     pub(super) fn send(
         &mut self,
         provider: &mut Provider,
@@ -74,7 +75,7 @@ impl Reflections {
         true
     }
 
-    /// Sends one, or keeps it for later. `false`: too many wait.
+    /// Sends a post back, or queues it. `false`: the queue is full.
     fn take(
         &mut self,
         provider: &mut Provider,
@@ -130,7 +131,8 @@ impl Application for Answers<'_> {
                 self.desk.link.tally.counts.posts += 1;
                 let nak = self.post(provider, out, stream, &header, &message);
                 if let Some(receipt) = receipt {
-                    // Without room the role owes it, or cuts who does not read.
+                    // Under back pressure the role queues the acknowledgement, or disconnects a consumer that does
+                    // not read.
                     let _ = provider.ack(out, receipt, nak);
                 }
                 Ok(())
@@ -149,7 +151,7 @@ impl Application for Answers<'_> {
             }
             Event::Malformed(fault) => {
                 self.desk.link.tally.counts.malformed += 1;
-                // One line for each connection: a peer can send as many as it likes.
+                // One line per connection: a peer can send any number of them.
                 if provider.counters().malformed == 1 {
                     let user = self.user.escape_debug();
                     anstream::eprintln!("note: a message of {user} cannot be read: {fault}");
@@ -165,7 +167,7 @@ impl Application for Answers<'_> {
 }
 
 impl Answers<'_> {
-    /// Everybody is let in.
+    /// Accepts every login.
     fn login(
         &mut self,
         provider: &mut Provider,
@@ -190,12 +192,12 @@ impl Answers<'_> {
             support_omm_post: Some(1),
             support_standby: Some(1),
             support_standby_mode: Some(standby::BY_LOGIN | standby::BY_SERVICE),
-            // Who is told so takes part.
+            // This attribute invites the consumer to take part in round trips.
             round_trip_latency: self.desk.plan.round_trips().and(attributes.round_trip_latency),
             ..LoginFeatures::default()
         };
         if let Err(refused) = provider.accept_login(self.now, out, request, features) {
-            // What it says of itself is as long as a key can be, and the answer would say more.
+            // The request's names have the maximum length of a key, and the answer would be longer.
             let (stream, data) = (StreamState::CLOSED, DataState::SUSPECT);
             let text = b"The login is too long to be answered";
             let _ = provider.login_status(out, State { stream, data, code: StateCode::USAGE_ERROR, text });
@@ -204,7 +206,7 @@ impl Answers<'_> {
         Ok(())
     }
 
-    /// Every name is an item.
+    /// Accepts every item name.
     fn open(&mut self, provider: &Provider, stream: StreamHandle, request: &ItemRequest<'_>) {
         self.desk.link.tally.counts.requests += 1;
         let plan = &self.desk.plan;
@@ -223,7 +225,7 @@ impl Answers<'_> {
         self.items.refuse(provider, stream, code, text);
     }
 
-    /// A post goes back as an update of its item, as it came: why not, if it does not.
+    /// Sends a post back unchanged as an update of its item; returns the reason if it does not.
     fn post(
         &mut self,
         provider: &mut Provider,
@@ -237,7 +239,7 @@ impl Answers<'_> {
             let text = b"Posts are taken on the streams of items";
             return Some(Nak { code: NakCode::INVALID_CONTENT, text });
         };
-        // A whole message in the post is what becomes of the item; else its data are.
+        // If the post contains a whole message, its payload becomes the update; else the post's own payload.
         let (container, payload) = match message.open() {
             Ok(Container::Message(inner)) => (inner.container(), inner.payload()),
             Ok(_) => (message.container(), message.payload()),

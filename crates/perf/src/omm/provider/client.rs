@@ -1,4 +1,4 @@
-//! One consumer's connection, and what is sent on it in each slice.
+//! One consumer's connection, and the messages sent on it in each slice.
 
 use tapeline_client::connection::{RoleConnection, RoleOutbox, Side};
 use tapeline_measure::Nanos;
@@ -26,19 +26,20 @@ pub(super) struct Client {
     updates: Bursts,
     generics: Bursts,
     pub(super) standing: Standing,
-    /// Items that took no update, one after the other, as all are paused perhaps.
+    /// Consecutive items that accepted no update, because all may be paused.
     pub(super) passed: usize,
-    /// How many slices had begun when the connection took nothing more, as last counted.
+    /// Number of slices that had begun at the last counted back pressure.
     held_in: u64,
 }
 
-/// Messages of one connection before it is the turn of others, and of what has come.
+/// Maximum messages of one connection before other connections and received messages are processed.
 const TURN: u32 = 16_384;
-/// The same while updates are behind and images are owed: a burst of images (ten, of 73 fields) then costs a quarter of the time.
+/// The same while updates are late and images are due: a burst of images (ten, of 73 fields) then takes a quarter of
+/// the time.
 const TURN_BESIDE_IMAGES: u32 = 256;
 
 impl Client {
-    /// On a connection that has just been opened.
+    /// Creates the client of a connection that has just been opened.
     pub(super) fn new(agreed: &Negotiated, desk: &mut Desk, now: Nanos) -> Self {
         let plan = &desk.plan;
         let mut room = RoleConnection::new(Side::Server, agreed, &plan.dictionary, plan.json);
@@ -65,28 +66,28 @@ impl Client {
         }
     }
 
-    /// Messages of its that could not be read.
+    /// Number of its malformed messages.
     pub(super) fn malformed(&self) -> u64 {
         self.provider.counters().malformed + self.room.unreadable()
     }
 
-    /// How much of what was due on this connection in so many slices is out, of what was due long enough ago; nothing before
-    /// that was a second's.
+    /// Due and sent messages on this connection in the first `begun` slices, without the most recent ones; nothing
+    /// until one second's messages were due.
     fn served(&self, desk: &Desk, begun: u64) -> Served {
         let tick_rate = desk.plan.publishing.tick_rate;
-        // What began in the last tenth of a second may be on its way.
+        // Messages of the last tenth of a second may be in flight.
         let begun = begun.saturating_sub(tick_rate.div_ceil(10));
         let served = self.updates.served(begun).and(self.generics.served(begun));
         let of_a_second = desk.plan.publishing.update_rate + desk.plan.generic_rate;
         if served.due < of_a_second { Served::default() } else { served }
     }
 
-    /// Whether there is something to send in each slice.
+    /// Whether there are messages to send in each slice.
     pub(super) fn is_active(&self) -> bool {
         self.items.open() > 0 && (self.updates.is_any() || self.generics.is_any())
     }
 
-    /// Sends what is due: updates, generic messages, posts of its own that go back. `is_behind`: some of it was late before.
+    /// Sends due messages: updates, generic messages and reflected posts. `is_behind`: some of them were late before.
     pub(super) fn send(
         &mut self,
         sender: &mut Sender<'_>,
@@ -132,7 +133,7 @@ impl Client {
         }
     }
 
-    /// Gives up to so many of the answers that are owed to requests.
+    /// Sends up to `most` of the outstanding answers to requests.
     pub(super) fn answer(
         &mut self,
         sender: &mut Sender<'_>,
@@ -146,14 +147,14 @@ impl Client {
             let Some((stream, answer)) = items.first_answer() else { return Progress::Done };
             let sent = match answer {
                 Answer::Image => {
-                    // It may be one that takes updates again.
+                    // The item may accept updates again.
                     *passed = 0;
                     image(provider, &mut out, items, desk, stream)
                 }
                 Answer::Closed(code, text) => {
                     let (state, data) = (StreamState::CLOSED, DataState::SUSPECT);
                     let state = State { stream: state, data, code, text };
-                    // The domain is the stream's.
+                    // The stream determines the domain.
                     let status =
                         StatusHeader { state: Some(state), ..StatusHeader::new(Domain::MARKET_PRICE, 0) };
                     let sent = provider.status(now, &mut out, stream, &status);
@@ -182,25 +183,25 @@ fn image(
 ) -> Result<Sent, Refused> {
     let Desk { plan, link, .. } = desk;
     let publishing = &plan.publishing;
-    // One that is closed meanwhile needs none.
+    // A stream that was closed meanwhile needs no image.
     let Some(domain) = provider.domain(stream) else { return Ok(Sent::NotOpen) };
     let Some(is_book) = publishing.is_book(domain) else { return Ok(Sent::NotOpen) };
     let payload = &publishing.contents(is_book).messages.refresh;
     let header = publishing.image_header(domain, payload);
     let sent = provider.refresh(out, stream, &header, &mut |room| payload.encode(room, None))?;
     if sent.is_queued() {
-        // Those without data count for nothing: the provider stands by.
+        // Images without data are not counted: the provider is a standby.
         link.tally.counts.images += u64::from(!provider.stands_by(stream));
         match provider.stream_id(stream) {
             Some(_) => items.has_image(stream, is_book),
-            // A snapshot is done.
+            // A snapshot is complete.
             None => items.close(stream),
         }
     }
     Ok(sent)
 }
 
-/// A client's turn to be sent what is due in slices.
+/// A client's turn to send the messages due in slices.
 struct Turn<'a, 'r, 's> {
     provider: &'a mut Provider,
     out: RoleOutbox<'r, 's>,
@@ -208,12 +209,12 @@ struct Turn<'a, 'r, 's> {
     desk: &'a mut Desk,
     slices: &'a Slices,
     passed: &'a mut usize,
-    /// Messages before it is over, and items that take none.
+    /// Messages and skipped items left in this turn.
     left: u32,
 }
 
 impl Turn<'_, '_, '_> {
-    /// Updates, of the open items one after the other. This is what the provider does most: 0.2 µs each.
+    /// Updates of the open items in turn. This is the provider's most frequent work: 0.2 µs each.
     fn updates(&mut self, bursts: &mut Bursts) -> Progress {
         let Desk { plan, link, begun, unwritten, .. } = &mut *self.desk;
         let (publishing, tally) = (&plan.publishing, &mut *link.tally);
@@ -222,7 +223,7 @@ impl Turn<'_, '_, '_> {
                 return Progress::More;
             }
             self.left -= 1;
-            // All of them paused: nobody wants what is due.
+            // If all items are paused, the due updates have no recipient.
             let count = self.items.open();
             let Some(item) = self.items.next_update().filter(|_| *self.passed < count) else {
                 bursts.skip(*begun);
@@ -249,7 +250,7 @@ impl Turn<'_, '_, '_> {
                     tally.counts.updates += 1;
                     tally.counts.stamped_updates += u64::from(stamp.is_some());
                 }
-                // Paused, for now: it is the next one's turn.
+                // Paused for now: the next item follows.
                 Ok(_) => *self.passed += 1,
                 Err(refused) => {
                     note_unwritten(unwritten, &refused);
@@ -270,7 +271,7 @@ impl Turn<'_, '_, '_> {
                 return Progress::More;
             }
             self.left -= 1;
-            // What the role cannot send it owes: one at a time.
+            // The role queues a message that it cannot send: at most one.
             if !self.provider.settle(&mut self.out) {
                 return Progress::Held;
             }

@@ -1,4 +1,4 @@
-//! The items that one consumer has open: which is updated next, and which wait for an answer.
+//! The open items of one consumer: which one is updated next, and which wait for an answer.
 
 use std::collections::VecDeque;
 
@@ -10,16 +10,16 @@ use tapeline_omm::rwf::StateCode;
 pub(super) struct Item {
     pub(super) stream: StreamHandle,
     pub(super) is_book: bool,
-    /// Which update, and which generic message, is its next, of those that there are.
+    /// Indices of its next update and its next generic message.
     pub(super) update: u32,
     pub(super) generic: u32,
 }
 
-/// What a stream waits for.
+/// The answer that a stream waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     Image,
-    /// What it was asked for is refused.
+    /// The request is refused.
     Closed(StateCode, &'static [u8]),
 }
 
@@ -27,31 +27,31 @@ pub(super) enum Answer {
 #[derive(Debug, Default)]
 pub(super) struct Items {
     open: Vec<Item>,
-    /// By the streams' indices.
+    /// Indexed by stream.
     spots: Vec<Spot>,
     answers: VecDeque<(StreamHandle, Answer)>,
-    /// Asked for, and not closed.
+    /// Requested items that are not closed.
     asked: usize,
     next_update: usize,
     next_generic: usize,
 }
 
-/// What is known of a stream.
+/// State of a stream.
 #[derive(Clone, Copy, Debug, Default)]
 struct Spot {
-    /// Its place among the open items, and one more; 0 before its image.
+    /// Its index among the open items plus 1; 0 before its image.
     place: u32,
-    /// It was asked for, and is not closed.
+    /// It was requested and is not closed.
     is_asked: bool,
     /// It waits for an image.
     is_waiting: bool,
 }
 
-/// Answers to streams that are closed meanwhile are looked for only above so many.
+/// Answers to closed streams are removed only if the queue is longer than twice the open streams plus this number.
 const MOST_STALE: usize = 1024;
 
 impl Items {
-    /// Items that were asked for and are not closed.
+    /// Requested items that are not closed.
     pub(super) fn asked(&self) -> usize {
         self.asked
     }
@@ -61,7 +61,7 @@ impl Items {
         self.open.len()
     }
 
-    /// An item was asked for.
+    /// Adds a requested item.
     pub(super) fn ask(&mut self, provider: &Provider, stream: StreamHandle) {
         self.asked += 1;
         let index = stream.index();
@@ -72,7 +72,7 @@ impl Items {
         self.owe(provider, stream, Answer::Image);
     }
 
-    /// An image is wanted again.
+    /// Requests another image.
     pub(super) fn ask_again(&mut self, provider: &Provider, stream: StreamHandle) {
         if let Some(spot) = self.spots.get_mut(stream.index()).filter(|spot| spot.is_asked)
             && !std::mem::replace(&mut spot.is_waiting, true)
@@ -81,7 +81,7 @@ impl Items {
         }
     }
 
-    /// Items that stood by, and have had no data, want their images.
+    /// Requests images for items that were on standby and have had no data.
     pub(super) fn take_over(&mut self, provider: &Provider) {
         for place in 0..self.open.len() {
             let stream = self.open[place].stream;
@@ -91,7 +91,7 @@ impl Items {
         }
     }
 
-    /// A stream is refused.
+    /// Refuses a stream.
     pub(super) fn refuse(
         &mut self,
         provider: &Provider,
@@ -102,17 +102,17 @@ impl Items {
         self.owe(provider, stream, Answer::Closed(code, text));
     }
 
-    /// What is owed first.
+    /// The first outstanding answer.
     pub(super) fn first_answer(&self) -> Option<(StreamHandle, Answer)> {
         self.answers.front().copied()
     }
 
-    /// Whether anything is owed.
+    /// Whether an answer is outstanding.
     pub(super) fn owes(&self) -> bool {
         !self.answers.is_empty()
     }
 
-    /// The first answer was given, or nobody waits for it.
+    /// The first answer was sent, or is no longer needed.
     pub(super) fn answered(&mut self) {
         self.answers.pop_front();
     }
@@ -123,12 +123,12 @@ impl Items {
         spot.is_waiting = false;
         if spot.place == 0 {
             self.open.push(Item { stream, is_book, update: 0, generic: 0 });
-            // There are no more than streams, whose indices have 32 bits.
+            // There are at most as many items as streams, whose indices have 32 bits.
             spot.place = self.open.len() as u32;
         }
     }
 
-    /// An item is closed.
+    /// Closes an item.
     pub(super) fn close(&mut self, stream: StreamHandle) {
         let spot = self.spots.get_mut(stream.index()).map(std::mem::take).unwrap_or_default();
         self.asked -= usize::from(spot.is_asked);
@@ -141,7 +141,7 @@ impl Items {
         }
     }
 
-    /// The item whose turn it is to be updated, if there is any.
+    /// The next item to update, if any.
     #[inline]
     pub(super) fn next_update(&mut self) -> Option<&mut Item> {
         if self.next_update >= self.open.len() {
@@ -150,13 +150,13 @@ impl Items {
         self.open.get_mut(self.next_update)
     }
 
-    /// It had its turn.
+    /// Moves on to the next item.
     #[inline]
     pub(super) fn updated(&mut self) {
         self.next_update += 1;
     }
 
-    /// The item whose turn it is to be sent a generic message.
+    /// The next item for a generic message, if any.
     #[inline]
     pub(super) fn next_generic(&mut self) -> Option<&mut Item> {
         if self.next_generic >= self.open.len() {
@@ -165,13 +165,13 @@ impl Items {
         self.open.get_mut(self.next_generic)
     }
 
-    /// It had its turn.
+    /// Moves on to the next item.
     #[inline]
     pub(super) fn sent_generic(&mut self) {
         self.next_generic += 1;
     }
 
-    /// Of a stream that was closed and opened again and again, only the last answer is of use.
+    /// Queues an answer. If a stream was closed and reopened repeatedly, only its last answer is of use.
     fn owe(&mut self, provider: &Provider, stream: StreamHandle, answer: Answer) {
         if self.answers.len() >= 2 * provider.open_streams() + MOST_STALE {
             self.answers.retain(|(stream, _)| provider.stream_id(*stream).is_some());

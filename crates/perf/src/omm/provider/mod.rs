@@ -1,16 +1,16 @@
 //! `tapeline omm provider`: IProvPerf, the guide's chapter 5.
 //!
-//! The threads share one port: a connection goes to the thread that has the fewest. Each thread does all the work of its
-//! connections: in each slice a burst of updates, then generic messages, then posts that go back; in what is left of it
-//! answers to requests, and what the consumers say.
+//! The threads share one port: a connection goes to the thread with the fewest connections. Each thread does all the
+//! work of its connections: in each slice a burst of updates, then generic messages, then reflected posts; in the
+//! rest of the slice, answers to requests and received messages.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `plan.rs` | what all threads are to do: the options with their files read |
+//! | `plan.rs` | the work of all threads: the options, with their files loaded |
 //! | `working.rs` | a thread: its consumers, slice by slice |
-//! | `client.rs` | one consumer's connection, and what is sent on it |
-//! | `items.rs` | the items that it has open |
-//! | `answers.rs` | what it does, and what it gets for it |
+//! | `client.rs` | one consumer's connection, and the messages sent on it |
+//! | `items.rs` | its open items |
+//! | `answers.rs` | its requests and posts, and the answers to them |
 
 mod answers;
 mod client;
@@ -30,14 +30,14 @@ use self::plan::Plan;
 use super::collect::{self, Limit, Rates, Run, Tool};
 use super::options::{ProviderArgs, StampRate};
 
-/// Where EMA's consumers look for a provider.
+/// Default port at which EMA's consumers connect to a provider.
 const USUAL_PORT: u16 = 14_002;
-/// Connections of one thread; more are refused.
+/// Maximum connections of one thread; more are refused.
 const MOST_CONNECTIONS: usize = 1_000;
-/// Bytes of messages of which a part has come, on all connections of a thread.
+/// Maximum bytes of partly received messages, on all connections of a thread.
 const MOST_HELD: usize = 256 << 20;
 
-/// A thread of a provider with these options, on a reactor that listens.
+/// Runs a thread of a provider with these options, on a listening reactor.
 #[cfg(test)]
 pub(super) fn serve(options: &str, reactor: Reactor, link: super::link::Link) {
     let args = super::options::of::<ProviderArgs>(options);

@@ -1,4 +1,4 @@
-//! What all threads are to do: the options, with their files read.
+//! The work of all threads: the options, with their files loaded.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,9 +18,9 @@ use super::super::options::{ProviderArgs, StampRate};
 use super::super::publishing::Publishing;
 use super::super::stamp::Unit;
 
-/// What all threads of the interactive provider are to do.
+/// The work of all threads of the interactive provider.
 pub(super) struct Plan {
-    /// That of the settings in the configuration.
+    /// Name of the settings in the configuration.
     pub(super) name: String,
     pub(super) publishing: Publishing,
     pub(super) generic_rate: u64,
@@ -33,18 +33,19 @@ pub(super) struct Plan {
     pub(super) dictionary_files: DictionaryArgs,
     pub(super) settings: Settings,
     pub(super) json: JsonSettings,
-    /// Cores of the threads that dispatch; none with user dispatch.
+    /// Cores of the API dispatch threads; empty with user dispatch.
     pub(super) api_threads: Vec<Core>,
 }
 
-/// Streams of a consumer that are of no item: directory and dictionaries.
+/// Streams of a consumer that are not items: directory and dictionaries.
 const OTHER_STREAMS: u32 = 64;
-/// What a consumer may be owed that does not read, beside its images: answers to posts, and one long generic message.
+/// Maximum bytes queued for a consumer that does not read, in addition to its images: acknowledgements of posts, and
+/// one long generic message.
 const MOST_OWED: usize = 17 << 20;
 
 impl Plan {
     /// # Errors
-    /// A file that cannot be read or is not as it should be; options that contradict the files.
+    /// A file cannot be read or is invalid; options contradict the files.
     pub(super) fn new(args: &ProviderArgs, chosen: Chosen) -> anyhow::Result<Self> {
         let dictionary_files = args.dictionary.clone().or(chosen.dictionary).or_usual();
         let dictionary = dictionary_files.load()?;
@@ -93,13 +94,13 @@ impl Plan {
         })
     }
 
-    /// Time between two round trips on a connection, if they are to be measured.
+    /// Interval between round trips on a connection, if they are measured.
     pub(super) fn round_trips(&self) -> Option<Duration> {
         let interval = self.settings.round_trip_interval_ms;
         (interval > 0).then(|| Duration::from_millis(interval))
     }
 
-    /// What is served.
+    /// The name of the service.
     pub(super) fn service_name(&self) -> &str {
         self.services.services().next().and_then(ServiceEntry::name).unwrap_or_default()
     }

@@ -24,27 +24,27 @@ use super::answers::Answers;
 use super::client::Client;
 use super::plan::Plan;
 
-/// The longest wait of a thread that has nothing to send: the main one may ask for its tally meanwhile.
+/// Maximum wait of a thread that has nothing to send: the main thread may request its tally meanwhile.
 const IDLE: Duration = Duration::from_millis(50);
-/// How long consumers may take for what is on its way in the end.
+/// Time limit for consumers to receive queued output at the end.
 const GOODBYE_NS: u64 = 5_000_000_000;
 
-/// What the consumers of a thread share.
+/// State that the consumers of a thread share.
 pub(super) struct Desk {
     pub(super) plan: Arc<Plan>,
     pub(super) link: Link,
     /// Slices that have begun.
     pub(super) begun: u64,
-    /// Consumers that there have been.
+    /// Consumers connected so far.
     pub(super) clients: u64,
-    /// SharedTexts of updates that are encoded once, for consumers that speak JSON.
+    /// JSON texts of updates that are encoded once, shared by consumers with JSON connections.
     pub(super) texts: SharedTexts,
     decoder: Decoder,
-    /// Where posts become updates.
+    /// Buffer in which posts become updates.
     pub(super) scratch: Vec<u8>,
-    /// Bytes of posts that wait to go back, of all consumers.
+    /// Bytes of posts queued to be sent back, of all consumers.
     pub(super) reflected: usize,
-    /// Messages that could not be written.
+    /// Messages that could not be encoded.
     pub(super) unwritten: u64,
 }
 
@@ -56,12 +56,12 @@ pub(super) struct Working {
     reactor: Reactor,
     clients: Connections<Desk>,
     slices: Slices,
-    /// Updates are behind, or held back: they would take all the room there is, and nobody would get an image. So images have their
-    /// turn between them, where otherwise they have the time that is to spare.
+    /// Updates are late or under back pressure: they would use all capacity, and no consumer would get an image.
+    /// Images then take turns with updates, instead of using only the spare time.
     is_behind: bool,
 }
 
-/// Does the work of one thread until it is to end.
+/// Runs one thread until it is told to end.
 pub(super) fn work(plan: &Arc<Plan>, thread: usize, reactor: Reactor, link: Link) {
     let mut working = Working::new(plan, thread, reactor, link);
     let done = working.run();
@@ -72,7 +72,7 @@ pub(super) fn work(plan: &Arc<Plan>, thread: usize, reactor: Reactor, link: Link
 
 impl Working {
     fn new(plan: &Arc<Plan>, thread: usize, reactor: Reactor, mut link: Link) -> Self {
-        // A provider has nothing to start up for.
+        // A provider has no start-up phase.
         link.tally.phase = Phase::Steady;
         let desk = Desk {
             plan: Arc::clone(plan),
@@ -109,7 +109,8 @@ impl Working {
         Ok(())
     }
 
-    /// Lets go out what was sent, and closes: who counts as many as were sent has them all. What is not out by then was not sent.
+    /// Flushes queued output, then closes, so that consumers receive every message that counts as sent. Messages
+    /// still queued at the time limit count as unsent.
     fn drain(&mut self) -> anyhow::Result<()> {
         let end = monotonic_ns() + GOODBYE_NS;
         while !self.is_out() && monotonic_ns() < end {
@@ -127,7 +128,7 @@ impl Working {
         Ok(())
     }
 
-    /// Whether nothing waits to be sent.
+    /// Whether all output is sent.
     fn is_out(&mut self) -> bool {
         let Self { clients, reactor, .. } = self;
         clients.open.iter_mut().all(|(id, client)| {
@@ -137,7 +138,7 @@ impl Working {
         })
     }
 
-    /// Takes what has come.
+    /// Processes received messages.
     fn receive(&mut self) {
         let now = Nanos(monotonic_ns());
         self.clients.receive(&mut self.desk, &mut self.reactor, now);
@@ -145,7 +146,7 @@ impl Working {
         self.clients.tick(&mut self.desk, &mut self.reactor, now);
     }
 
-    /// Sends what is due; how long until there is more to do.
+    /// Sends due messages; returns the time until there is more to do.
     fn give(&mut self) -> Duration {
         if self.is_behind {
             self.answer_once(Nanos(monotonic_ns()));
@@ -154,7 +155,7 @@ impl Working {
         self.is_behind = progress != Progress::Done;
         let mut is_busy = progress == Progress::More;
         if !self.is_behind {
-            // What is due does not wait until others have their images.
+            // Due messages do not wait for the images of others.
             self.reactor.flush();
             is_busy |= self.answer();
         }
@@ -170,7 +171,7 @@ impl Working {
         }
     }
 
-    /// Sends what is due in the slices that have begun: how far all of them got.
+    /// Sends the messages due in the slices that have begun; returns the combined progress of all clients.
     fn send(&mut self) -> Progress {
         let now = Nanos(monotonic_ns());
         let begun = self.slices.begun(now);
@@ -188,7 +189,7 @@ impl Working {
         progress
     }
 
-    /// One burst of answers for each client: whether some are left.
+    /// Sends one burst of answers for each client; returns whether some are left.
     fn answer_once(&mut self, now: Nanos) -> bool {
         let (mut is_busy, most) = (false, self.desk.plan.publishing.image_burst);
         for (id, client) in &mut self.clients.open {
@@ -201,7 +202,7 @@ impl Working {
         is_busy
     }
 
-    /// Answers requests, burst by burst, until the next slice begins: whether some are left.
+    /// Answers requests in bursts until the next slice begins; returns whether some are left.
     fn answer(&mut self) -> bool {
         let next = self.slices.due_of(self.desk.begun);
         loop {
@@ -213,7 +214,7 @@ impl Working {
     }
 }
 
-/// With API dispatch the further thread takes what comes, and the thread itself sends.
+/// With API dispatch, an additional thread receives, and the thread itself sends.
 impl Dispatched for Working {
     fn reactor(&mut self) -> &mut Reactor {
         &mut self.reactor
@@ -229,7 +230,7 @@ impl Dispatched for Working {
             return Ok(None);
         }
         if self.desk.plan.round_trips().is_some() {
-            // They are due while nothing comes, too.
+            // Round trips are also due while no messages arrive.
             self.clients.tick(&mut self.desk, &mut self.reactor, Nanos(monotonic_ns()));
         }
         let wait = self.give();
@@ -239,12 +240,12 @@ impl Dispatched for Working {
 }
 
 impl Desk {
-    /// One line for all: a peer can ask for what cannot be written as often as it likes.
+    /// One line for all: a peer can trigger any number of messages that cannot be encoded.
     pub(super) fn cannot_write(&mut self, refused: &Refused) {
         note_unwritten(&mut self.unwritten, refused);
     }
 
-    /// A consumer sent a generic message.
+    /// Counts and times a consumer's generic message.
     pub(super) fn heard_generic(&mut self, message: &MessageView<'_>) {
         self.link.tally.counts.generics_received += 1;
         let Some(found) = self.decode(message.container(), message.payload()) else { return };
@@ -256,13 +257,13 @@ impl Desk {
         }
     }
 
-    /// Reads what a consumer sent, every value of it, and times that if it is to be measured. `None`: it cannot be read.
+    /// Decodes every value of a consumer's message, and measures the time if enabled. `None`: it is malformed.
     pub(super) fn decode(&mut self, container: DataType, payload: &[u8]) -> Option<Found> {
         self.decoder.read_and_count(container, payload, self.plan.measures_decode, &mut self.link.tally)
     }
 }
 
-/// Counts a message that cannot be written, and says why of the first.
+/// Counts a message that cannot be encoded, and reports the first.
 pub(super) fn note_unwritten(unwritten: &mut u64, refused: &Refused) {
     if *unwritten == 0 {
         anstream::eprintln!("note: a message cannot be written: {refused}");
@@ -286,10 +287,10 @@ impl Serve for Desk {
         now: Nanos,
     ) -> Result<(), String> {
         if message.is_some() {
-            // It may have resumed what it paused.
+            // The consumer may have resumed paused items.
             client.passed = 0;
         }
-        // A round trip is measured by its own moments, not by when the turn began.
+        // Round trips use the actual time, not the time when the turn began.
         let measures_round_trips = self.plan.round_trips().is_some();
         let now = if measures_round_trips { Nanos(monotonic_ns()) } else { now };
         let Client { provider, room, items, reflections, user, .. } = client;
@@ -302,7 +303,7 @@ impl Serve for Desk {
         say_notes(room);
         done.map_err(|over| over.to_string())?;
         if measures_round_trips && message.is_none() && sender.unsent() > 0 {
-            // One that has just begun does not wait for the burst behind it.
+            // A round trip that has just begun does not wait for the next burst.
             sender.flush();
         }
         if client.malformed() >= MOST_MALFORMED {
@@ -334,7 +335,7 @@ mod tests {
     use super::*;
     use tapeline_client::ema_config::Chosen;
 
-    /// Plain updates, updates encoded once, packed ones; generic messages both ways, and posts that go back.
+    /// Plain updates, updates encoded once, packed updates; generic messages in both directions, and reflected posts.
     #[test]
     fn what_is_sent_allocates_nothing_once_it_goes_on() {
         for options in ["--latency-update-rate 1000", "--pre-enc", "--max-pack-count 7 --measure-encode"] {

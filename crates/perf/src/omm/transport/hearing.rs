@@ -1,26 +1,26 @@
-//! What came on one connection, in sequence or not.
+//! Messages received on one connection, in sequence or not.
 
 use tapeline_measure::monotonic_ns;
 
 use super::super::tally::{Kind, Tally, Timed};
 use super::message::{self, Said};
 
-/// What one connection received.
+/// Counts of messages received on one connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Heard {
     pub(super) received: u64,
-    /// Sequence numbers that were left out, by what came after them.
+    /// Missing sequence numbers, by gaps before later messages.
     pub(super) lost: u64,
-    /// Messages whose number had passed already.
+    /// Messages whose sequence number had already passed.
     pub(super) out_of_order: u64,
-    /// What was none of these messages.
+    /// Received data that is not in the messages' format.
     pub(super) malformed: u64,
     /// The next sequence number.
     expected: u64,
 }
 
 impl Heard {
-    /// A message, or several packed into one.
+    /// Processes a message, or several packed into one.
     #[inline]
     pub(super) fn take(&mut self, bytes: &[u8], is_json: bool, tally: &mut Tally) {
         tally.counts.bytes_received += bytes.len() as u64;
@@ -54,7 +54,7 @@ impl Heard {
         self.expected = sequence.saturating_add(1);
     }
 
-    /// A message of the reflecting end's: nothing is known of it.
+    /// Counts a message to reflect, without parsing it.
     #[inline]
     pub(super) fn pass(&mut self, bytes: &[u8], tally: &mut Tally) {
         self.received += 1;

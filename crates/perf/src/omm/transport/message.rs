@@ -1,37 +1,37 @@
-//! What the messages are: those of ETA's TransportPerf (3.6), so that either end can be that one.
+//! The message format of ETA's TransportPerf (3.6), so that either end can be that tool.
 //!
-//! A sequence number, from 0 on each connection and in each direction; a time stamp, nanoseconds of CLOCK_MONOTONIC at the
-//! sender, 0 for none; zeros. In a message with a time stamp the first zeros are when it was due, on the same clock, if it is
-//! long enough: TransportPerf does not look at them. Where messages are JSON (they are no JSON all the same) four bytes with
-//! the length go first, and ETA packs several into `[one,other]`. All in the byte order of the machine, of which those that
-//! run this have one.
+//! A message is a sequence number, from 0 on each connection and in each direction; a time stamp in nanoseconds of
+//! CLOCK_MONOTONIC at the sender, 0 for none; and zeros. In a message with a time stamp that is long enough, the
+//! first zeros hold the due time on the same clock; TransportPerf ignores it. On JSON connections (the messages are
+//! not JSON there either) four bytes with the length come first, and ETA packs several as `[one,other]`. All numbers
+//! are in the machine's byte order, which is little-endian on all supported machines.
 
-/// The shortest that TransportPerf takes, over whichever transport.
+/// Minimum length that TransportPerf accepts, over any transport.
 pub(in super::super) const SHORTEST: usize = 20;
 
 const WORD: usize = 8;
 const LENGTH: usize = 4;
 
-/// What a message says.
+/// The contents of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Said {
     pub(super) sequence: u64,
-    /// When it was sent, in nanoseconds of CLOCK_MONOTONIC; 0 if it does not say.
+    /// When it was sent, in nanoseconds of CLOCK_MONOTONIC; 0 if not stated.
     pub(super) stamp_ns: u64,
-    /// When it was due, the same way.
+    /// When it was due, in the same form.
     pub(super) due_ns: u64,
 }
 
-/// The one message that is sent again and again, in memory of its own.
+/// The message that is sent repeatedly, in its own memory.
 #[derive(Debug)]
 pub(super) struct Template {
     bytes: Box<[u8]>,
-    /// Where the sequence number is.
+    /// Offset of the sequence number.
     at: usize,
 }
 
 impl Template {
-    /// Of so many bytes, [`SHORTEST`] at least.
+    /// A message of `len` bytes, at least [`SHORTEST`].
     pub(super) fn new(len: usize, is_json: bool) -> Self {
         let mut bytes = vec![0; len.max(SHORTEST)];
         let at = if is_json { LENGTH } else { 0 };
@@ -42,14 +42,14 @@ impl Template {
         Self { bytes: bytes.into(), at }
     }
 
-    /// The message with this number and without a time.
+    /// The message with this sequence number and without a time.
     #[inline]
     pub(super) fn number(&mut self, sequence: u64) -> &[u8] {
         self.bytes[self.at..self.at + WORD].copy_from_slice(&sequence.to_le_bytes());
         &self.bytes
     }
 
-    /// The message that says this; when it was due only where there is room for that.
+    /// The message with these contents; the due time only if the message is long enough.
     pub(super) fn say(&mut self, said: Said) -> &[u8] {
         let words = [said.sequence, said.stamp_ns, said.due_ns];
         for (place, word) in self.bytes[self.at..].chunks_exact_mut(WORD).zip(words) {
@@ -59,13 +59,13 @@ impl Template {
     }
 }
 
-/// Tells each message of what came as one. `false`: it is none of these messages, from some point on.
+/// Calls `tell` for each message in a received buffer. `false`: from some point on, the format is invalid.
 #[inline]
 pub(super) fn read(bytes: &[u8], is_json: bool, mut tell: impl FnMut(Said)) -> bool {
     if !is_json {
         return said(bytes).map(tell).is_some();
     }
-    // A length can look like a bracket: the one that is right decides.
+    // A length can look like a bracket: a length that matches the buffer decides.
     let mut rest = match bytes.strip_prefix(b"[") {
         Some(packed) if length(bytes) != Some(bytes.len()) => packed,
         _ => bytes,
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn comes_as_it_went() {
         for is_json in [false, true] {
-            // 91 is the length that begins as a bracket does.
+            // A length of 91 starts with the byte of a bracket.
             for len in [20, 27, 28, 76, 91, 347, 5_000] {
                 let mut template = Template::new(len, is_json);
                 for said in [PLAIN, Said { sequence: 1 << 40, stamp_ns: 7, due_ns: 5 }, PLAIN] {

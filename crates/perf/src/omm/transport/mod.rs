@@ -1,14 +1,14 @@
-//! `tapeline omm transport`: messages without a meaning, sent, counted and timed, as TransportPerf does. What it measures is RSSL
-//! alone.
+//! `tapeline omm transport`: transport messages, sent, counted and timed as in TransportPerf. It measures RSSL alone.
 //!
-//! A client has a connection for each thread; a server's threads share one port, and a connection goes to the thread that has
-//! the fewest. Both ends send in bursts, a slice of time after the other, and check what comes; or one sends back what comes.
+//! A client has one connection per thread. A server's threads share one port, and a connection goes to the thread
+//! with the fewest connections. Both ends send bursts, one per time slice, and check received messages; or one end
+//! reflects them.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `message.rs` | what the messages are: those of TransportPerf |
-//! | `sending.rs` | one connection's sending: its bursts, its times, its packing |
-//! | `hearing.rs` | what came on one connection, in sequence or not |
+//! | `message.rs` | the message format: that of TransportPerf |
+//! | `sending.rs` | sending on one connection: bursts, times, packing |
+//! | `hearing.rs` | messages received on one connection, in sequence or not |
 //! | `working.rs` | a thread: its connections |
 
 mod hearing;
@@ -30,9 +30,9 @@ use super::collect::{self, Limit, Rates, Run, Tool};
 use super::options::{End, TransportPerfArgs};
 use super::stamp::Unit;
 
-/// The protocol type that TransportPerf asks for; what is said is not RWF.
+/// The protocol type that TransportPerf requests; the contents are not RWF.
 const PROTOCOL_TYPE: u8 = 88;
-/// Connections of one of a server's threads; more are refused.
+/// Maximum connections of one of a server's threads; more are refused.
 const MOST_CONNECTIONS: usize = 10_000;
 
 impl TransportPerfArgs {
@@ -92,7 +92,7 @@ impl TransportPerfArgs {
         })
     }
 
-    /// A server's threads, behind one port.
+    /// Creates the reactors of a server's threads, which share one port.
     fn listen(&self, threads: usize) -> anyhow::Result<Vec<Reactor>> {
         let (address, settings) = self.listener().listen(Vec::new(), 0)?;
         let mut reactors =
@@ -105,7 +105,7 @@ impl TransportPerfArgs {
         Ok(reactors)
     }
 
-    /// The same settings for messages without a meaning.
+    /// The same settings for transport messages.
     fn opaque(&self, settings: &Settings) -> Arc<Settings> {
         let mut settings = Settings { protocol_type: PROTOCOL_TYPE, ..settings.clone() };
         if let Some(protocols) = self.protocols() {

@@ -1,4 +1,4 @@
-//! One connection's sending: what is due, for as long as the connection takes it.
+//! Sending on one connection: due messages, as far as the connection accepts them.
 
 use tapeline_measure::{Nanos, Pacer, monotonic_ns};
 use tapeline_wire::rssl::{Sender, Sent};
@@ -8,35 +8,35 @@ use super::super::slices::{Lots, Share, Slices};
 use super::super::tally::Tally;
 use super::message::{Said, Template};
 
-/// What is asked of each connection.
+/// The load on each connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Load {
     pub(super) rate: Rate,
     pub(super) stamps: StampRate,
-    /// Whether messages with a time say when they were due, too.
+    /// Whether messages with a time also carry their due time.
     pub(super) says_due: bool,
-    /// Bytes.
+    /// Length of a message in bytes.
     pub(super) len: usize,
-    /// Messages in a frame at most.
+    /// Maximum messages in a frame.
     pub(super) pack: u32,
-    /// Slices a second.
+    /// Slices per second.
     pub(super) tick_rate: u64,
 }
 
-/// How much to send.
+/// The send rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rate {
-    /// So many messages a second, in bursts; none of them for 0.
+    /// Messages per second, in bursts; 0 sends none.
     PerSecond(u64),
-    /// As many as the connection takes.
+    /// As many as the connection accepts.
     Unpaced,
 }
 
-/// Messages before it is the turn of others, and of what has come.
+/// Maximum messages before other connections and received messages are processed.
 const TURN: u64 = 1_024;
 
-/// How long JSON waits for the client to settle: ETA C's (3.6.2) loses its place now and then in a stream of it that comes
-/// close behind the opening of the WebSocket.
+/// Delay of the first JSON messages, so that the client can settle: ETA C's client (3.6.2) occasionally loses the
+/// framing of a JSON stream that follows closely after the WebSocket handshake.
 const SETTLING_NS: u64 = 200_000_000;
 
 #[derive(Debug)]
@@ -44,14 +44,14 @@ pub(super) struct Sending {
     template: Template,
     says_due: bool,
     pace: Pace,
-    /// Sent so far, and so the next sequence number.
+    /// Messages sent so far, and so the next sequence number.
     sent: u64,
     pack: u32,
-    /// Messages in the frame that is being filled.
+    /// Messages in the current frame.
     packed: u32,
-    /// Whether the connection takes nothing more.
+    /// Whether there is back pressure on the connection.
     is_held: bool,
-    /// Whether it can never take such a message.
+    /// Whether the message is too long for the connection.
     is_unfit: bool,
 }
 
@@ -61,37 +61,37 @@ enum Pace {
         slices: Slices,
         share: Share,
         stamps: Stamps,
-        /// Slices that had begun when last looked at.
+        /// Slices that had begun at the last turn.
         begun: u64,
         burst: Burst,
     },
     Unpaced {
         start: Nanos,
         stamps: StampRate,
-        /// When messages with a time are due, and how many were sent.
+        /// Due times of messages with a time, and how many were sent.
         stamp_pacer: Pacer,
         stamped: u64,
     },
 }
 
-/// Which messages of a burst have a time.
+/// The messages of a burst that carry a time.
 #[derive(Debug)]
 enum Stamps {
     Some(Lots),
     All,
 }
 
-/// What is left of a slice.
+/// The rest of a slice's burst.
 #[derive(Debug)]
 struct Burst {
     left: u64,
-    /// How many messages are behind the one with a time.
+    /// The value of `left` at the message that carries a time.
     stamp: Option<u64>,
     due: Nanos,
 }
 
 impl Sending {
-    /// On a connection that is open from now on; `None` where nothing is to be sent. Two with the same seed draw alike.
+    /// For a connection that has just been opened; `None` if nothing is to be sent. Equal seeds draw equally.
     pub(super) fn new(load: &Load, is_json: bool, now: Nanos, seed: u64) -> Option<Self> {
         let start = if is_json { now + SETTLING_NS } else { now };
         let pace = match load.rate {
@@ -121,7 +121,7 @@ impl Sending {
             says_due: load.says_due,
             pace,
             sent: 0,
-            // What is packed as JSON has to be some.
+            // Only real JSON can be packed on a JSON connection.
             pack: if is_json { 1 } else { load.pack },
             packed: 0,
             is_held: false,
@@ -133,12 +133,12 @@ impl Sending {
         self.sent
     }
 
-    /// Whether the message is one that the connection can never take: nothing is sent any more.
+    /// Whether the message is too long for the connection: nothing is sent any more.
     pub(super) fn is_unfit(&self) -> bool {
         self.is_unfit
     }
 
-    /// When there is something to send next; `None` while the connection takes nothing.
+    /// When the next message is due; `None` under back pressure.
     pub(super) fn due(&self) -> Option<Nanos> {
         match &self.pace {
             _ if self.is_held => None,
@@ -148,12 +148,12 @@ impl Sending {
         }
     }
 
-    /// The connection takes messages again.
+    /// The connection accepts messages again.
     pub(super) fn goes_on(&mut self) {
         self.is_held = false;
     }
 
-    /// Sends what is due, as much of it as one turn may have.
+    /// Sends due messages, up to the limit of one turn.
     pub(super) fn turn(&mut self, now: Nanos, sender: &mut Sender<'_>, tally: &mut Tally) {
         if let Pace::Bursts { slices, share, begun, .. } = &mut self.pace {
             let before = std::mem::replace(begun, slices.begun(now));
@@ -191,7 +191,7 @@ impl Sending {
                     self.is_unfit = true;
                     break;
                 }
-                // Its end is the next event.
+                // The close event follows.
                 Sent::NotOpen => break,
             }
             self.packed += 1;
@@ -200,12 +200,12 @@ impl Sending {
                 self.packed = 0;
             }
         }
-        // What is left does not wait for the next turn.
+        // The rest of the frame does not wait for the next turn.
         sender.seal();
         self.packed = 0;
     }
 
-    /// What the next message is: one with a time, and when that was due if anything is, or without. `None`: nothing is due.
+    /// The next message: with a time (and its due time, if it has one) or without. `None`: no message is due.
     #[inline]
     fn next(&mut self, now: Nanos, tally: &mut Tally) -> Option<Option<Option<Nanos>>> {
         match &mut self.pace {
@@ -249,7 +249,7 @@ impl Sending {
             Pace::Unpaced { stamps, stamp_pacer, stamped, start }
                 if is_stamped && *stamps != StampRate::All =>
             {
-                // Those that were due meanwhile are this one.
+                // Stamps that were due meanwhile are covered by this one.
                 let now = Nanos(monotonic_ns()).max(*start);
                 *stamped = stamp_pacer.due_by(now).max(*stamped + 1);
             }

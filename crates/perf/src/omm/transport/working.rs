@@ -1,4 +1,4 @@
-//! A thread: its connections, what is sent on them, and what comes.
+//! A thread: its connections, and the messages sent and received on them.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -16,35 +16,35 @@ use super::super::tally::{Milestone, Phase, Tally};
 use super::hearing::Heard;
 use super::sending::{Load, Sending};
 
-/// The longest wait between two looks at whether to end.
+/// Maximum time between two checks for the end.
 const TURN: Duration = Duration::from_millis(100);
-/// Time between two attempts to connect.
+/// Time between two connection attempts.
 const AGAIN_NS: u64 = 1_000_000_000;
-/// How long what was sent may take to go out, in the end.
+/// Time limit for queued output at the end.
 const DRAIN_NS: u64 = 2_000_000_000;
-/// Bytes of messages that wait to go back on one connection, at most.
+/// Maximum bytes of messages queued to be reflected on one connection.
 const MOST_WAITING: usize = 16 << 20;
 
-/// What all threads are to do.
+/// The work of all threads.
 #[derive(Debug)]
 pub(super) struct Plan {
     /// A client's server.
     pub(super) endpoint: Option<Endpoint>,
-    /// How often each thread of a client tries to connect; none: without end.
+    /// Connection attempts of each thread of a client; `None`: no limit.
     pub(super) attempts: Option<u32>,
     pub(super) load: Load,
-    /// Whether messages are sent back as they come, and no others.
+    /// Whether received messages are reflected, and no others sent.
     pub(super) reflects: bool,
     /// Whether threads never sleep.
     pub(super) spins: bool,
-    /// Whether a server ends when all that were connected are gone.
+    /// Whether a server ends when all its clients have disconnected.
     pub(super) ends_with_clients: bool,
-    /// Connections of all threads that are open, and that were ever.
+    /// Open connections of all threads, and connections ever opened.
     pub(super) open: AtomicUsize,
     pub(super) opened: AtomicUsize,
 }
 
-/// One thread's whole work.
+/// Runs one thread's work.
 pub(super) fn work(plan: &Arc<Plan>, thread: usize, reactor: Reactor, mut link: Link) {
     link.begin(Phase::Steady);
     let mut working = Working {
@@ -71,47 +71,47 @@ struct Working {
     thread: usize,
     reactor: Reactor,
     flows: Vec<Flow>,
-    /// Where in them each connection is.
+    /// Index of each connection in `flows`.
     places: HashMap<ConnectionId, usize>,
-    /// Whose message came last: the next is the same one's, as a rule.
+    /// Index of the flow that received last: usually the next message is for the same one.
     last: usize,
     link: Link,
     attempts_left: Option<u32>,
-    /// When a client tries to connect; none while it does, or has.
+    /// Time of a client's next connection attempt; `None` during an attempt and once connected.
     next_attempt: Option<Nanos>,
     /// Why there is no connection yet.
     why_not: String,
     was_connected: bool,
-    /// Whether nothing more is to come.
+    /// Whether the thread has no more work.
     is_done: bool,
-    /// Whether that is because a client's connection broke: the others go on without this thread.
+    /// Whether a client's connection was lost: the other threads continue without this one.
     is_lost: bool,
 }
 
 /// One connection.
 struct Flow {
     id: ConnectionId,
-    /// What it calls itself.
+    /// The peer's version text.
     peer: String,
     is_json: bool,
-    /// `None`: it sends nothing of its own.
+    /// `None`: it sends no messages of its own.
     sending: Option<Sending>,
     heard: Heard,
     back: Reflections,
-    /// Messages that were taken to be sent and never went out.
+    /// Messages that were queued and never sent.
     unsent: u64,
 }
 
-/// Messages that go back as they came, and found no room yet.
+/// Messages to reflect unchanged that are queued because of back pressure.
 #[derive(Default)]
 struct Reflections {
     waiting: VecDeque<Box<[u8]>>,
     bytes: usize,
-    /// Messages that went back.
+    /// Reflected messages.
     sent: u64,
 }
 
-/// The clock of everything here: times in messages are on it.
+/// The clock of this module and of the times in messages.
 fn now() -> Nanos {
     Nanos(monotonic_ns())
 }
@@ -146,7 +146,7 @@ impl Working {
         Ok(())
     }
 
-    /// Connects, where a client is to.
+    /// Connects a client's thread when an attempt is due.
     fn connect(&mut self, now: Nanos) -> anyhow::Result<()> {
         let (Some(endpoint), Some(next)) = (&self.plan.endpoint, self.next_attempt) else { return Ok(()) };
         if now < next {
@@ -161,7 +161,7 @@ impl Working {
         Ok(())
     }
 
-    /// An attempt came to nothing: there may be another.
+    /// A connection attempt failed: another may follow.
     fn failed(&mut self, now: Nanos, reason: String) {
         if self.attempts_left == Some(0) {
             self.is_done = true;
@@ -235,7 +235,7 @@ impl Working {
                     self.gone(at, reason, false);
                 }
                 (None, Over::ByThem(reason, _)) => {
-                    // One that this side has closed is not tried again.
+                    // A connection that this side has closed is not retried.
                     if self.plan.endpoint.is_some() && !self.is_done {
                         self.failed(now, reason);
                     }
@@ -257,7 +257,7 @@ impl Working {
                 }
             }
         }
-        // One in each turn: the others have theirs.
+        // One per turn: the others follow in later turns.
         if let Some(at) = unfit {
             self.close(at);
             let len = self.plan.load.len;
@@ -269,7 +269,7 @@ impl Working {
         }
     }
 
-    /// How long there is nothing to send.
+    /// Time until there is something to send.
     fn wait(&self) -> Duration {
         if self.plan.spins && !self.flows.is_empty() {
             return Duration::ZERO;
@@ -279,7 +279,7 @@ impl Working {
         Duration::from_nanos(due.0.saturating_sub(now().0)).min(TURN)
     }
 
-    /// Lets what was sent go out, and takes what comes meanwhile. What is not out in time was not sent.
+    /// Flushes queued output, and receives meanwhile. Messages still queued at the time limit count as unsent.
     fn drain(&mut self) -> anyhow::Result<()> {
         let until = now() + DRAIN_NS;
         loop {
@@ -294,7 +294,7 @@ impl Working {
         }
     }
 
-    /// Closes a connection. What waits to go out on it was not sent.
+    /// Closes a connection. Messages queued on it count as unsent.
     fn close(&mut self, at: usize) {
         let Self { flows, reactor, link, plan, .. } = self;
         let flow = &mut flows[at];
@@ -304,7 +304,7 @@ impl Working {
         reactor.close(flow.id);
     }
 
-    /// A connection is over. `is_good`: one of its ends was to end.
+    /// A connection ended. `is_good`: as intended by one of its ends.
     fn gone(&mut self, at: usize, reason: &str, is_good: bool) {
         let Flow { id, peer, heard, sending, back, unsent, .. } = self.flows.swap_remove(at);
         self.places.remove(&id);
@@ -331,10 +331,10 @@ impl Working {
         }
     }
 
-    /// Says so once nobody is left, where that is the end.
+    /// Reports the end once all clients have disconnected, if configured.
     fn is_all_over(&mut self) {
         let Plan { ends_with_clients, open, opened, .. } = &*self.plan;
-        // Relaxed: the counts say nothing of anything else.
+        // Relaxed: the counts publish no other data.
         let is_left = opened.load(Ordering::Relaxed) > 0 && open.load(Ordering::Relaxed) == 0;
         if *ends_with_clients && is_left && !self.is_done {
             self.is_done = true;
@@ -345,7 +345,7 @@ impl Working {
 
 /// How a connection ended.
 enum Over {
-    /// Why, and whether that is how a peer ends that is done.
+    /// The reason, and whether it is the regular end of a peer.
     ByThem(String, bool),
     ByUs(&'static str),
 }
@@ -353,14 +353,14 @@ enum Over {
 impl Flow {
     fn new(plan: &Plan, id: ConnectionId, agreed: &Negotiated, now: Nanos) -> Self {
         let is_json = agreed.is_json();
-        // Of the clock: no two connections are to draw the same slices.
+        // Seeded by the clock, so that no two connections draw the same slices.
         let sending = (!plan.reflects).then(|| Sending::new(&plan.load, is_json, now, now.0)).flatten();
         let (heard, back) = (Heard::default(), Reflections::default());
         Self { id, peer: agreed.peer_version.clone(), is_json, sending, heard, back, unsent: 0 }
     }
 
-    /// What waits to go out on a connection that ends was counted as sent, and was not. Messages of which the bytes cannot be
-    /// looked at are as long as `len`.
+    /// Messages queued on a connection that ends were counted as sent, and are subtracted. Messages whose bytes are
+    /// not available count with the length `len`.
     fn take_back(&mut self, sender: &Sender<'_>, len: usize, tally: &mut Tally) {
         let Self { unsent, .. } = self;
         sender.unsent_messages(|message| {
@@ -372,7 +372,7 @@ impl Flow {
 }
 
 impl Reflections {
-    /// Sends a message back as it came, now or when there is room. `false`: too much waits.
+    /// Reflects a message unchanged, now or after back pressure. `false`: the queue is full.
     fn reflect(&mut self, bytes: &[u8], sender: &mut Sender<'_>, tally: &mut Tally) -> bool {
         tally.counts.messages_due += 1;
         if self.waiting.is_empty() && self.sent_back(bytes, sender, tally) {
@@ -383,7 +383,7 @@ impl Reflections {
         self.bytes <= MOST_WAITING
     }
 
-    /// There is room again.
+    /// Sends queued messages after back pressure.
     fn go_on(&mut self, sender: &mut Sender<'_>, tally: &mut Tally) {
         while let Some(bytes) = self.waiting.pop_front() {
             if !self.sent_back(&bytes, sender, tally) {
@@ -394,7 +394,7 @@ impl Reflections {
         }
     }
 
-    /// Whether a message is on its way back. The end of a connection is its next event.
+    /// Whether a message is sent or needs no retry. If the connection is closed, its close event follows.
     fn sent_back(&mut self, bytes: &[u8], sender: &mut Sender<'_>, tally: &mut Tally) -> bool {
         match sender.send(bytes) {
             Sent::Queued => {
@@ -403,7 +403,7 @@ impl Reflections {
                 tally.counts.bytes_sent += bytes.len() as u64;
                 true
             }
-            // One that came is as long as one that goes: there is no other that is never taken.
+            // A received message is short enough to be sent, so `Unfit` does not occur.
             Sent::NotOpen | Sent::Unfit => true,
             Sent::Full => false,
         }

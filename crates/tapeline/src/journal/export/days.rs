@@ -1,4 +1,4 @@
-//! Rows of one day after the other, in batches.
+//! Rows of one day after another, in batches.
 
 use std::collections::BTreeMap;
 
@@ -9,17 +9,18 @@ use tapeline_plant::tick::Header;
 
 use super::files::Files;
 
-/// A day in ns.
+/// The length of a day in ns.
 const DAY_NS: u64 = 86_400_000_000_000;
-/// Days of events that are open at once: a plant's feeds are of one day each, and states are of the day on which they are published.
+/// Maximum number of open days if ticks are assigned by event: a plant's feeds each have one day, and states belong
+/// to the day on which they are published.
 const MOST_DAYS: usize = 8;
-/// Ticks between two looks at how much memory rows that are to be sorted take.
+/// Ticks between two checks of the memory that rows to be sorted take.
 const LOOK_EVERY: u32 = 256;
 
-/// How many rows each table has on each day, as `2026-11-21`.
+/// The number of rows by table and day; a day is written as `2026-11-21`.
 pub(super) type Counts = BTreeMap<(Table, String), u64>;
 
-/// Which day a tick is of.
+/// How to assign ticks to days.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum DayOf {
     /// The day on which the plant published it
@@ -28,35 +29,35 @@ pub(super) enum DayOf {
     Event,
 }
 
-/// Sorted rows: in which order, and how much memory they may take.
+/// How to sort rows, and the memory limit for them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sorting {
     pub(super) by: SortBy,
     pub(super) limit: u64,
 }
 
-/// The batches of the days that ticks are of.
+/// The batches of the open days.
 #[derive(Debug)]
 pub(super) struct Days {
     files: Files,
-    /// Those that are wanted.
+    /// The wanted tables.
     tables: Vec<Table>,
     numbers: Numbers,
     day_of: DayOf,
     sorting: Option<Sorting>,
-    /// The day of the present tick first, then the one before that, and so on.
+    /// The day of the current tick first, then the one before it, and so on.
     open: Vec<Day>,
     ticks: u32,
     counts: Counts,
 }
 
-/// A day's batches.
+/// The batches of a day.
 #[derive(Debug)]
 struct Day {
-    /// Counted from 1970.
+    /// Days since 1970.
     number: u64,
     batches: Vec<Batch>,
-    /// The table of the last row.
+    /// The table of the previous row.
     last: Option<Table>,
 }
 
@@ -73,10 +74,10 @@ impl Days {
         Self { files, tables, numbers, day_of, sorting, open, ticks: 0, counts }
     }
 
-    /// Rows are of this tick's day from here on.
+    /// Assigns the next rows to this tick's day.
     ///
     /// # Errors
-    /// What there is of another day cannot be written, or rows that are to be sorted take too much memory.
+    /// Rows of another day cannot be written, or rows to be sorted take too much memory.
     pub(super) fn turn_to(&mut self, tick: &Header) -> Result<(), Error> {
         let time = match self.day_of {
             DayOf::Event if tick.event != Nanos(0) => tick.event,
@@ -97,7 +98,7 @@ impl Days {
         }
     }
 
-    /// A day is the present one.
+    /// Makes a day the current one.
     fn open_day(&mut self, number: u64) -> Result<(), Error> {
         if let Some(at) = self.open.iter().position(|day| day.number == number) {
             self.open[..=at].rotate_right(1);
@@ -112,10 +113,10 @@ impl Days {
         Ok(())
     }
 
-    /// Writes what is left; how many rows there are.
+    /// Writes the remaining rows, and returns the number of rows.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The rows cannot be written.
     pub(super) fn finish(mut self) -> Result<Counts, Error> {
         while !self.open.is_empty() {
             self.end_day()?;
@@ -123,7 +124,7 @@ impl Days {
         Ok(self.counts)
     }
 
-    /// Ends the day that no tick has been of for longest.
+    /// Ends the least recently used day.
     fn end_day(&mut self) -> Result<(), Error> {
         let Some(mut day) = self.open.pop() else { return Ok(()) };
         for batch in &mut day.batches {
@@ -157,12 +158,12 @@ impl Sink for Days {
     }
 
     fn batch(&mut self, table: Table) -> Result<&mut Batch, Error> {
-        // Rows that nobody wants are not asked for, and none before there is a day.
+        // Rows of unwanted tables are never requested, and no rows before a day is open.
         let at = self.place(table).unwrap_or_default();
         let Self { files, counts, open, sorting, .. } = self;
         let day = &mut open[0];
         if files.keeps_order() && day.last != Some(table) {
-            // What came before another table's rows is before them in the file.
+            // Write the rows of the previous table first, to keep the order in the file.
             let before = day.last.and_then(|last| self.tables.iter().position(|wanted| *wanted == last));
             if let Some(before) = before {
                 write(files, counts, day.number, &mut day.batches[before])?;

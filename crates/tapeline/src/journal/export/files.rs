@@ -1,4 +1,4 @@
-//! The files of an export. One that is not whole has another name, and goes when the export fails.
+//! The files of an export. An incomplete file has another name, and is removed if the export fails.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -17,22 +17,22 @@ const DAYS_TO_2000: u64 = UNIX_2000_NS as u64 / 86_400_000_000_000;
 /// Rows of a message in a kdb+ log: as many as a publisher would send at once.
 const MOST_LOGGED: usize = 1_000;
 
-/// What is written, and where.
+/// The files being written, and their folder.
 #[derive(Debug)]
 pub(super) struct Files {
     folder: PathBuf,
     numbers: Numbers,
-    /// The order of a file's rows, where it is not that in which they came.
+    /// The order of a file's rows, if it differs from the order of arrival.
     sorted: Option<SortBy>,
     open: Open,
-    /// How many files there are of a name: a clock that was set back over midnight brings a day again.
+    /// Number of files by name: a clock that is set back past midnight starts a day twice.
     parts: HashMap<PathBuf, usize>,
 }
 
-/// A Parquet file under its name of the time before it is whole.
+/// A Parquet file under its temporary name.
 type OpenParquet = (NewFile, ParquetFile<BufWriter<File>>);
 
-/// What is being written, by day.
+/// The open files, by day.
 #[derive(Debug)]
 enum Open {
     Parquet(HashMap<(u64, Table), OpenParquet>),
@@ -46,7 +46,7 @@ impl Files {
         Ok(Self { sorted, ..files })
     }
 
-    /// A kdb+ log for each day, beside the tables' definitions.
+    /// One kdb+ log for each day, next to the tables' definitions.
     pub(super) fn kdb_logs(folder: &Path, tables: &[Table], numbers: Numbers) -> anyhow::Result<Self> {
         let files = Self::begin(folder, numbers, Open::KdbLog(HashMap::new()))?;
         let path = folder.join("tables.q");
@@ -67,20 +67,20 @@ impl Files {
         Ok(Self { folder: folder.to_owned(), numbers, sorted: None, open, parts: HashMap::new() })
     }
 
-    /// Whether rows of different tables are in the order in which they came.
+    /// Whether rows of different tables stay in the order in which they arrived.
     pub(super) const fn keeps_order(&self) -> bool {
         matches!(self.open, Open::KdbLog(_))
     }
 
-    /// Whether a batch is to be written before it has another row.
+    /// Whether a batch must be written before it takes another row.
     pub(super) fn is_full(&self, batch: &Batch) -> bool {
         batch.is_full() || self.keeps_order() && batch.rows() >= MOST_LOGGED
     }
 
-    /// Writes rows of a day, counted from 1970; the day as `2026-11-21`.
+    /// Writes rows of a day, counted from 1970; returns the day as `2026-11-21`.
     pub(super) fn write(&mut self, day: u64, batch: &mut Batch) -> Result<String, Error> {
         let table = batch.table();
-        // A time has 64 bits of ns: year 2554 at most.
+        // A time has 64 bits of ns: its year is 2554 at most.
         let date = Date::from_unix_days(day.cast_signed()).unwrap_or_default().to_string();
         match &mut self.open {
             Open::Parquet(files) => {
@@ -116,7 +116,7 @@ impl Files {
         Ok(date)
     }
 
-    /// Nothing more of this day comes: its files are whole, and on disk.
+    /// Completes the files of a day, and syncs them to disk.
     pub(super) fn end_day(&mut self, day: u64) -> Result<(), Error> {
         match &mut self.open {
             Open::Parquet(files) => {
@@ -143,7 +143,7 @@ fn next(parts: &mut HashMap<PathBuf, usize>, name: &Path) -> usize {
     *part - 1
 }
 
-/// A file under a name that nobody reads, until it is whole.
+/// A file under a temporary name until it is complete.
 #[derive(Debug)]
 struct NewFile {
     path: PathBuf,
@@ -158,7 +158,7 @@ impl NewFile {
         Ok((Self { path: folder.join(name), unfinished }, BufWriter::with_capacity(1 << 20, file)))
     }
 
-    /// It is whole: syncs it, and gives it its name.
+    /// Syncs the complete file, and gives it its name.
     fn finish(self, mut file: BufWriter<File>) -> Result<(), Error> {
         file.flush()?;
         file.get_ref().sync_all()?;
@@ -169,7 +169,7 @@ impl NewFile {
 
 impl Drop for NewFile {
     fn drop(&mut self) {
-        // Once it has its name there is none left of the other.
+        // After a rename, the temporary file no longer exists.
         let _ = fs::remove_file(&self.unfinished);
     }
 }

@@ -1,4 +1,4 @@
-//! A q value as a time, a name or a field.
+//! Converts a q value to a time, a name or a field.
 
 use jiff::civil::Date;
 use tapeline_kdb::{Atom, Type, UNIX_2000_NS, View};
@@ -14,7 +14,7 @@ pub(super) enum Cell<'a> {
     Atom(Atom<&'a [u8]>),
     /// A string.
     Text(&'a [u8]),
-    /// A list or the like.
+    /// A list or another value.
     Other,
 }
 
@@ -33,7 +33,7 @@ impl<'a> Cell<'a> {
         std::str::from_utf8(bytes).ok().filter(|name| !name.is_empty())
     }
 
-    /// When it was; of a time without a day, that of `day`.
+    /// The value as a time; `day` is the date of a time without one.
     pub(super) fn time(self, day: Option<Date>) -> Option<Nanos> {
         let Self::Atom(atom) = self else { return None };
         if atom.is_null() || atom.is_infinite() {
@@ -52,7 +52,7 @@ impl<'a> Cell<'a> {
         u64::try_from(since_1970).ok().map(Nanos)
     }
 
-    /// A whole number of ns since midnight as the time of day that it is.
+    /// Takes a whole number as ns since midnight.
     pub(super) fn as_time_of_day(self) -> Self {
         match self {
             Self::Atom(Atom::Long(ns)) => Self::Atom(Atom::Timespan(ns)),
@@ -60,7 +60,7 @@ impl<'a> Cell<'a> {
         }
     }
 
-    /// Writes a word as the number of an enumeration that it stands for; why not, if it stands for none.
+    /// Writes a word as its number in an enumeration; returns the reason if the word has none.
     pub(super) fn write_word(
         self,
         fid: Fid,
@@ -74,7 +74,8 @@ impl<'a> Cell<'a> {
         }
     }
 
-    /// Writes it as a field of this type, as a plant's `[kdb]` does with a cell; why not, if that would not be what it says.
+    /// Writes the value as a field of this type, as a plant's `[kdb]` does with a cell; returns the reason if the
+    /// field would have another value.
     pub(super) fn write(
         self,
         fid: Fid,
@@ -96,7 +97,7 @@ impl<'a> Cell<'a> {
     }
 }
 
-/// What an atom says; `None` for infinities of whole numbers, and types that no field has.
+/// The value of an atom; `None` for infinities of whole numbers, and for types that no field has.
 fn said<'a>(atom: &Atom<&'a [u8]>) -> Option<Said<'a>> {
     Some(match *atom {
         Atom::Symbol(text) => Said::Text(text),
@@ -113,7 +114,7 @@ fn said<'a>(atom: &Atom<&'a [u8]>) -> Option<Said<'a>> {
     })
 }
 
-/// Whether nothing of a float would be left in the field, or not all of one that is to be a whole number.
+/// Whether a float would be lost in the field, or would lose its fraction in a whole-number field.
 fn is_lost(said: Said<'_>, kind: Type, is: DataType) -> bool {
     let Said::Float(value) = said else { return false };
     match is {
@@ -132,7 +133,7 @@ mod tests {
 
     use super::*;
 
-    /// The field that a cell becomes, as it is read again.
+    /// The field that a cell becomes, decoded again.
     fn shown(atom: Atom<&[u8]>, is: DataType) -> Option<String> {
         let mut room = [0; 64];
         let mut fields = FieldListEncoder::new(&mut room).unwrap();
@@ -206,7 +207,7 @@ mod tests {
         assert_eq!(Cell::Atom(Atom::Timestamp(i64::MIN)).time(day), None);
         assert_eq!(Cell::Atom(Atom::Timestamp(i64::MAX - 1)).time(day), None);
         assert_eq!(Cell::Text(b"x").time(day), None);
-        // ns of a day in a long are a time where they are said to be.
+        // A long is ns of a day if the mapping says so.
         let at = Cell::Atom(Atom::Long(1)).as_time_of_day();
         assert_eq!(at.time(day), Some(Nanos(1_655_337_600_000_000_001)));
         assert_eq!(Cell::Atom(Atom::Long(i64::MIN)).as_time_of_day().time(day), None);

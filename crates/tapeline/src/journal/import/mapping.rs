@@ -1,4 +1,4 @@
-//! Which column becomes what.
+//! Maps columns to fields.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,11 +14,11 @@ use tapeline_omm::rwf::{DataType, UpdateType};
 use tapeline_omm::{Dictionary, Fid, fid};
 
 const HINT: &str = "docs/journal.md shows one";
-/// What helps where a log has something else than what is usual.
+/// The hint if a log does not match the usual mapping.
 pub(super) const TABLES_HINT: &str = "--tables FILE maps a table's columns to fields, as docs/journal.md shows; \
      `tapeline kdb inspect` shows their types";
 
-/// What kdb+'s tick tables usually have.
+/// The usual columns of kdb+'s tick tables.
 const USUAL: &str = r#"
 [[table]]
 name = "trade"
@@ -35,7 +35,7 @@ fields = { bid = "BID", ask = "ASK", bsize = "BIDSIZE", asize = "ASKSIZE" }
 #[derive(Debug)]
 pub(super) struct Mapping {
     tables: BTreeMap<String, TableMapping>,
-    /// Where nobody said what columns there are: the tables of an export, which are told from the usual ones.
+    /// Without a mapping file: the tables of an export, which are distinguished from the usual ones.
     exported: Option<Vec<Exported>>,
 }
 
@@ -43,41 +43,41 @@ pub(super) struct Mapping {
 #[derive(Debug)]
 struct Exported {
     name: &'static str,
-    /// The types of its columns, with sizes as whole numbers and as doubles.
+    /// The types of the columns, with sizes as whole numbers and as doubles.
     types: [Vec<Type>; 2],
     mapping: TableMapping,
 }
 
-/// How those of one table do.
+/// How rows of one table become ticks.
 #[derive(Debug)]
 pub(super) struct TableMapping {
     columns: Vec<(String, Use)>,
-    /// What kind of update its rows are.
+    /// The update type of the rows.
     pub(super) update: UpdateType,
 }
 
-/// What a column is for.
+/// The use of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Use {
-    /// When it was.
+    /// The time of the row.
     Time,
-    /// The item.
+    /// The item's name.
     Name,
     /// A field.
     Field(Fid, DataType),
     /// A field: a time of day, in a column of ns since midnight.
     TimeOfDay(Fid),
-    /// When it happened, as the exchange says; a tick's event.
+    /// The exchange's time of the event, which becomes the tick's event time.
     Event,
-    /// When it was received.
+    /// The time at which it was received.
     Received,
-    /// How far it can be trusted: the name of a [`Quality`](tapeline_plant::tick::Quality).
+    /// The quality: the name of a [`Quality`](tapeline_plant::tick::Quality).
     Quality,
-    /// Whether a row of trades is one, or a break.
+    /// Whether a row of trades is a trade or a break.
     Action,
-    /// A field of an enumeration, by the words that stand for its numbers.
+    /// An enumeration field, by the words for its numbers.
     Word(Fid, &'static [&'static str]),
-    /// Nothing.
+    /// No use.
     None,
 }
 
@@ -98,7 +98,7 @@ struct RawTable {
 }
 
 impl Mapping {
-    /// What is usual.
+    /// The usual mapping.
     pub(super) fn usual() -> Self {
         let raw: RawMapping = toml::from_str(USUAL).expect("the text above is well-formed");
         let usual = Self::of(raw).expect("and its fields are in the dictionary: a test reads it");
@@ -108,10 +108,10 @@ impl Mapping {
         }
     }
 
-    /// Out of a file.
+    /// Reads a mapping from a file.
     ///
     /// # Errors
-    /// The first thing that is wrong with it, with its place and a hint.
+    /// The first fault, with its place and a hint.
     pub(super) fn read(path: &Path) -> anyhow::Result<Self> {
         let place = paths::shown(&path).to_string();
         let text = std::fs::read_to_string(path)
@@ -132,11 +132,11 @@ impl Mapping {
         Ok(Self { tables, exported: None })
     }
 
-    /// How these rows of a table become ticks, if they do. Where nobody said what columns there are, an export's are known by their
-    /// number and types, and all others are to be what is usual.
+    /// The mapping of these rows of a table, if there is one. Without a mapping file, the number and the types of
+    /// the columns identify an export's table, and all other tables must have the usual columns.
     ///
     /// # Errors
-    /// They are not: what by its place would be a price is something else.
+    /// The rows do not match: a column expected to be a price, for example, is something else.
     pub(super) fn of_rows(&self, table: &str, rows: &Rows<'_>) -> anyhow::Result<Option<&TableMapping>> {
         let known = self.tables.get(table);
         let Some(exported) = &self.exported else { return Ok(known) };
@@ -144,7 +144,7 @@ impl Mapping {
         {
             return Ok(Some(&exported.mapping));
         }
-        // Columns with names are told by these.
+        // The names identify named columns.
         if let Some(known) = known
             && rows.names().is_none()
             && !rows.is_empty()
@@ -165,7 +165,7 @@ impl Exported {
         Self { name: table.kdb_name(), types, mapping: TableMapping::with(columns.collect()) }
     }
 
-    /// Whether rows are those of the export's table: none but that has all of these types in this order.
+    /// Whether rows are those of the export's table: only these have all of these types in this order.
     fn has(&self, rows: &Rows<'_>) -> bool {
         let kinds = || rows.columns().map(|column| column.kind());
         let known = || self.mapping.columns.iter().map(|(name, _)| name.as_bytes());
@@ -176,7 +176,7 @@ impl Exported {
 }
 
 impl Use {
-    /// What an export's column of this name is for.
+    /// The use of an export's column of this name.
     fn exported(table: Table, column: &str) -> Self {
         let real = |fid| Self::Field(fid, DataType::REAL);
         let text = |fid| Self::Field(fid, DataType::RMTES_STRING);
@@ -217,7 +217,7 @@ impl Use {
         }
     }
 
-    /// What a column of trades is for in the row of a broken one; `None` where it says nothing of such a row.
+    /// The use of a trades column in the row of a broken trade; `None` if it says nothing about such a row.
     pub(super) const fn of_break(self) -> Option<Self> {
         match self {
             Self::Field(fid::TRADE_ID, _) => Some(Self::Field(fid::CAN_TRD_ID, DataType::RMTES_STRING)),
@@ -229,7 +229,7 @@ impl Use {
         }
     }
 
-    /// What a usual table has in such a column, where one of this type is something else.
+    /// The expected content of a usual table's column, if this type does not match it.
     fn expects(self, kind: Type) -> Option<&'static str> {
         let is_float = matches!(kind, Type::REAL | Type::FLOAT);
         let is_whole = matches!(kind, Type::SHORT | Type::INT | Type::LONG);
@@ -292,7 +292,7 @@ impl TableMapping {
         Self { columns, update }
     }
 
-    /// Why rows without names do not have these columns in front, as far as their types tell.
+    /// Why rows without names do not start with these columns, judging by their types.
     fn misfit(&self, rows: &Rows<'_>) -> Option<String> {
         let mut found = rows.columns();
         let count = found.len();
@@ -308,13 +308,13 @@ impl TableMapping {
         })
     }
 
-    /// What the column at a place is for, with its name; beyond those that are named, its number.
+    /// The name and the use of the column at a place; a column without a mapping has its number as its name.
     pub(super) fn at(&self, place: usize) -> (String, Use) {
         let beyond = || (format!("column {}", place + 1), Use::None);
         self.columns.get(place).cloned().unwrap_or_else(beyond)
     }
 
-    /// What the column of a name is for, where rows came with names.
+    /// The use of a column by name, for rows with names.
     pub(super) fn named(&self, name: &[u8]) -> (String, Use) {
         let name = String::from_utf8_lossy(name).into_owned();
         let purpose = self.columns.iter().find(|(known, _)| *known == name).map(|(_, purpose)| *purpose);
@@ -346,7 +346,7 @@ mod tests {
         assert!(!usual.tables.contains_key("other"));
     }
 
-    /// An update with so many rows of a table with columns of these types.
+    /// An update with this number of rows of a table with columns of these types.
     fn of_columns(table: &str, rows: usize, kinds: &[Type]) -> Vec<u8> {
         let mut room = vec![0; 4_096];
         let mut message = Encoder::message(&mut room, MessageKind::Async).unwrap();
@@ -360,7 +360,7 @@ mod tests {
                 Type::FLOAT => message.column(Type::FLOAT, vec![1.5; rows]).unwrap(),
                 Type::BOOLEAN => message.column(Type::BOOLEAN, vec![true; rows]).unwrap(),
                 Type::INT => message.column(Type::INT, vec![1_i32; rows]).unwrap(),
-                // Texts: a list of them.
+                // Texts, as a list.
                 Type::LIST => {
                     message.list(rows).unwrap();
                     (0..rows).for_each(|_| message.string(b"1").unwrap());
@@ -391,7 +391,7 @@ mod tests {
             for numbers in [Numbers::WholeSizes, Numbers::Double] {
                 let kinds = types(table, numbers);
                 assert_eq!(asked(table.kdb_name(), 1, &kinds).unwrap().unwrap().0, "sequence");
-                // With one more it is another table.
+                // With one more column it is another table.
                 let said = asked(table.kdb_name(), 1, &[&kinds[..], &[long]].concat()).unwrap_err();
                 assert!(said.contains("column 3 of") && said.contains("floats are expected"), "{said}");
             }
@@ -417,7 +417,7 @@ mod tests {
         ] {
             let said = asked(table, 1, kinds).unwrap_err();
             assert!(said.contains(says) && said.contains("--tables"), "{said}");
-            // Without rows there is nothing to be taken for something else.
+            // Without rows there is nothing to mistake.
             assert!(asked(table, 0, kinds).is_ok(), "{said}");
         }
         assert_eq!(asked("other", 1, &[long]), Ok(None));

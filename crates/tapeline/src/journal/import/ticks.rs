@@ -1,4 +1,4 @@
-//! From rows to ticks in the journal.
+//! Converts rows to ticks in the journal.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -16,14 +16,14 @@ use super::cell::Cell;
 use super::mapping::{Mapping, TableMapping, Use};
 use super::untaken::Untaken;
 
-/// Items that are told apart.
+/// Maximum number of separate items.
 const MOST_ITEMS: usize = 1_000_000;
-/// The longest message of a row: more than all fields of the dictionary with their longest values.
+/// Maximum size of a row's message: more than all fields of the dictionary with their longest values.
 const MOST_BODY: usize = 64 << 10;
-/// Of which service the ticks are, as in a plant with one.
+/// The service of the ticks, as in a plant with one service.
 const SERVICE: u16 = 1;
 
-/// What was done.
+/// The result of an import.
 #[derive(Debug)]
 pub(super) struct Done {
     pub(super) ticks: u64,
@@ -33,7 +33,7 @@ pub(super) struct Done {
     pub(super) untaken: Untaken,
 }
 
-/// What a tick's header says of a row.
+/// The parts of a tick's header that come from a row.
 #[derive(Clone, Copy, Debug)]
 struct Stamps {
     time: Nanos,
@@ -43,11 +43,11 @@ struct Stamps {
     state: State,
 }
 
-/// Ticks on their way into a journal.
+/// Writes ticks to a journal.
 pub(super) struct Ticks<'a> {
     writer: Writer<Directory>,
     mapping: &'a Mapping,
-    /// The last sequence that was there before, and the last one now.
+    /// The last sequence before the import, and the last one now.
     before: u64,
     seq: u64,
     items: HashMap<Box<str>, ItemId>,
@@ -59,7 +59,7 @@ pub(super) struct Ticks<'a> {
 }
 
 impl<'a> Ticks<'a> {
-    /// Behind a sequence.
+    /// Starts after the sequence `last`.
     pub(super) fn new(writer: Writer<Directory>, last: u64, mapping: &'a Mapping) -> Self {
         Self {
             writer,
@@ -75,12 +75,12 @@ impl<'a> Ticks<'a> {
         }
     }
 
-    /// What comes is of a log whose times without a day are of this one.
+    /// Starts a log; its times without a date are on this day.
     pub(super) fn begin_log(&mut self, day: Option<Date>) {
         self.day = day;
     }
 
-    /// The rows of an update, which begins there in its log.
+    /// Adds the rows of an update that begins at `offset` in its log.
     ///
     /// # Errors
     /// The journal cannot be written, there are too many items, or the table is [not the usual one](Mapping::of_rows).
@@ -112,7 +112,7 @@ impl<'a> Ticks<'a> {
         Ok(())
     }
 
-    /// A row; whether it was taken.
+    /// Adds a row; returns whether it was taken.
     fn row(
         &mut self,
         table: &str,
@@ -158,7 +158,7 @@ impl<'a> Ticks<'a> {
         taken
     }
 
-    /// The update of a row; its length.
+    /// Writes the update of a row; returns its length.
     fn message(
         &mut self,
         out: &mut [u8],
@@ -188,7 +188,8 @@ impl<'a> Ticks<'a> {
         Ok(header + fields.finish())
     }
 
-    /// The item of a name. A new one begins with an image, as in a plant: whoever shows ticks has something to update.
+    /// The item of a name. A new item begins with an image, as in a plant, so that readers have something to
+    /// update.
     fn item(&mut self, name: &str, stamps: Stamps) -> anyhow::Result<ItemId> {
         if let Some(item) = self.items.get(name) {
             return Ok(*item);
@@ -252,10 +253,10 @@ impl<'a> Ticks<'a> {
         }
     }
 
-    /// All is written, and on disk.
+    /// Writes everything to disk.
     ///
     /// # Errors
-    /// It cannot be.
+    /// The journal cannot be written.
     pub(super) fn finish(mut self) -> anyhow::Result<Done> {
         let outcome = self.writer.flush();
         self.kept(outcome)?;

@@ -1,16 +1,16 @@
-//! What could not be taken.
+//! Data that an import could not take.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use tapeline_measure::figures::thousands;
 
-/// Kinds of it that are told apart; what is beyond is added up.
+/// Maximum number of separate kinds; the rest are added up.
 const MOST_KINDS: usize = 1_000;
-/// Characters of a name that are shown.
+/// Maximum number of characters of a name that are shown.
 const MOST_SHOWN: usize = 64;
 
-/// Rows, cells and messages that became nothing, by table, column and reason.
+/// Rows, cells and messages that were not imported, by table, column and reason.
 #[derive(Debug, Default)]
 pub(super) struct Untaken {
     kinds: BTreeMap<(String, Option<String>, String), Count>,
@@ -20,12 +20,13 @@ pub(super) struct Untaken {
 #[derive(Debug)]
 struct Count {
     count: u64,
-    /// Where the first message of them begins, in bytes of its log.
+    /// Byte offset of the first such message in its log.
     first: u64,
 }
 
 impl Untaken {
-    /// Counts so many of a table's (`""`: of none), of its rows or, with a column, of that one's cells.
+    /// Adds to the count of a table's rows or, with a column, of its cells; `""` stands for messages without a
+    /// table.
     pub(super) fn count(&mut self, table: &str, column: Option<&str>, reason: &str, count: u64, offset: u64) {
         let kind = (named(table), column.map(named), reason.to_owned());
         if let Some(known) = self.kinds.get_mut(&kind) {
@@ -37,7 +38,7 @@ impl Untaken {
         }
     }
 
-    /// As the report has it.
+    /// The list in the JSON report.
     pub(super) fn json(&self) -> Value {
         let kinds = self.kinds.iter().map(|((table, column, reason), Count { count, first })| {
             let table = (!table.is_empty()).then_some(table);
@@ -46,7 +47,7 @@ impl Untaken {
         kinds.collect()
     }
 
-    /// How many rows and messages, and what became of most of them; `None` where there are none.
+    /// The number of rows and messages, with the reason for most of them; `None` if there are none.
     pub(super) fn rows(&self) -> Option<(u64, String)> {
         let whole = || {
             self.kinds.iter().filter(|((_, column, _), Count { count, .. })| column.is_none() && *count > 0)
@@ -56,7 +57,7 @@ impl Untaken {
         Some((whole().map(|(_, count)| count.count).sum(), why))
     }
 
-    /// For people, on standard error.
+    /// Reports the kinds for people, on standard error.
     pub(super) fn say(&self) {
         for ((table, column, reason), Count { count, first }) in &self.kinds {
             anstream::eprintln!(
@@ -71,7 +72,7 @@ impl Untaken {
     }
 }
 
-/// What was not taken of a table (`""`: of none).
+/// Names the rows or cells of a table, or messages (`""`).
 fn what(table: &str, column: Option<&str>) -> String {
     match (table, column) {
         ("", _) => "messages".to_owned(),
@@ -80,7 +81,7 @@ fn what(table: &str, column: Option<&str>) -> String {
     }
 }
 
-/// A name out of a log, which may be of any length and hold anything, as it is kept and shown.
+/// Shortens and escapes a name from a log, which may have any length and content.
 fn named(name: &str) -> String {
     name.chars().take(MOST_SHOWN).flat_map(char::escape_debug).collect()
 }

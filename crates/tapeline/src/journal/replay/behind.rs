@@ -1,4 +1,4 @@
-//! Ticks that the live ring no longer has, out of the journal.
+//! Reads ticks that the live ring no longer has from the journal.
 
 use tapeline_journal::{Directory, From, Next, Reader};
 use tapeline_node::journal_follower::{Expect, JournalFollower};
@@ -7,30 +7,30 @@ use tapeline_ring::Subscriber;
 use super::{NAP, Onto};
 use crate::journal::hinted;
 
-/// Records that are taken before the ring has its turn: one of the usual size holds twenty times as many ticks.
+/// Records taken before the ring is read again: a ring of the usual size has twenty times as many ticks.
 const AT_A_TIME: usize = 4_096;
 
-/// How far the journal went.
+/// How far the journal was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fetched {
-    /// As far as it was to.
+    /// Up to the requested sequence.
     All,
-    /// Not as far, and it has more.
+    /// Not up to it, but the journal has more.
     Part,
-    /// Not as far, and it has no more for now.
+    /// Not up to it, and the journal has no more for now.
     End,
 }
 
 impl Onto<'_> {
-    /// Publishes what stands between the last tick and one that the ring has, up to `up_to`, if the journal has that at once: `false` if not.
+    /// Publishes the ticks after the last one up to `up_to`, if the journal has them now; `false` if not.
     pub(super) fn fill(&mut self, reader: &mut Reader<Directory>, up_to: u64) -> anyhow::Result<bool> {
-        // What came from the ring since is in the journal too.
+        // The journal also contains what came from the ring since.
         self.go_behind(reader)?;
         Ok(self.fetch(reader, up_to)? == Fetched::All)
     }
 
-    /// Publishes out of the journal until the ring, which is passed over meanwhile, can go on: it holds up nobody, however long the journal
-    /// takes, or the plant is without one.
+    /// Publishes from the journal until the ring can continue. The ring is skipped meanwhile, so that this reader
+    /// blocks nobody, however slow the journal is, and even if the plant has none.
     pub(super) fn catch_up(
         &mut self,
         reader: &mut Reader<Directory>,
@@ -64,7 +64,8 @@ impl Onto<'_> {
         Ok(())
     }
 
-    /// Publishes what the journal has, up to a sequence. Of a hole no more is missing than up to there: the ring may have the rest.
+    /// Publishes from the journal up to a sequence. A gap counts as missing only up to that sequence: the ring may
+    /// have the rest.
     fn fetch(&mut self, reader: &mut Reader<Directory>, up_to: u64) -> anyhow::Result<Fetched> {
         for _ in 0..AT_A_TIME {
             if self.done.last >= Some(up_to) {

@@ -1,4 +1,5 @@
-//! The messages of a feed, out of a journal's ticks, onto multicast or unicast UDP: MoldUDP64, as the exchange sent them.
+//! Sends a feed's messages from a journal's ticks over multicast or unicast UDP: MoldUDP64, as the exchange sent
+//! them.
 
 use std::net::SocketAddrV4;
 use std::process::ExitCode;
@@ -25,7 +26,7 @@ use crate::journal::ending::say_torn;
 use crate::journal::hinted;
 use crate::plant::status_text;
 
-/// At a pace, messages this close together travel in one datagram; else as many as fit.
+/// At a limited speed, messages this close together share a datagram; otherwise as many as fit.
 const TOGETHER_NS: i64 = 1_000_000;
 
 /// The options for it.
@@ -51,29 +52,29 @@ pub(super) struct ToFeed {
     session: String,
 }
 
-/// The feed at work.
+/// The state of a feed that is sent.
 struct Feed {
     player: Player,
     number: u16,
-    /// What goes into the next datagram: messages one behind the other, and where each ends.
+    /// The next datagram: its messages one after another, and where each ends.
     messages: Vec<u8>,
     ends: Vec<usize>,
-    /// Of the first of them.
+    /// Sequence and time of the first message in it.
     first: u64,
     time: Nanos,
-    /// Bytes of the datagram so far.
+    /// Size of the datagram so far, in bytes.
     bytes: usize,
     together_ns: i64,
     packet: Vec<u8>,
-    /// What was sent, and what was not there to be sent.
+    /// Messages that were sent, and messages that were missing.
     sent: u64,
     missing: u64,
-    /// Ticks that the journal lacks: of this feed or another.
+    /// Ticks missing in the journal, of this feed or another.
     missing_ticks: u64,
 }
 
 impl ToFeed {
-    /// Sends what the journal has from where the reader is on.
+    /// Sends the journal's messages from the reader's position.
     pub(super) fn run(
         &self,
         to: SocketAddrV4,
@@ -104,7 +105,7 @@ impl ToFeed {
         };
         let played = feed.play(reader);
         if played.is_err() {
-            // What was whole before goes out, and is told.
+            // Send and report what was complete before the error.
             feed.send()?;
             feed.player.finish()?;
         }
@@ -141,7 +142,7 @@ impl ToFeed {
 }
 
 impl Feed {
-    /// All that the journal has; `false` where the user ended it.
+    /// Sends the whole journal; `false` if the user stopped it.
     fn play(&mut self, reader: &mut Reader<Directory>) -> anyhow::Result<bool> {
         let broken = |error| hinted("the journal cannot be read on", error);
         loop {
@@ -153,7 +154,7 @@ impl Feed {
                         return Ok(false);
                     }
                 }
-                // Messages that were in them are missing in the feed's own numbers.
+                // Messages in these ticks show as missing in the feed's own sequence.
                 Next::Missing { from, to } => {
                     anstream::eprintln!("warning: ticks {from} to {to} are missing in the journal");
                     self.missing_ticks += to - from + 1;
@@ -173,7 +174,7 @@ impl Feed {
         Ok(self.send()? && self.player.end(Duration::ZERO)?)
     }
 
-    /// Takes a tick of the feed's; `false` where the user ended it.
+    /// Takes a tick of the feed; `false` if the user stopped it.
     fn take(&mut self, tick: &Tick<'_>, time: Nanos) -> anyhow::Result<bool> {
         let has = |flag| tick.header.flags.contains(flag);
         if tick.header.kind == Kind::Status {
@@ -194,7 +195,7 @@ impl Feed {
         Err(Hinted::new(what, hint).into())
     }
 
-    /// The feed begins again: what it said before is over.
+    /// Starts a new session of the feed; the session before ends.
     fn begin_session(&mut self, session: Session) -> anyhow::Result<bool> {
         let ended =
             self.send()? && (self.player.next_sequence.is_none() || self.player.end(Duration::ZERO)?);
@@ -239,12 +240,12 @@ impl Feed {
         Ok(true)
     }
 
-    /// Sends what there is for a datagram, when it is due; `false` where the user ended it.
+    /// Sends the pending datagram when it is due; `false` if the user stopped it.
     fn send(&mut self) -> anyhow::Result<bool> {
         if self.ends.is_empty() {
             return Ok(true);
         }
-        // Longer than usual only where one message alone is.
+        // Longer than usual only if a single message is.
         self.packet.resize(self.bytes.max(DEFAULT_PACKET_BYTES), 0);
         let limit = self.packet.len();
         let mut packet = PacketBuilder::with_limit(&mut self.packet, self.player.session, self.first, limit)?;

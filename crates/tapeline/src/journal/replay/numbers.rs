@@ -1,7 +1,7 @@
-//! One number for each item of a journal, whichever plant published it.
+//! One number for each item of a journal, even if several plants wrote it.
 //!
-//! A plant that is started again numbers its items anew, and goes on with the journal of the one before. Who knows items by number, as a hub
-//! does, would take one for another there.
+//! A restarted plant continues the journal of the plant before, but assigns new item numbers. A reader that knows
+//! items by number, such as a hub, would confuse them.
 
 use std::collections::HashMap;
 
@@ -11,30 +11,30 @@ use tapeline_plant::tick::{Flags, Tick};
 /// An item: its service and its name.
 type Key = (u16, Box<str>);
 
-/// The numbers that items have here.
+/// The item numbers of a replay.
 pub(super) struct Numbers {
-    /// By a plant's number: whose it was last, and its number here.
+    /// By a plant's number: the last item that had it, and the item's number here.
     of_plant: Vec<Option<(Key, ItemId)>>,
-    /// Of each item its number here, and the plant's.
+    /// By item: its number here, and the plant's.
     here: HashMap<Key, (ItemId, usize)>,
-    /// Numbers of items that are over.
+    /// Numbers of items that are closed.
     free: Vec<ItemId>,
-    /// The highest number that there may be.
+    /// The highest permitted number.
     most: usize,
 }
 
-/// There are more items than there may be.
+/// There are more items than permitted.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TooMany;
 
 impl Numbers {
-    /// None yet; 1 to `most` may be given.
+    /// An empty assignment of the numbers 1 to `most`.
     pub(super) fn new(most: usize) -> Self {
         Self { of_plant: Vec::new(), here: HashMap::new(), free: Vec::new(), most }
     }
 
-    /// The number of a tick's item; 0 of one about none. An item that is seen for the first time, or again under another number, costs a look
-    /// into a table, any other a comparison of names.
+    /// The number of a tick's item; 0 for a tick without an item. A new item, or one with another plant's number,
+    /// costs a table lookup; any other item costs a comparison of names.
     pub(super) fn of(&mut self, tick: &Tick<'_>) -> Result<ItemId, TooMany> {
         let (service, number) = (tick.header.service, tick.header.item.0 as usize);
         if number == 0 {
@@ -53,7 +53,7 @@ impl Numbers {
         Ok(item)
     }
 
-    /// A plant's number is this item's from here on.
+    /// Assigns a plant's number to this item.
     #[cold]
     fn name(&mut self, number: usize, key: Key) -> Result<ItemId, TooMany> {
         let known = self.here.get(&key).copied();
@@ -63,7 +63,7 @@ impl Numbers {
             return Err(TooMany);
         }
         match known {
-            // The number that it had is nobody's, unless it is another item's by now.
+            // The item's former number becomes unused, unless another item has it by now.
             Some((_, before)) => {
                 let place = self.of_plant.get_mut(before);
                 _ = place.and_then(|place| place.take_if(|(of, _)| *of == key));
@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(of(&mut numbers, 0, "", none), Ok(0));
         assert_eq!(of(&mut numbers, 1, "A", none), Ok(1));
         assert_eq!(of(&mut numbers, 2, "B", none), Ok(2));
-        // Another plant: the first to come is another item.
+        // Another plant: its first item is another one.
         for _ in 0..2 {
             assert_eq!(of(&mut numbers, 1, "B", none), Ok(2));
             assert_eq!(of(&mut numbers, 2, "C", none), Ok(3));
@@ -133,7 +133,7 @@ mod tests {
         assert_eq!(of(&mut numbers, 3, "B", none), Err(TooMany));
         assert_eq!(of(&mut numbers, u32::MAX, "B", none), Err(TooMany));
         assert_eq!(of(&mut numbers, 2, "B", none), Ok(2));
-        // A number that it had before, and that of another plant: neither is a way back to what is over.
+        // Neither the item's former number nor that of another plant leads to a closed item.
         assert_eq!(of(&mut numbers, 1, "B", Flags::LAST), Ok(2));
         assert_eq!(of(&mut numbers, 1, "E", none), Ok(2));
         assert_eq!(of(&mut numbers, 2, "B", none), Err(TooMany));

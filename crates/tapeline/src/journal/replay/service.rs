@@ -1,4 +1,4 @@
-//! A journal as a live service: the hub of a configuration, on the ring that it is replayed onto.
+//! Serves a journal as a live service: the hub of a configuration, on the replay's ring.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -12,38 +12,38 @@ use tapeline_ring::{Name, Publisher};
 use super::numbers::{Numbers, TooMany};
 use crate::plant::history::HistoryHub;
 
-/// The hub, and what it is given.
+/// The hub, and the ticks prepared for it.
 pub(super) struct Service {
     pub(super) hub: HistoryHub,
     file: PathBuf,
     numbers: Numbers,
-    /// The tick under the number that its item has here.
+    /// The tick with its item's number in the replay.
     frame: Vec<u8>,
-    /// Services of the journal, by their numbers, that the hub does not have.
+    /// Numbers of services that occur in the journal but not in the hub.
     not_served: BTreeSet<u16>,
 }
 
 impl Service {
-    /// Opens its port.
+    /// Opens the hub's port.
     pub(super) fn open(file: &Path) -> anyhow::Result<Self> {
         let hub = HistoryHub::open(file)?;
         let numbers = Numbers::new(hub.max_items());
         Ok(Self { hub, file: file.to_owned(), numbers, frame: Vec::new(), not_served: BTreeSet::new() })
     }
 
-    /// The ring is there, and nothing on it yet.
+    /// Joins a ring that exists and is still empty.
     pub(super) fn join(self, name: &Name, ring: &mut Publisher) -> anyhow::Result<Self> {
         Ok(Self { hub: self.hub.join(name, ring)?, ..self })
     }
 
-    /// A tick of the journal, as the hub is to have it.
+    /// Prepares a tick of the journal for the hub.
     ///
     /// # Errors
-    /// It is none; there are more items than the hub takes.
+    /// The frame is not a tick, or there are more items than the hub's limit.
     pub(super) fn tick<'a>(&'a mut self, frame: &'a [u8]) -> anyhow::Result<&'a [u8]> {
         let mut tick = Tick::parse(frame).context("the journal holds something that is not a tick")?;
         let service = tick.header.service;
-        // There are 65,536 of them, and each is told once.
+        // Report each service once; there are at most 65,536.
         if !self.hub.serves(service) && self.not_served.insert(service) {
             anstream::eprintln!(
                 "warning: the journal has ticks of service {service}, which {} does not name: they are not served\n\

@@ -9,20 +9,20 @@ use tapeline_wire::rssl::{Compression, Event, Negotiated, Reason, Session, Setti
 
 use super::streams::{Moment, Stream};
 
-/// A message that somebody sent.
+/// A message on a connection of the capture.
 #[derive(Debug)]
 pub(super) struct Sent {
     pub(super) moment: Moment,
     pub(super) source: SocketAddr,
     pub(super) destination: SocketAddr,
-    /// Bytes of its stream up to and with it.
+    /// Offset in its stream of the message's end.
     pub(super) offset: usize,
-    /// Whether the bytes are a text of JSON, and not RWF.
+    /// Whether the bytes are JSON text, and not RWF.
     pub(super) is_json: bool,
     pub(super) bytes: Vec<u8>,
 }
 
-/// A stream of which not all could be followed.
+/// A part of a stream that could not be decoded.
 #[derive(Debug)]
 pub(super) struct Lost {
     source: SocketAddr,
@@ -38,10 +38,10 @@ impl fmt::Display for Lost {
     }
 }
 
-/// Versions of the handshake that a client may have begun with.
+/// Versions of the handshake that a client may have used.
 const VERSIONS: [Version; 4] = [Version::V14, Version::V13, Version::V12, Version::V11];
 
-/// All messages, in the order in which they were there; and what could not be followed.
+/// All messages in capture order, and the parts that could not be decoded.
 pub(super) fn messages(streams: &[Stream]) -> (Vec<Sent>, Vec<Lost>) {
     let (mut sent, mut lost) = (Vec::new(), Vec::new());
     let mut is_answer = vec![false; streams.len()];
@@ -58,14 +58,14 @@ pub(super) fn messages(streams: &[Stream]) -> (Vec<Sent>, Vec<Lost>) {
             continue;
         };
         is_answer[answer] = true;
-        // Whoever began it is the client.
+        // The side that opened the connection is the client.
         follow(stream, &streams[answer], &mut sent, &mut lost);
     }
     sent.sort_by_key(|message| message.moment);
     (sent, lost)
 }
 
-/// Both directions of one connection.
+/// Decodes both directions of one connection.
 fn follow(client: &Stream, server: &Stream, sent: &mut Vec<Sent>, lost: &mut Vec<Lost>) {
     if !client.is_whole || !server.is_whole {
         lost.push(client.lost(0, "the connection's beginning is not in the capture"));
@@ -75,7 +75,7 @@ fn follow(client: &Stream, server: &Stream, sent: &mut Vec<Sent>, lost: &mut Vec
         lost.push(client.lost(0, "this is TLS, and cannot be read without its keys"));
         return;
     }
-    // What the server answered says how both sides went on.
+    // The server's answer determines the protocol of both sides.
     let attempts = VERSIONS.into_iter().flat_map(|version| [(version, true), (version, false)]);
     let opened = attempts.into_iter().find_map(|(version, key_exchange)| {
         let settings = Settings { key_exchange, ..patient() };
@@ -100,12 +100,12 @@ fn follow(client: &Stream, server: &Stream, sent: &mut Vec<Sent>, lost: &mut Vec
     drain(&mut session, client, 0, agreed.is_json(), sent, lost);
 }
 
-/// Settings that take whatever there can be.
+/// Settings with the highest limits.
 fn patient() -> Settings {
     Settings { max_message_bytes: 256 << 20, max_open_messages: 4096, ..Settings::default() }
 }
 
-/// What was agreed on, and how many bytes of the server's were needed for it.
+/// The negotiated settings, and the number of the server's bytes up to them.
 fn agreed(session: &mut Session, bytes: &[u8]) -> Option<(usize, Negotiated)> {
     let mut rest = bytes.to_vec();
     let mut at = 0;
@@ -120,7 +120,7 @@ fn agreed(session: &mut Session, bytes: &[u8]) -> Option<(usize, Negotiated)> {
     }
 }
 
-/// Every message of a stream from there on.
+/// Decodes every message of a stream from there on.
 fn drain(
     session: &mut Session,
     stream: &Stream,
@@ -131,7 +131,7 @@ fn drain(
 ) {
     let mut bytes = stream.bytes.clone();
     loop {
-        // Nobody sends what the session would answer; it is not to pile up.
+        // Nothing sends the session's answers; they must not accumulate.
         session.drain();
         let rest = bytes.get_mut(at..).unwrap_or_default();
         match session.take(rest, Nanos(0)) {
@@ -160,7 +160,7 @@ fn drain(
                 }
                 return;
             }
-            // A WebSocket that is closed in its own words.
+            // A close frame of a WebSocket.
             Err(Reason::Peer) => return,
             Err(reason) => return lost.push(stream.lost(at, &reason.to_string())),
         }

@@ -1,4 +1,4 @@
-//! Bytes to decode, from wherever they come.
+//! The bytes to decode, from every source.
 
 use std::fmt;
 use std::io::Read;
@@ -8,19 +8,19 @@ use anyhow::Context;
 use tapeline_console::failure::Hinted;
 use tapeline_console::paths;
 
-/// Bytes of a file at most.
+/// Maximum size of a file.
 const MOST: u64 = 1 << 30;
-/// Hexadecimal text of a message at most.
+/// Maximum length of the hexadecimal text of a message.
 const MOST_TEXT: usize = 64 << 20;
 
-/// One message, or a text of several.
+/// One message, or a text with several.
 #[derive(Debug)]
 pub(super) struct Piece {
     pub(super) place: Place,
     pub(super) content: Content,
 }
 
-/// What a piece is.
+/// The content of a piece.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Content {
     /// The bytes of a message.
@@ -29,26 +29,26 @@ pub(super) enum Content {
     Text(String),
 }
 
-/// Whether text is JSON, as messages are: no message in bytes begins so, as its header would have thirty thousand of them, and
-/// no hexadecimal digits do.
+/// Whether text is JSON with messages. No encoded message begins with `{` or `[`, as the header length would exceed
+/// twenty thousand bytes, and no hexadecimal text does.
 fn is_json(text: &str) -> bool {
     text.trim_start().starts_with(['{', '['])
 }
 
-/// What there is to decode.
+/// The input to decode.
 #[derive(Debug)]
 pub(super) enum Found {
     /// Messages.
     Pieces(Vec<Piece>),
-    /// A capture, and what it is called.
+    /// A capture, with its name.
     Capture(String, Vec<u8>),
 }
 
-/// Where bytes come from.
+/// The origin of bytes.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
     source: String,
-    /// Of text: the first line, from 1.
+    /// For text: number of the first line, from 1.
     line: Option<usize>,
 }
 
@@ -61,7 +61,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// Hexadecimal digits from the command line.
+/// Parses hexadecimal digits from the command line.
 pub(super) fn word(text: &str) -> anyhow::Result<Piece> {
     let place = Place { source: "the bytes on the command line".to_owned(), line: None };
     if is_json(text) {
@@ -79,7 +79,7 @@ pub(super) fn word(text: &str) -> anyhow::Result<Piece> {
     }
 }
 
-/// What a file holds.
+/// Reads a file.
 pub(super) fn file(path: &Path, lines: bool) -> anyhow::Result<Found> {
     let source = paths::shown(&path).to_string();
     let size = std::fs::metadata(path).with_context(|| format!("cannot read {source}"))?.len();
@@ -90,15 +90,15 @@ pub(super) fn file(path: &Path, lines: bool) -> anyhow::Result<Found> {
     found(source, bytes, lines)
 }
 
-/// What comes in by standard input.
+/// Reads standard input.
 pub(super) fn standard_input(lines: bool) -> anyhow::Result<Found> {
     let mut bytes = Vec::new();
     std::io::stdin().take(MOST).read_to_end(&mut bytes).context("cannot read standard input")?;
     found("standard input".to_owned(), bytes, lines)
 }
 
-/// The beginnings of captures: pcap of either byte order and unit, pcapng; and of gzip and Zstandard around them. As a
-/// message's, they would be headers of twelve thousand bytes and of classes that there are not.
+/// Magic numbers of captures (pcap of either byte order and unit, pcapng) and of Zstandard around them. No message
+/// begins with them: its header would have more than two thousand bytes.
 const CAPTURES: [[u8; 4]; 6] = [
     [0xD4, 0xC3, 0xB2, 0xA1],
     [0xA1, 0xB2, 0xC3, 0xD4],
@@ -116,8 +116,8 @@ fn found(source: String, bytes: Vec<u8>, lines: bool) -> anyhow::Result<Found> {
     Ok(Found::Pieces(pieces(source, bytes, lines)?))
 }
 
-/// Text of hexadecimal digits is taken as such: a message begins with its header's length, and two digits of text there would
-/// be a header of twelve thousand bytes.
+/// Text of hexadecimal digits is decoded as such: a message begins with the length of its header, and two ASCII digits
+/// there would be a header of more than twelve thousand bytes.
 fn pieces(source: String, bytes: Vec<u8>, lines: bool) -> anyhow::Result<Vec<Piece>> {
     if bytes.is_empty() {
         return Err(Hinted::new(format!("{source} is empty"), "").into());
@@ -164,7 +164,7 @@ fn pieces(source: String, bytes: Vec<u8>, lines: bool) -> anyhow::Result<Vec<Pie
     Ok(pieces)
 }
 
-/// Pairs of hexadecimal digits, with blanks wherever they are.
+/// Parses pairs of hexadecimal digits, with blanks anywhere.
 fn hex(text: &str) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::with_capacity(text.len() / 2);
     let mut high = None;

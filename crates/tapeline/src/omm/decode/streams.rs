@@ -1,4 +1,4 @@
-//! TCP streams of a capture, put together.
+//! Reassembles the TCP streams of a capture.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
@@ -7,48 +7,48 @@ use anyhow::Context;
 use tapeline_feed::capture::Capture;
 use tapeline_measure::Nanos;
 
-/// Bytes of all streams together at most.
+/// Maximum size of all streams together.
 const MOST_BYTES: usize = 1 << 30;
-/// Streams at most; later ones are passed over.
+/// Maximum number of streams; later ones are ignored.
 const MOST_STREAMS: usize = 10_000;
 
-/// What one side of a connection sent.
+/// The bytes that one side of a connection sent.
 #[derive(Debug)]
 pub(super) struct Stream {
     pub(super) source: SocketAddr,
     pub(super) destination: SocketAddr,
-    /// From its beginning, up to the first byte that is not in the capture.
+    /// From the beginning up to the first byte that is not in the capture.
     pub(super) bytes: Vec<u8>,
-    /// Which packet, and when, brought the bytes up to there.
+    /// For each appended segment: the length of `bytes` after it, and its packet and time.
     marks: Vec<(usize, Moment)>,
-    /// Whether the capture has its beginning.
+    /// Whether the capture has the beginning of the stream.
     pub(super) is_whole: bool,
-    /// Bytes behind a hole.
+    /// Number of bytes after the first gap.
     pub(super) behind: usize,
     /// The sequence of the next byte.
     next: u32,
-    /// What came too early, by its distance from the beginning.
+    /// Segments that arrived early, by their offset from the beginning.
     early: BTreeMap<u64, Vec<u8>>,
     first: u32,
 }
 
-/// When something was there.
+/// When a byte was captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Moment {
-    /// Number of the packet of TCP, from 1.
+    /// Number of the TCP packet, from 1.
     pub(super) packet: u64,
     pub(super) time: Nanos,
 }
 
 impl Stream {
-    /// When the byte before `end` was there, and all before it.
+    /// When the bytes before `end` were complete.
     pub(super) fn at(&self, end: usize) -> Moment {
         let at = self.marks.partition_point(|(upto, _)| *upto < end);
         let mark = self.marks.get(at).or(self.marks.last());
         mark.map_or(Moment { packet: 0, time: Nanos(0) }, |(_, moment)| *moment)
     }
 
-    /// Takes what a segment brought: once, whatever is sent again, and in order.
+    /// Adds a segment: drops retransmitted bytes and restores the order.
     fn take(&mut self, sequence: u32, payload: &[u8], moment: Moment) {
         let ahead = sequence.wrapping_sub(self.next) as i32;
         if ahead > 0 {
@@ -79,10 +79,10 @@ impl Stream {
     }
 }
 
-/// All streams of a capture, in the order in which they began.
+/// All streams of a capture, in order of their first packet.
 ///
 /// # Errors
-/// The capture cannot be read, or holds more than can be put together.
+/// The capture cannot be read, or exceeds the limits for reassembly.
 pub(super) fn streams(capture: &mut Capture<'_>) -> anyhow::Result<Vec<Stream>> {
     let mut streams: Vec<Stream> = Vec::new();
     let mut places: HashMap<(SocketAddr, SocketAddr), usize> = HashMap::new();
@@ -92,7 +92,7 @@ pub(super) fn streams(capture: &mut Capture<'_>) -> anyhow::Result<Vec<Stream>> 
         let ends = (segment.source, segment.destination);
         let first = segment.sequence.wrapping_add(u32::from(segment.is_first));
         let known = places.get(&ends).copied();
-        // The same ports may be used again, for another connection.
+        // The same ports may be reused for another connection.
         let is_new = known.is_none_or(|place| segment.is_first && streams[place].first != first);
         if is_new {
             if streams.len() == MOST_STREAMS || (segment.payload.is_empty() && !segment.is_first) {
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn bytes_are_taken_once_and_in_order() {
-        // Around the end of the numbers.
+        // Around the wrap of the sequence number.
         let first = u32::MAX - 2;
         let mut stream = stream(first);
         let at = |offset: u32| first.wrapping_add(offset);

@@ -1,4 +1,4 @@
-//! What texts of JSON say, as messages.
+//! Converts JSON texts to messages.
 
 use std::cell::RefCell;
 
@@ -12,17 +12,17 @@ pub(super) enum Said {
     Message(Vec<u8>),
     Ping,
     Pong,
-    /// An `Error`: its sender could not read something.
+    /// An `Error`: the sender of the text could not read a message.
     Complaint(String),
-    /// It cannot be read: why.
+    /// The text cannot be read, with the reason.
     Fault(String),
 }
 
-/// Names of services that texts have: RWF has numbers, which only a directory knows.
+/// Service names in texts: RWF has numbers, which only a directory maps to names.
 #[derive(Debug, Default)]
 pub(super) struct Names(RefCell<Vec<String>>);
 
-/// Names that are remembered of all texts together.
+/// Maximum number of names over all texts.
 const MOST_NAMES: usize = 1_000;
 
 impl Services for Names {
@@ -32,7 +32,7 @@ impl Services for Names {
             names.push(name.to_owned());
             (names.len() <= MOST_NAMES).then(|| names.len() - 1)
         });
-        // From the other end than those who number services.
+        // Numbers from the top end: services are usually numbered from the bottom.
         place.map(|place| u16::MAX - place as u16)
     }
 
@@ -42,13 +42,13 @@ impl Services for Names {
 }
 
 impl Names {
-    /// Every name, with the number that stands for it.
+    /// Every name, with its substitute number.
     pub(super) fn all(&self) -> Vec<(u16, String)> {
         (0..=u16::MAX).rev().zip(self.0.borrow().iter().take(MOST_NAMES).cloned()).collect()
     }
 }
 
-/// The messages of a text, or why it is none, which is one fault.
+/// The messages of a text, or one fault if it is no valid text.
 pub(super) fn messages(text: &str, dictionary: &Dictionary, names: &Names) -> Vec<Said> {
     let converter = Converter::new(dictionary, names);
     let mut room = Vec::new();

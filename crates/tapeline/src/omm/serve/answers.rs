@@ -1,4 +1,4 @@
-//! What the provider answers a consumer.
+//! The provider's answers to a consumer.
 
 use std::collections::VecDeque;
 
@@ -19,7 +19,7 @@ use tapeline_wire::rssl::ConnectionId;
 use super::Market;
 use crate::omm::market::{NAK, UNKNOWN, View};
 
-/// What a consumer did, and what it got.
+/// Counts of a consumer's messages and of the answers to it.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     requests: u64,
@@ -28,7 +28,7 @@ pub(super) struct Tally {
     generics: u64,
     refreshes: u64,
     pub(super) updates: u64,
-    /// Answers that no message can hold.
+    /// Answers that do not fit in a message.
     unwritten: u64,
 }
 
@@ -56,30 +56,30 @@ impl Tally {
     }
 }
 
-/// What a consumer is owed as soon as there is room.
+/// Pending answers to a consumer, to be sent as buffer space allows.
 #[derive(Debug, Default)]
 pub(super) struct Unanswered {
     answers: VecDeque<(StreamHandle, Answer)>,
-    /// Since when nothing of it had room.
+    /// Since when no pending answer has fitted into the buffer.
     pub(super) stuck: Option<Nanos>,
-    /// Bytes that are left of this consumer's turn.
+    /// Bytes left in this consumer's turn.
     left: usize,
 }
 
-/// What a stream waits for.
+/// A pending answer on a stream.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Answer {
-    /// The image of its item, or word that the item is gone.
+    /// The image of the stream's item, or a status if the item is gone.
     Image,
-    /// What it was asked for is refused.
+    /// A refusal of the request.
     Closed(StateCode, &'static [u8]),
 }
 
-/// Bytes of answers before it is the turn of others: a consumer that reads fast never leaves the connection without room.
+/// Bytes of answers a turn: a consumer that reads fast always has buffer space and must not block the others.
 const TURN_BYTES: usize = 1 << 20;
-/// What an answer counts for beside its data.
+/// Cost of an answer in addition to its data, in bytes.
 const ANSWER_COST: usize = 256;
-/// Answers to streams that are closed meanwhile are looked for only above so many.
+/// Pending answers to closed streams are removed only above this number.
 const MOST_STALE: usize = 1024;
 
 impl Unanswered {
@@ -88,12 +88,12 @@ impl Unanswered {
         self.answers.len()
     }
 
-    /// It is this consumer's turn.
+    /// Begins this consumer's turn.
     pub(super) fn begin_turn(&mut self) {
         self.left = TURN_BYTES;
     }
 
-    /// One stream has one answer at a time, so that there are no more than a consumer has streams open.
+    /// Queues an answer. A stream has one answer at a time, so their number is bounded by the consumer's open streams.
     pub(super) fn push(&mut self, provider: &Provider, stream: StreamHandle, answer: Answer) {
         if self.answers.len() >= 2 * provider.open_streams() + MOST_STALE {
             self.answers.retain(|(stream, _)| provider.stream_id(*stream).is_some());
@@ -102,7 +102,7 @@ impl Unanswered {
     }
 }
 
-/// A consumer, while something of its is looked at.
+/// A consumer while one of its messages is handled.
 pub(super) struct Answers<'a> {
     pub(super) id: ConnectionId,
     pub(super) now: Nanos,
@@ -147,12 +147,12 @@ impl Application for Answers<'_> {
             }
             Event::Generic { stream, header, message } => {
                 self.tally.generics += 1;
-                // An echo, as it came.
+                // Echoes the message.
                 let payload = message.payload();
                 provider.generic(out, stream, &header, &mut |room| copy(payload, room)).map(|_| ())
             }
             Event::Malformed(fault) => {
-                // One line for each connection: a peer can send as many as it likes.
+                // One line a connection: a peer can send any number of malformed messages.
                 if provider.counters().malformed == 1 {
                     anstream::eprintln!(
                         "note: a message of {} cannot be read: {fault}",
@@ -170,7 +170,7 @@ impl Application for Answers<'_> {
 }
 
 impl Answers<'_> {
-    /// One line for each connection: a peer can ask for what cannot be written as often as it likes.
+    /// One line a connection: a peer can send any number of requests whose answer cannot be written.
     fn unwritten(&mut self, refused: Refused) {
         self.tally.unwritten += 1;
         if self.tally.unwritten == 1 {
@@ -200,7 +200,7 @@ impl Answers<'_> {
             return Ok(());
         }
         if is_reissue && request.flags.has(flags::request::NO_REFRESH) {
-            // A renewed token, say: what was answered before goes on.
+            // For example a renewed token: earlier answers stay valid.
             return Ok(());
         }
         let attributes = &request.attributes;
@@ -222,7 +222,7 @@ impl Answers<'_> {
             ..LoginFeatures::default()
         };
         if let Err(refused) = provider.accept_login(self.now, out, request, features) {
-            // What it says of itself is as long as a key can be, and the answer would say more.
+            // The login's attributes can have the maximum key length, and a full answer would be longer.
             let (stream, data) = (StreamState::CLOSED, DataState::SUSPECT);
             let text = b"The login is too long to be answered";
             let _ = provider.login_status(out, State { stream, data, code: StateCode::USAGE_ERROR, text });
@@ -257,7 +257,7 @@ impl Answers<'_> {
         self.unanswered.push(provider, stream, Answer::Image);
     }
 
-    /// Sends what streams wait for, as long as there is room and the turn lasts.
+    /// Sends pending answers while there is buffer space and the turn lasts.
     pub(super) fn go_on(&mut self, provider: &mut Provider, out: &mut dyn Outbox) {
         while let Some((stream, answer)) = self.unanswered.answers.front().copied() {
             if self.unanswered.left == 0 {
@@ -283,7 +283,7 @@ impl Answers<'_> {
         }
     }
 
-    /// The last word on a stream.
+    /// Sends the status that closes a stream.
     fn closed(
         &self,
         provider: &mut Provider,
@@ -293,7 +293,7 @@ impl Answers<'_> {
         text: &'static [u8],
     ) -> Result<Sent, Refused> {
         let state = State { stream: StreamState::CLOSED, data: DataState::SUSPECT, code, text };
-        // The domain is the stream's.
+        // The role sets the domain of the stream.
         let status = StatusHeader { state: Some(state), ..StatusHeader::new(Domain::MARKET_PRICE, 0) };
         provider.status(self.now, out, stream, &status)
     }
@@ -305,7 +305,7 @@ impl Answers<'_> {
         stream: StreamHandle,
     ) -> Result<Sent, Refused> {
         let Some((domain, moment, view)) = self.market.board.of(self.id, stream, self.now) else {
-            // The item was closed for all; one that the consumer closed is not open here either.
+            // The item was closed for all; a stream that the consumer closed is not open here either.
             return self.closed(provider, out, stream, StateCode::NONE, b"This item is gone");
         };
         let is_book = domain == Domain::MARKET_BY_ORDER;
@@ -324,7 +324,7 @@ impl Answers<'_> {
         if sent.is_queued() {
             self.unanswered.left = self.unanswered.left.saturating_sub(len);
             self.tally.refreshes += 1;
-            // A snapshot's stream is done.
+            // A snapshot's stream is complete.
             if provider.stream_id(stream).is_none() {
                 self.market.board.close(self.id, stream);
             }
@@ -332,7 +332,7 @@ impl Answers<'_> {
         Ok(sent)
     }
 
-    /// What a post is about: the item of its stream, or that of its key.
+    /// The item of a post: that of its stream, or of its key.
     fn posted_to(
         &self,
         stream: Option<StreamHandle>,
@@ -348,7 +348,7 @@ impl Answers<'_> {
         }
     }
 
-    /// Takes a post and passes it on to all who have the item open, or refuses it.
+    /// Accepts a post and passes it on to every stream that has the item open, or refuses it.
     fn post(
         &mut self,
         provider: &mut Provider,
@@ -371,7 +371,7 @@ impl Answers<'_> {
         let nak = match (nak, &name) {
             (None, Some(name)) => {
                 let board = &mut self.market.board;
-                // A whole message in the post is what becomes of the item; else its data are.
+                // A whole message in the post replaces the item's content; otherwise its data does.
                 let taken = match message.open() {
                     Ok(Container::Message(inner)) => {
                         board.post(self.id, name, inner.container(), inner.payload())
@@ -386,14 +386,14 @@ impl Answers<'_> {
             (nak, _) => nak,
         };
         if let Some(receipt) = receipt {
-            // Without room the role owes it, or cuts who does not read.
+            // Without buffer space the role queues it, or disconnects a consumer that does not read.
             let _ = provider.ack(out, receipt, nak);
         }
     }
 }
 
 impl Market {
-    /// Field ids of a request's view. Those of a batch's streams are one and the same.
+    /// Field ids of a request's view. The streams of a batch share one list.
     fn view(&mut self, request: &ItemRequest<'_>) -> View {
         let Some(Wanted::Fids(fids)) = &request.view else { return None };
         let fids = || fids.iter().flatten();

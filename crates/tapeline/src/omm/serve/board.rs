@@ -1,4 +1,4 @@
-//! Items that somebody has open, and who.
+//! Open items and their streams.
 
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
@@ -12,41 +12,41 @@ use tapeline_wire::rssl::ConnectionId;
 
 use crate::omm::market::{GONE, Moment, View};
 
-/// What an item is called, in its domain.
+/// Domain and name of an item.
 pub(super) type Name = (Domain, Box<[u8]>);
 
-/// Bytes of posts that wait to be passed on, of all connections; a post beyond is refused.
+/// Maximum bytes of queued posts, over all connections; a post beyond is refused.
 const MOST_POSTED: usize = 64 << 20;
-/// Of them, those of one connection: one post of the longest kind, or many short ones.
+/// Maximum bytes of one connection's queued posts: one post of maximum length, or many short ones.
 const MOST_POSTED_BY_ONE: usize = 17 << 20;
-/// What a post counts for beside its payload.
+/// Cost of a post in addition to its payload, in bytes.
 const POST_COST: usize = 256;
 
-/// All items that are open.
+/// All open items.
 #[derive(Debug, Default)]
 pub(super) struct Board {
-    /// What is said of quoted items, if it is not made up.
+    /// Messages that replace the simulated content of quoted items.
     pub(super) messages: Option<DomainMessages>,
     places: HashMap<Rc<Name>, usize>,
     items: Vec<Item>,
     spots: HashMap<(ConnectionId, StreamHandle), Spot>,
-    /// Whose turn it is.
+    /// Index of the next item to change.
     next: usize,
     posted: VecDeque<(ConnectionId, Change)>,
-    /// What the posts of all count for, and those of each who has some waiting.
+    /// Cost of all queued posts, and the cost for each connection with queued posts.
     posted_bytes: usize,
     posted_by: HashMap<ConnectionId, usize>,
 }
 
-/// Where a stream is found without a search: one message can open an item a hundred thousand times.
+/// Finds a stream without a search: one message can open an item a hundred thousand times.
 #[derive(Debug)]
 struct Spot {
     name: Rc<Name>,
-    /// Among the item's streams.
+    /// Index among the item's streams.
     index: usize,
 }
 
-/// A post was not taken: too many wait.
+/// A post was refused: too many are queued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TooManyPosts;
 
@@ -63,11 +63,11 @@ pub(super) struct Open {
     pub(super) connection: ConnectionId,
     pub(super) stream: StreamHandle,
     pub(super) view: View,
-    /// An image is owed, so that updates are of no use until it is sent.
+    /// An image is pending, so updates are useless until it is sent.
     pub(super) wants_image: bool,
 }
 
-/// Something that happens to an item.
+/// A change of an item.
 #[derive(Debug)]
 pub(super) struct Change {
     item: Rc<Name>,
@@ -76,15 +76,15 @@ pub(super) struct Change {
 
 #[derive(Debug)]
 enum What {
-    /// It goes on by itself.
+    /// The next simulated change.
     Turn(u64),
-    /// Somebody posted.
+    /// A post.
     Posted(DataType, Box<[u8]>),
     Closes,
 }
 
 impl Board {
-    /// Nothing is open.
+    /// An empty board.
     pub(super) fn new(messages: Option<DomainMessages>) -> Self {
         Self { messages, ..Self::default() }
     }
@@ -93,7 +93,7 @@ impl Board {
         self.items.is_empty()
     }
 
-    /// A stream is open for an item from now on, with this view.
+    /// Opens a stream for an item, with this view.
     pub(super) fn open(&mut self, connection: ConnectionId, stream: StreamHandle, name: Name, view: View) {
         let name = Rc::new(name);
         let place = *self.places.entry(Rc::clone(&name)).or_insert(self.items.len());
@@ -106,14 +106,14 @@ impl Board {
         item.streams.push(Open { connection, stream, view, wants_image: false });
     }
 
-    /// The stream's view is another one from now on.
+    /// Replaces the stream's view.
     pub(super) fn set_view(&mut self, connection: ConnectionId, stream: StreamHandle, view: View) {
         if let Some(open) = self.find_mut(connection, stream) {
             open.view = view;
         }
     }
 
-    /// An image of the stream is owed from now on, or no longer: whether that is news.
+    /// Sets whether an image of the stream is pending; returns whether that changed.
     pub(super) fn want_image(
         &mut self,
         connection: ConnectionId,
@@ -124,7 +124,7 @@ impl Board {
         std::mem::replace(&mut open.wants_image, is_wanted) != is_wanted
     }
 
-    /// The stream is open no longer.
+    /// Closes a stream.
     pub(super) fn close(&mut self, connection: ConnectionId, stream: StreamHandle) {
         let Some(Spot { name, index }) = self.spots.remove(&(connection, stream)) else { return };
         let Some(place) = self.places.get(&name).copied() else { return };
@@ -140,7 +140,7 @@ impl Board {
         }
     }
 
-    /// A connection is over.
+    /// Closes all streams of a connection.
     pub(super) fn leave(&mut self, connection: ConnectionId) {
         let of_it = |spot: &&(ConnectionId, StreamHandle)| spot.0 == connection;
         let gone: Vec<StreamHandle> = self.spots.keys().filter(of_it).map(|(_, stream)| *stream).collect();
@@ -149,7 +149,7 @@ impl Board {
         }
     }
 
-    /// An item is closed for all.
+    /// Closes an item for all streams.
     pub(super) fn forget(&mut self, name: &Name) {
         let Some(place) = self.places.get(name).copied() else { return };
         for open in &self.items[place].streams {
@@ -158,7 +158,7 @@ impl Board {
         self.remove(place);
     }
 
-    /// What the stream is open for, as it is now, and the view.
+    /// The stream's item in its current state, with the view.
     pub(super) fn of(
         &self,
         connection: ConnectionId,
@@ -173,7 +173,7 @@ impl Board {
         Some((item.name.0, moment, open.view.as_deref()))
     }
 
-    /// Who has an item open, and what is said of quoted items.
+    /// The streams of an item, and the messages that replace the simulated content.
     pub(super) fn streams(&mut self, name: &Name) -> (&mut [Open], Option<&DomainMessages>) {
         let streams: &mut [Open] = match self.places.get(name) {
             Some(place) => &mut self.items[*place].streams,
@@ -182,7 +182,7 @@ impl Board {
         (streams, self.messages.as_ref())
     }
 
-    /// The next item changes.
+    /// Changes the next item.
     pub(super) fn next(&mut self) -> Option<Change> {
         let place = if self.next < self.items.len() { self.next } else { 0 };
         self.next = place + 1;
@@ -193,7 +193,7 @@ impl Board {
         Some(Change { item: Rc::clone(&item.name), what })
     }
 
-    /// Somebody posted to an item, on its stream or with its name. One that nobody has open needs no passing on.
+    /// Queues a post to an item. A post to an item without open streams is dropped.
     pub(super) fn post(
         &mut self,
         by: ConnectionId,
@@ -214,10 +214,10 @@ impl Board {
         Ok(())
     }
 
-    /// The next post to be passed on.
+    /// The next queued post.
     pub(super) fn posted(&mut self) -> Option<Change> {
         let Some((by, change)) = self.posted.pop_front() else {
-            // All are out, and nothing is counted for anybody.
+            // The queue is empty, so no cost is left.
             self.posted_by.clear();
             return None;
         };
@@ -250,26 +250,26 @@ impl Change {
         &self.item
     }
 
-    /// Whether the item is closed with it.
+    /// Whether the change closes the item.
     pub(super) fn is_last(&self) -> bool {
         matches!(self.what, What::Closes)
     }
 
-    /// Whether it is the same in every view.
+    /// Whether the change is the same in every view.
     pub(super) fn is_posted(&self) -> bool {
         matches!(self.what, What::Posted(..))
     }
 
-    /// Bytes that it has at most, encoded.
+    /// Upper limit of the encoded length, in bytes.
     pub(super) fn longest(&self) -> usize {
         match &self.what {
-            // With a header's 65,535 bytes at most.
+            // A header has 65,535 bytes at most.
             What::Posted(_, payload) => payload.len() + (1 << 16),
             _ => 1 << 17,
         }
     }
 
-    /// Writes the update to the front of `room`: its length, or `None` where a view has nothing of it.
+    /// Writes the update to the front of `room`: its length, or `None` if the view has none of its fields.
     pub(super) fn encode(
         &self,
         view: Option<&[i16]>,

@@ -1,4 +1,4 @@
-//! What is asked for: items, views, posts.
+//! The requests: items, views, posts.
 
 use std::rc::Rc;
 
@@ -10,7 +10,7 @@ use tapeline_perf::omm::values::{date, real, time};
 
 use super::WatchArgs;
 
-/// What is to be done with the items.
+/// The items and the requested actions.
 #[derive(Debug)]
 pub(super) struct Asked {
     pub(super) items: Vec<String>,
@@ -19,18 +19,18 @@ pub(super) struct Asked {
     pub(super) is_snapshot: bool,
     pub(super) is_batch: bool,
     pub(super) is_private: bool,
-    /// Updates are held back from the beginning.
+    /// Open the items paused.
     pub(super) is_paused: bool,
-    /// Ids of the wanted fields.
+    /// Ids of the requested fields.
     pub(super) view: Vec<i16>,
-    /// A field list to be posted.
+    /// A field list to post.
     pub(super) post: Option<Rc<[u8]>>,
     pub(super) is_off_stream: bool,
     pub(super) generic: Option<Rc<str>>,
     pub(super) updates: Option<u64>,
 }
 
-/// Longest list of fields that is posted.
+/// Maximum length of a posted field list, in bytes.
 const MOST_POSTED: usize = 60_000;
 
 impl Asked {
@@ -91,7 +91,7 @@ pub(super) fn fid(text: &str, dictionary: &Dictionary) -> anyhow::Result<Fid> {
     Err(Hinted::new(format!("the dictionary has no field {text}"), hint).into())
 }
 
-/// A field list of `NAME=VALUE`s.
+/// Encodes a field list from `NAME=VALUE` pairs.
 pub(super) fn fields(pairs: &[String], dictionary: &Dictionary) -> anyhow::Result<Vec<u8>> {
     let mut bytes = vec![0; MOST_POSTED];
     let mut list = FieldListEncoder::new(&mut bytes)?;
@@ -107,7 +107,7 @@ pub(super) fn fields(pairs: &[String], dictionary: &Dictionary) -> anyhow::Resul
     Ok(bytes)
 }
 
-/// A field's value as people write it, by the type that the dictionary gives.
+/// Adds a field's value from text, by the type in the dictionary.
 fn add(
     list: &mut FieldListEncoder<'_>,
     fid: Fid,

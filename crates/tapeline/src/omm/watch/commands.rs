@@ -1,4 +1,4 @@
-//! What is asked for while it runs: a command a line, from standard input.
+//! Commands at run time: one a line, from standard input.
 
 use std::io::{BufRead, Read};
 use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
@@ -9,7 +9,7 @@ use tapeline_console::failure::Hinted;
 use tapeline_console::near::nearest;
 use tapeline_measure::Nanos;
 
-/// What can be said, as `help` shows it.
+/// The commands, as `help` prints them.
 pub(super) const HELP: &str = "\
 open ITEM…               ask for items, as the command line says
 snapshot ITEM…           ask for their images alone
@@ -30,7 +30,7 @@ const WORDS: [&str; 14] = [
     "help", "quit", "exit",
 ];
 
-/// One line.
+/// One command.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Command {
     Open { items: Vec<String>, is_snapshot: bool },
@@ -43,22 +43,22 @@ pub(super) enum Command {
     Quit,
 }
 
-/// What becomes of items that are open.
+/// A change to open items.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Change {
     Close,
     Refresh,
     Pause,
     Resume,
-    /// Fields by name; all if there is none.
+    /// Fields by name; an empty list means all.
     View(Vec<String>),
 }
 
 impl Command {
-    /// What a line says; nothing, if it is empty or a comment.
+    /// Parses a line; `None` if it is empty or a comment.
     ///
     /// # Errors
-    /// It is no command, or one with too little behind it.
+    /// The line is no command, or an argument is missing.
     pub(super) fn parse(line: &str) -> anyhow::Result<Option<Self>> {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
@@ -110,15 +110,15 @@ impl Command {
     }
 }
 
-/// What is waited for before the next line counts.
+/// The condition for reading the next line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wait {
     Until(Nanos),
-    /// Everything that was asked for is there.
+    /// Every request is answered.
     Settled,
 }
 
-/// Lines of standard input, which a thread of their own waits for.
+/// Lines of standard input, read by a thread.
 #[derive(Debug)]
 pub(super) struct Commands {
     lines: Receiver<String>,
@@ -126,13 +126,13 @@ pub(super) struct Commands {
     is_over: bool,
 }
 
-/// The longest line, bytes.
+/// Maximum length of a line, in bytes.
 const LONGEST: u64 = 1 << 20;
-/// Lines that wait to be looked at, so that a script of any length takes no memory.
+/// Maximum number of queued lines, so that a long script takes no memory.
 const AHEAD: usize = 64;
 
 impl Commands {
-    /// Begins to read. `wake` is called when there is a line, or no more of them.
+    /// Starts to read. `wake` is called for every line and at the end of input.
     pub(super) fn begin(wake: impl Fn() + Send + 'static) -> std::io::Result<Self> {
         let (told, lines) = sync_channel(AHEAD);
         std::thread::Builder::new().name("commands".to_owned()).spawn(move || {
@@ -150,7 +150,7 @@ impl Commands {
         Ok(Self { lines, wait: None, is_over: false })
     }
 
-    /// The next line, unless something is waited for. `is_settled`: everything that was asked for is there.
+    /// The next line, unless a wait is active. `is_settled`: every request is answered.
     pub(super) fn next(&mut self, now: Nanos, is_settled: bool) -> Option<String> {
         match self.wait {
             Some(Wait::Until(time)) if now < time => return None,
@@ -167,13 +167,13 @@ impl Commands {
         }
     }
 
-    /// No line counts before then: so long from now, or when everything that was asked for is there.
+    /// Returns no line for `duration`, or until every request is answered.
     pub(super) fn wait(&mut self, now: Nanos, duration: Option<Duration>) {
         let until = |duration: Duration| Wait::Until(now + duration.as_nanos() as u64);
         self.wait = Some(duration.map_or(Wait::Settled, until));
     }
 
-    /// Whether there are no more.
+    /// Whether the input has ended and all lines have been read.
     pub(super) const fn is_over(&self) -> bool {
         self.is_over
     }

@@ -1,4 +1,4 @@
-//! Commands, carried out.
+//! Carries out commands.
 
 use std::rc::Rc;
 
@@ -11,10 +11,10 @@ use super::commands::{Change, Command, HELP};
 use super::watching::{Sending, Watching};
 
 impl Watching {
-    /// Does what a command asks for, as far as it is about items.
+    /// Carries out a command that concerns items.
     ///
     /// # Errors
-    /// It names an item that is not open, or a field that there is not; then nothing is done.
+    /// The command names an item that is not open, or an unknown field; then it has no effect.
     pub(super) fn perform(&mut self, consumer: &mut Consumer, command: Command) -> anyhow::Result<()> {
         match command {
             Command::Open { items, is_snapshot } => {
@@ -83,7 +83,7 @@ impl Watching {
         Ok(())
     }
 
-    /// The item of that name that is open.
+    /// The number of the open item with that name.
     fn number_open(&self, name: &str) -> Option<usize> {
         self.numbers.get(name).copied().filter(|number| self.items[*number].handle.is_some())
     }

@@ -1,4 +1,4 @@
-//! `--timed`: how old updates are when they come, by the times of day in nanoseconds that a plant's updates carry.
+//! `--timed`: the age of updates on arrival, from the time of day in nanoseconds in a plant's updates.
 
 use serde_json::Value as Json;
 use tapeline_measure::{Clock, Nanos, Recorder};
@@ -7,21 +7,21 @@ use tapeline_omm::{Fid, FieldList, fid};
 
 use crate::plant::measure::to_hex;
 
-/// How old updates were.
+/// Ages of updates.
 #[derive(Debug)]
 pub(super) struct Timing {
-    /// Those of the first moments are cold caches: left out.
+    /// Updates during the warm-up run with cold caches and are not recorded.
     warm_up_ns: u64,
     warm_from: Option<Nanos>,
     ages: Recorder,
-    /// Of its own: many messages are taken at what the consumer takes for one time.
+    /// A clock of its own: the consumer uses one time for many messages.
     clock: Clock,
 }
 
-/// When the quote or the trade happened.
+/// Time of the quote or of the trade.
 const TIMES: [Fid; 2] = [fid::QUOTIM_NS, fid::SALTIM_NS];
 const DAY_NS: i64 = 86_400_000_000_000;
-/// Older than this is of a quote that this update did not bring, or of a feed of another time.
+/// An older time is from an earlier quote that this update did not change, or from a replayed feed.
 const LIVE_NS: i64 = 10_000_000_000;
 
 impl Timing {
@@ -29,7 +29,7 @@ impl Timing {
         Self { warm_up_ns, warm_from: None, ages: Recorder::new(), clock }
     }
 
-    /// An update has come.
+    /// Records the age of an update.
     pub(super) fn update(&mut self, message: &MessageView<'_>) {
         let now = self.clock.now();
         let warm_from = *self.warm_from.get_or_insert(now + self.warm_up_ns);
@@ -43,7 +43,7 @@ impl Timing {
         }
     }
 
-    /// The percentiles, and the whole distribution for who wants to add it to others.
+    /// The percentiles, and the whole distribution so that it can be merged with others.
     pub(super) fn shown(&self) -> Json {
         let mut shown = serde_json::to_value(self.ages.percentiles()).unwrap_or_default();
         shown["histogram"] = to_hex(&self.ages.encode()).into();
@@ -51,14 +51,14 @@ impl Timing {
     }
 }
 
-/// From a time of day to now, also across midnight.
+/// Age in ns from a time of day to now, also across midnight.
 fn age(now: Nanos, due: i64) -> i64 {
-    // Cannot cut: less than a day.
+    // Cannot truncate: less than a day.
     let now = (now.0 % DAY_NS.unsigned_abs()) as i64;
     (now - due + DAY_NS / 2).rem_euclid(DAY_NS) - DAY_NS / 2
 }
 
-/// The latest of the update's times, ns since midnight GMT: of its quote, or of its trade.
+/// The latest time in the update, in ns since midnight GMT: of its quote or of its trade.
 fn time_of_day(message: &MessageView<'_>) -> Option<i64> {
     if message.container() != DataType::FIELD_LIST {
         return None;

@@ -1,4 +1,4 @@
-//! What becomes of the items: printed, counted, and answered with posts and generic messages.
+//! Handles the items' messages: prints and counts them, and sends posts and generic messages.
 
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
@@ -23,18 +23,18 @@ use super::timing::Timing;
 use crate::omm::lines::Lines;
 use crate::omm::shown;
 
-/// An item that was asked for.
+/// A requested item.
 #[derive(Debug, Default)]
 pub(super) struct Item {
     pub(super) handle: Option<Handle>,
     pub(super) has_image: bool,
     is_closed: bool,
-    /// Closed by a command: what it has not had by then is not missed.
+    /// Closed by a command: updates that are still missing then are no failure.
     is_dismissed: bool,
     pub(super) updates: u64,
 }
 
-/// What came, counted.
+/// Counts of messages.
 #[derive(Debug, Default)]
 struct Tally {
     refreshes: u64,
@@ -47,10 +47,10 @@ struct Tally {
     asked: u64,
 }
 
-/// What is to be sent to an item.
+/// A message to send to an item.
 #[derive(Clone, Debug)]
 pub(super) enum Sending {
-    /// With a field list.
+    /// A post with a field list.
     Post(usize, Rc<[u8]>),
     Generic(usize, Rc<str>),
 }
@@ -62,31 +62,31 @@ pub(super) struct Watching {
     pub(super) lines: Lines,
     is_quiet: bool,
     pub(super) items: Vec<Item>,
-    /// Of each name the item that was opened last.
+    /// For each name, the item that was opened last.
     pub(super) numbers: HashMap<String, usize>,
     tally: Tally,
-    /// How old updates were.
+    /// Ages of updates.
     pub(super) timing: Option<Timing>,
     pub(super) to_send: VecDeque<Sending>,
-    /// Of each post the item; its id is one more than its place.
+    /// The item of each post; the id of a post is its index plus one.
     posted: Vec<usize>,
     message: Vec<u8>,
-    /// Items that have all that was asked for.
+    /// Items that have received everything requested.
     satisfied: usize,
     closed: usize,
-    /// Items that a command closed before they had all.
+    /// Items that a command closed before that.
     dismissed: usize,
-    /// Messages in JSON that could not be read, on connections that are over.
+    /// JSON messages that could not be read, on closed connections.
     pub(super) unreadable: u64,
-    /// The provider's end is a good end.
+    /// A disconnect by the provider counts as success.
     pub(super) until_closed: bool,
-    /// What could not be sent: the program ends with it.
+    /// The first failed send: the program ends with it.
     pub(super) failure: Option<anyhow::Error>,
-    /// It is this side that ends: what is closed now was not closed by the provider.
+    /// This side ends the session: a stream that closes now was not closed by the provider.
     pub(super) is_ending: bool,
-    /// Why the provider does not let in.
+    /// Why the provider refused or ended the login.
     pub(super) refusal: Option<String>,
-    /// It did once.
+    /// The login was successful at least once.
     pub(super) was_ready: bool,
 }
 
@@ -116,14 +116,14 @@ impl Watching {
         }
     }
 
-    /// One more item, which is to be opened.
+    /// Adds an item; `open` must follow.
     pub(super) fn add(&mut self, name: String) {
         self.numbers.insert(name.clone(), self.items.len());
         self.asked.items.push(name);
         self.items.push(Item::default());
     }
 
-    /// Opens the items from that number on; they are asked for as soon as that is possible.
+    /// Opens the items from that number on; they are requested as soon as possible.
     pub(super) fn open(
         &mut self,
         consumer: &mut Consumer,
@@ -161,7 +161,7 @@ impl Watching {
         Ok(())
     }
 
-    /// Closes an item because a command says so.
+    /// Closes an item on a command.
     pub(super) fn dismiss(&mut self, consumer: &mut Consumer, number: usize) {
         let needed = self.asked.updates.unwrap_or(0);
         let Some(item) = self.items.get_mut(number) else { return };
@@ -174,12 +174,12 @@ impl Watching {
         self.lines.event("closed", &[("item", self.asked.items[number].as_str().into())]);
     }
 
-    /// Whether it ends by itself.
+    /// Whether the program ends by itself.
     pub(super) fn is_finite(&self) -> bool {
         self.asked.is_snapshot || self.asked.updates.is_some()
     }
 
-    /// Whether all is there that was to be waited for.
+    /// Whether everything expected has arrived.
     pub(super) fn is_done(&self) -> bool {
         let answered = self.tally.acks + self.tally.naks >= self.tally.posts
             && (self.asked.generic.is_none() || self.tally.generics >= self.tally.asked);
@@ -190,20 +190,20 @@ impl Watching {
             || self.closed == self.items.len()
     }
 
-    /// Whether nothing is waited for: each item has all that was asked for or is closed, each post its receipt.
+    /// Whether nothing is pending: each item is complete or closed, each post acknowledged.
     pub(super) fn is_settled(&self) -> bool {
         self.to_send.is_empty()
             && self.tally.acks + self.tally.naks >= self.tally.posts
             && self.satisfied + self.closed + self.dismissed >= self.items.len()
     }
 
-    /// Whether something that was asked for never came.
+    /// Whether something requested never arrived.
     pub(super) fn has_failed(&self) -> bool {
         let is_short = |item: &Item| !item.has_image || item.updates < self.asked.updates.unwrap_or(0);
         self.items.iter().filter(|item| !item.is_dismissed).any(is_short)
     }
 
-    /// Says what became of it all.
+    /// Prints the totals.
     pub(super) fn report(&mut self, counters: &Counters) {
         let images = self.items.iter().filter(|item| item.has_image).count();
         let tally = &self.tally;
@@ -227,7 +227,7 @@ impl Watching {
         self.lines.event("end", &members);
     }
 
-    /// Sends the posts and generic messages that are due, as long as there is room.
+    /// Sends the posts and generic messages that are due, while there is buffer space.
     fn send_due(&mut self, consumer: &mut Consumer, out: &mut dyn Outbox) -> anyhow::Result<()> {
         while let Some(sending) = self.to_send.front().cloned() {
             let sent = match &sending {
@@ -253,7 +253,7 @@ impl Watching {
         Ok(())
     }
 
-    /// A post is to be sent, and a receipt waited for.
+    /// Queues a post, for which an acknowledgement is expected.
     pub(super) fn queue_post(&mut self, number: usize, fields: Rc<[u8]>) {
         self.tally.posts += 1;
         self.to_send.push_back(Sending::Post(number, fields));
@@ -277,7 +277,7 @@ impl Watching {
             stream_id: 0,
             flags: flags::post::POST_COMPLETE | flags::post::ACK,
             container: DataType::FIELD_LIST,
-            // Who posts: this process, on this machine.
+            // The poster: this process, on this machine.
             post_user_info: PostUserInfo { address: 0x7F00_0001, user_id: std::process::id() },
             sequence: Some(id),
             post_id: Some(id),
@@ -322,7 +322,7 @@ impl Watching {
         Ok(consumer.generic(out, Target::Item(handle), &header, &self.message[..len])?)
     }
 
-    /// A message of an item's.
+    /// Handles a message for an item.
     fn message(&mut self, number: usize, message: &MessageView<'_>, is_final: bool) {
         let Some(item) = self.items.get_mut(number) else { return };
         let needed = self.asked.updates.unwrap_or(0);
@@ -365,7 +365,7 @@ impl Watching {
         }
     }
 
-    /// An item is closed for good.
+    /// Marks an item as closed.
     fn closes(&mut self, number: usize) {
         let needed = self.asked.updates.unwrap_or(0);
         let Some(item) = self.items.get_mut(number) else { return };
@@ -408,7 +408,7 @@ impl Dialing<Consumer> for Watching {
         match event {
             ConnectionEvent::Connected { server, agreed } => self.lines.connected(server, agreed),
             ConnectionEvent::Disconnected { server, reason } => {
-                // That is what it was to go on until.
+                // Not with `--until-closed` after a login: there the disconnect is expected.
                 if !(self.until_closed && self.was_ready) {
                     anstream::eprintln!("note: no connection to {server}: {reason}");
                 }
@@ -461,7 +461,7 @@ impl Application for Watching {
                 }
             }
             Event::RoundTrip(_) => {}
-            // Once: the end has how many.
+            // Only the first: the total is in the `end` event.
             Event::Malformed(fault) if consumer.counters().malformed == 1 => {
                 anstream::eprintln!("note: a message cannot be read: {fault}");
             }

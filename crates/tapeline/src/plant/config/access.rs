@@ -1,4 +1,4 @@
-//! `[hub.access]`: who may in, who may see what, and where that is written down.
+//! `[hub.access]`: users, their permissions, and the audit log.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -65,12 +65,12 @@ enum RawCode {
     Text(String),
 }
 
-/// Rules, and tables of codes: each is looked at for each request.
+/// Maximum number of rules, and of tables of codes: each is checked for each request.
 const MOST_RULES: usize = 10_000;
 
 const LIST_HINT: &str = "leave the key out to mean all; * stands for any characters, ? for one";
 
-/// A configuration file whose users and rules are read again at SIGHUP.
+/// A configuration file whose users and rules are reloaded at SIGHUP.
 #[derive(Debug)]
 struct FromFile {
     path: PathBuf,
@@ -105,10 +105,10 @@ impl Reload for FromFile {
     }
 }
 
-/// Reads what is said of access in a configuration file, and nothing else of it.
+/// Reads only the access settings of a configuration file.
 ///
 /// # Errors
-/// All that is wrong, each with file, line, column and hint.
+/// All faults, each with file, line, column and hint.
 pub(crate) fn read_access(path: &Path) -> Result<AccessConfig, Vec<anyhow::Error>> {
     let text = std::fs::read_to_string(path)
         .with_context(|| {
@@ -128,7 +128,7 @@ pub(crate) fn read_access(path: &Path) -> Result<AccessConfig, Vec<anyhow::Error
 }
 
 impl Source<'_> {
-    /// Checks who may in. What is wrong goes to `faults`, and what comes back then is worth nothing.
+    /// Checks the access settings. Errors go to `faults`; the result is then unusable.
     pub(super) fn access(&self, raw: Option<&RawAccess>, faults: &mut Vec<anyhow::Error>) -> AccessConfig {
         let Some(raw) = raw else { return AccessConfig::default() };
         let login = self.one_of(
@@ -312,7 +312,8 @@ impl Source<'_> {
         self.words(list, faults).map(|word| Pattern::new(word.get_ref())).collect()
     }
 
-    /// The words of a list; none where there is no list. An empty one would mean all, which nobody expects of it.
+    /// The words of a list; `None` if the key is left out. An empty list is an error: it would mean all, which
+    /// nobody expects.
     fn words<'l>(
         &self,
         list: &'l List,
@@ -330,7 +331,7 @@ impl Source<'_> {
     }
 }
 
-/// What is right; what is not goes to the faults.
+/// Returns the valid values; errors go to the faults.
 fn keep<T>(all: impl Iterator<Item = anyhow::Result<T>>, faults: &mut Vec<anyhow::Error>) -> Vec<T> {
     all.filter_map(|one| one.map_err(|fault| faults.push(fault)).ok()).collect()
 }

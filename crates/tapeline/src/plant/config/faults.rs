@@ -1,4 +1,4 @@
-//! All that is wrong with a file at once: what one fault leaves is checked all the same.
+//! All faults of a file at once: after a fault, the rest of the file is checked all the same.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -11,10 +11,10 @@ use tapeline_node::Config;
 use super::source::quoted;
 use super::{RawConfig, Source};
 
-/// The most faults of keys that are told: whoever has so many has another kind of file.
+/// Maximum number of faults of keys that are reported: a file with more is another kind of file.
 const MOST: usize = 100;
 
-/// Checks the text of a configuration. Comes back with what is to run, or with all that is wrong.
+/// Checks the text of a configuration. Returns the configuration to run, or all faults.
 pub(super) fn check(path: &Path, text: &str) -> Result<Config, Vec<anyhow::Error>> {
     let source = Source::of(path, text);
     let config = source.raw().and_then(|raw| source.check(raw));
@@ -34,18 +34,19 @@ impl<'a> Source<'a> {
         Self { file, path, text, faults: RefCell::new(Vec::new()) }
     }
 
-    /// What was checked. Where it is wrong the fault is kept, and `otherwise` gone on with, so that the rest is checked too.
+    /// Returns the checked value. An error goes to the faults, and `otherwise` replaces the value, so that the rest
+    /// is checked too.
     pub(crate) fn or<T>(&self, checked: anyhow::Result<T>, otherwise: T) -> T {
         self.sound(checked).unwrap_or(otherwise)
     }
 
-    /// The same, where nothing else can stand for it.
+    /// The same, if no other value can replace it.
     pub(crate) fn sound<T>(&self, checked: anyhow::Result<T>) -> Option<T> {
         checked.map_err(|fault| self.faults.borrow_mut().push(fault)).ok()
     }
 
-    /// What the file says. A key that is not known is told and taken for the one that was meant, or left out; one that holds another
-    /// kind of value is told and left out. `None` where that leaves nothing to go on with.
+    /// The content of the file. An unknown key is reported and replaced by the key that was probably meant, or left
+    /// out; a key with a value of another type is reported and left out. `None` if the rest cannot be parsed.
     fn raw(&self) -> Option<RawConfig> {
         let mut text = self.text.to_owned();
         for _ in 0..MOST {
@@ -55,7 +56,7 @@ impl<'a> Source<'a> {
             };
             let is = |what: &str| error.message().starts_with(what);
             let is_first = self.faults.borrow().is_empty();
-            // What was left out may be missed now, or its value has more lines than that.
+            // A key that was left out may now be missing, or its value may have had more lines.
             let is_follow_up =
                 !is_first && (is("missing field") || toml::from_str::<toml::Table>(&text).is_err());
             if !is_follow_up {
@@ -74,8 +75,8 @@ impl<'a> Source<'a> {
     }
 }
 
-/// The same file with the key that was meant by the unknown one at a place, everything else where it is; `None` where no key is near,
-/// it would not find room, or it is there already.
+/// The same file with the unknown key at `at` replaced by the key that was probably meant, everything else in place;
+/// `None` if no key is similar, the key does not fit in the space, or it already exists.
 fn meant(text: &str, at: usize, message: &str) -> Option<String> {
     let (unknown, known) =
         quoted(message).split_first().map(|(unknown, known)| (*unknown, known.to_vec()))?;
@@ -88,7 +89,7 @@ fn meant(text: &str, at: usize, message: &str) -> Option<String> {
     toml::from_str::<toml::Table>(&meant).is_ok().then_some(meant)
 }
 
-/// Takes out the line at a place, or the table that begins there, and leaves everything else where it is.
+/// Removes the line at `at`, or the table that begins there, and leaves everything else in place.
 fn leave_out(text: &mut String, at: usize) {
     let end_of_line = |from: usize| text[from..].find('\n').map_or(text.len(), |length| from + length);
     let start = text[..at].rfind('\n').map_or(0, |before| before + 1);
@@ -209,7 +210,7 @@ mod tests {
                 "plant.toml:13:1: unknown key `unrelated`",
             ],
         );
-        // One that nothing comes near to: what is missing then is no news.
+        // No known key is similar: the missing key is a consequence and not reported.
         assert_said(&format!("[plant]\nunrelated = 1\n{FEED}"), &["plant.toml:2:1: unknown key `unrelated`"]);
     }
 

@@ -1,4 +1,4 @@
-//! `[hub]`: who may connect to the plant, where, and what becomes of slow clients.
+//! `[hub]`: the address for clients, limits on them, and the policy for slow clients.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -22,9 +22,9 @@ use super::access::RawAccess;
 use super::web::RawWeb;
 use super::zeromq::RawZeromq;
 
-/// Where EMA's consumers look for a provider.
+/// The port at which EMA's consumers connect to a provider by default.
 const USUAL_PORT: u16 = 14_002;
-/// All images together, where nothing is said of it.
+/// The default size of all images together.
 const CACHE_BYTES: usize = 1 << 30;
 
 #[derive(Deserialize)]
@@ -66,14 +66,14 @@ pub(super) struct RawHub {
 }
 
 impl RawHub {
-    /// What is said of access.
+    /// The access settings.
     pub(super) const fn access(&self) -> Option<&RawAccess> {
         self.access.as_ref()
     }
 }
 
 impl Source<'_> {
-    /// Checks the hub of a plant of this name, with so many items.
+    /// Checks the hub of a plant of this name, with this many items.
     pub(super) fn hub(&self, raw: RawHub, plant: &str, max_items: usize) -> anyhow::Result<HubConfig> {
         let bind = self.or(self.bind(raw.bind.as_ref()), Ipv4Addr::LOCALHOST.into());
         let service = self.name_of_service(raw.service.as_ref(), plant);
@@ -137,7 +137,7 @@ impl Source<'_> {
         })
     }
 
-    /// The name of the feeds' service, the plant's where none is given.
+    /// The name of the feeds' service, by default the plant's.
     fn name_of_service<'n>(&self, given: Option<&'n Spanned<String>>, plant: &'n str) -> &'n str {
         let service = given.map_or(plant, |service| service.get_ref().as_str());
         if service.is_empty() || service.len() > 255 {
@@ -148,7 +148,7 @@ impl Source<'_> {
         service
     }
 
-    /// How many connections there may be, and how many of them from one address.
+    /// Maximum number of connections in total, and from one address.
     fn max_connections(&self, raw: &RawHub) -> (usize, usize) {
         let max_connections = raw.max_connections.as_ref().map_or(CONNECTIONS, |count| *count.get_ref());
         if !(1..=MAX_CONNECTIONS).contains(&max_connections) {
@@ -165,7 +165,7 @@ impl Source<'_> {
         (max_connections, of_address.map_or(max_connections, |count| *count.get_ref()))
     }
 
-    /// What each client's session may do.
+    /// The limits of each client's session.
     fn sessions(&self, raw: &RawHub) -> provider::Settings {
         let usual = provider::Settings::default();
         provider::Settings {
@@ -179,7 +179,7 @@ impl Source<'_> {
         }
     }
 
-    /// What clients hear of items that nobody has published.
+    /// The response to requests for unpublished items.
     pub(super) fn unknown(&self, given: Option<&Spanned<String>>) -> Unknown {
         let unknown = self.one_of(
             "unknown",
@@ -190,7 +190,8 @@ impl Source<'_> {
         self.or(unknown, Unknown::Wait)
     }
 
-    /// How long a request for an item that the feeds have not published waits until it is closed, milliseconds; 0 for ever.
+    /// How long a request for an item that the feeds have not published waits until it is closed, in milliseconds;
+    /// 0 means without limit.
     fn unknown_timeout(&self, raw: &RawHub) -> u64 {
         let usual = Settings::default().wait_timeout_ms;
         let Some(given) = &raw.unknown_timeout else { return usual };
@@ -204,14 +205,14 @@ impl Source<'_> {
         let hint = "unknown_timeout = \"30s\" is the default; \"never\" or \"0s\" waits for ever";
         let time =
             arguments::duration(given.get_ref()).map_err(|error| self.wrong(given.span(), error, hint));
-        // Less than a millisecond is not for ever.
+        // A time below a millisecond must not become 0, which means no limit.
         let in_ms = |time: Duration| {
             u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(u64::from(!time.is_zero()))
         };
         self.or(time.map(in_ms), usual)
     }
 
-    /// What becomes of posts to the service of the plant's own feeds.
+    /// The treatment of posts to the service of the plant's own feeds.
     fn posts_to_feeds(&self, given: Option<&Spanned<String>>) -> Posts {
         let hint = "\"reflect\" publishes the updates that are posted to items of the feeds";
         let posts = match given.filter(|given| given.get_ref() == "forward") {
@@ -256,7 +257,7 @@ impl Source<'_> {
         }
     }
 
-    /// One image at least is to have room.
+    /// At least one image must fit.
     fn waiting(&self, given: Option<&Spanned<String>>) -> anyhow::Result<usize> {
         let usual = Settings::default();
         let bytes = self.size(given, usual.waiting_bytes)?;
@@ -272,7 +273,7 @@ impl Source<'_> {
         Ok(bytes)
     }
 
-    /// A time, `usual` where none is given; what is wrong with it goes to the faults.
+    /// A time, by default `usual`; errors go to the faults.
     pub(super) fn milliseconds(&self, given: Option<&Spanned<String>>, usual: u64, hint: &str) -> u64 {
         let Some(given) = given else { return usual };
         let time = arguments::some_duration(given.get_ref())
@@ -311,7 +312,7 @@ impl Source<'_> {
         DictionaryArgs::of(files.0, files.1).load()
     }
 
-    /// The address of this machine to listen at.
+    /// The local address to listen on.
     pub(crate) fn bind(&self, bind: Option<&Spanned<String>>) -> anyhow::Result<IpAddr> {
         let Some(bind) = bind else { return Ok(Ipv4Addr::LOCALHOST.into()) };
         bind.get_ref().parse().map_err(|_| {
@@ -322,7 +323,7 @@ impl Source<'_> {
         })
     }
 
-    /// A server's certificate and its key, if it has them.
+    /// A server's certificate and its key, if configured.
     pub(super) fn certificate(
         &self,
         cert: Option<&Spanned<PathBuf>>,
@@ -340,7 +341,7 @@ impl Source<'_> {
         tls.map(Some).with_context(|| format!("{}: cannot use this certificate", self.at(&cert.span())))
     }
 
-    /// What is in a file that is named in the configuration.
+    /// The content of a file named in the configuration.
     pub(super) fn file(&self, file: &Spanned<PathBuf>) -> anyhow::Result<Vec<u8>> {
         let path = self.beside(file.get_ref());
         std::fs::read(&path).map_err(|cause| {
@@ -350,7 +351,7 @@ impl Source<'_> {
     }
 }
 
-/// As many sockets as a process is usually given at most.
+/// About the number of sockets that a process may usually have at most.
 pub(super) const MAX_CONNECTIONS: usize = 1 << 20;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `[journal]`: where what is published is kept, how surely, and for how long.
+//! `[journal]`: the journal's folder, durability and retention.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ pub(super) struct RawJournal {
 }
 
 impl Source<'_> {
-    /// Checks what a plant is to keep of what it publishes.
+    /// Checks the journal settings of a plant.
     pub(super) fn journal(&self, raw: &RawJournal) -> JournalConfig {
         let usual = Settings::default();
         let durability = self.one_of(

@@ -1,4 +1,4 @@
-//! `[kdb]`: the plant's tickerplant, and what fills its tables.
+//! `[kdb]`: the plant's tickerplant, and the sources of its tables.
 
 use tapeline_console::near::nearest;
 use tapeline_kdb::Type;
@@ -14,7 +14,7 @@ use toml::Spanned;
 use super::Source;
 use crate::tick::config::{RawTable, RawTickerplant, words};
 
-/// What can stand behind a column's type beside a field.
+/// The stamps that may follow a column's type in place of a field.
 const STAMPS: [(&str, Stamp); 4] = [
     ("event", Stamp::Event),
     ("wire", Stamp::Wire),
@@ -27,12 +27,12 @@ const TIMES: [Type; 3] = [Type::TIMESPAN, Type::TIMESTAMP, Type::TIME];
 const CONTENT_HINT: &str = "after the type comes a field of the dictionary, by name or number, or seq, action, event, wire, decoded \
      or sequenced, such as \"size long TRDVOL_1\"";
 
-/// What tells the items of kdb+ clients from those of feeds, which may have the same symbols.
+/// Distinguishes the items of kdb+ clients from those of feeds, which may have the same symbols.
 const USUAL_VENUE: &str = "KDB";
 
-/// What a tickerplant is in a plant with.
+/// The rest of the plant, as far as a tickerplant needs it.
 pub(super) struct Beside<'a> {
-    /// What fields there are.
+    /// The known fields.
     pub(super) dictionary: &'a Dictionary,
     pub(super) max_items: usize,
     pub(super) has_feeds: bool,
@@ -56,7 +56,7 @@ impl Source<'_> {
         Some(KdbConfig { serve, fillers, max_items, saying, suffix, channel })
     }
 
-    /// What each column of a table is filled with, and its type; what is wrong goes to the faults.
+    /// The source and the type of each column of a table; errors go to the faults.
     fn contents(
         &self,
         raw: &RawTable,
@@ -72,11 +72,11 @@ impl Source<'_> {
             }
             Some((content, column.kind))
         });
-        // Of what is wrong no plant comes.
+        // A wrong column is left out: with a fault, no plant runs.
         content.flatten().collect()
     }
 
-    /// What ticks fill a table, where any do.
+    /// The ticks that fill a table, if any do.
     fn filler(
         &self,
         table: usize,
@@ -112,7 +112,7 @@ impl Source<'_> {
         Ok(Some(Filler { table, rows: rows_of, columns }))
     }
 
-    /// What a column is filled with; `None` where nothing is said.
+    /// The source of a column; `None` if none is given.
     fn content(
         &self,
         at: usize,

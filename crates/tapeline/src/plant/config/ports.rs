@@ -1,4 +1,4 @@
-//! Whether all that is to listen has a port of its own.
+//! Checks that every listener has a port of its own.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -10,7 +10,7 @@ use toml::Spanned;
 
 use super::Source;
 
-/// Where a file says its ports: read again for their places alone.
+/// The ports of a file, read again only for their positions in it.
 #[derive(Default, Deserialize)]
 struct RawPorts {
     hub: Option<RawHub>,
@@ -30,11 +30,11 @@ struct RawPort {
     port: Option<Spanned<u16>>,
 }
 
-/// What listens, by its table: where, and where the file says so, unless the port is the usual one.
+/// A listener by its table: its address, and the position of the port in the file, unless it is the default port.
 type Listens = (&'static str, Option<SocketAddr>, Option<Spanned<u16>>);
 
 impl Source<'_> {
-    /// Two parts of a plant that are to listen at one port go to the faults, with the names of both.
+    /// Adds a fault, with both names, for two parts of a plant that use the same port.
     pub(super) fn ports_apart(
         &self,
         hub: Option<&HubConfig>,
@@ -69,9 +69,9 @@ impl Source<'_> {
     }
 }
 
-/// Whether only one of two can listen: at the same port, of one address or of all.
+/// Whether two listeners conflict: the same port, and the same address or all addresses.
 fn are_one(one: SocketAddr, other: SocketAddr) -> bool {
-    // `::` is every address of both families.
+    // `::` means all addresses of both families.
     let is_in = |all: IpAddr, one: IpAddr| all.is_unspecified() && (all.is_ipv6() || one.is_ipv4());
     let (here, there) = (one.ip(), other.ip());
     let are_at_one = here == there || is_in(here, there) || is_in(there, here);

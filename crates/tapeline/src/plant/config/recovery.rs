@@ -1,4 +1,4 @@
-//! `[feed.recovery]`: who is asked for what is missing on every line.
+//! `[feed.recovery]`: the servers that retransmit messages that are missing on every line.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use toml::Spanned;
 use super::Source;
 use crate::password;
 
-/// The most servers of one feed.
+/// Maximum number of servers of one feed.
 const MAX_SERVERS: usize = 8;
 
 #[derive(Deserialize)]
@@ -31,7 +31,7 @@ pub(super) struct RawRecovery {
 }
 
 impl Source<'_> {
-    /// Checks a feed's recovery; `framing` is how its lines carry it, if it has lines.
+    /// Checks a feed's recovery; `framing` is the framing of its lines, if it has lines.
     pub(super) fn recovery(
         &self,
         raw: RawRecovery,

@@ -1,4 +1,4 @@
-//! A configuration's text, and what many of its keys have in common.
+//! A configuration's text, and checks that many of its keys share.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -10,35 +10,36 @@ use tapeline_console::failure::Hinted;
 use tapeline_console::near::nearest;
 use toml::Spanned;
 
-/// A configuration's text, to say where in it something is wrong.
+/// A configuration's text, to locate faults in it.
 pub(crate) struct Source<'a> {
-    /// The file's name, as people are told it.
+    /// The file's name as shown to people.
     pub(crate) file: String,
     /// The file, absolute.
     pub(super) path: PathBuf,
     pub(super) text: &'a str,
-    /// What was found to be wrong, and gone on after.
+    /// The faults found so far; checking continues after a fault.
     pub(super) faults: RefCell<Vec<anyhow::Error>>,
 }
 
 impl Source<'_> {
-    /// The place where it ends: of what is missing.
+    /// The end of the file: the position of missing settings.
     pub(crate) const fn end(&self) -> Range<usize> {
         self.text.len()..self.text.len()
     }
 
-    /// A file that is named in the configuration, absolute: beside the configuration, unless the whole path is given.
+    /// The absolute path of a file named in the configuration; a relative path starts at the configuration's
+    /// folder.
     pub(crate) fn beside(&self, file: &Path) -> PathBuf {
         self.path.parent().unwrap_or(&self.path).join(file)
     }
 
-    /// What was found to be wrong first.
+    /// The first fault.
     pub(crate) fn first_fault(&self) -> Option<anyhow::Error> {
         let mut faults = self.faults.borrow_mut();
         (!faults.is_empty()).then(|| faults.swap_remove(0))
     }
 
-    /// Where a place is: file, line and column.
+    /// A position as file, line and column.
     pub(crate) fn at(&self, span: &Range<usize>) -> String {
         let before = &self.text.as_bytes()[..span.start.min(self.text.len())];
         let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
@@ -46,7 +47,7 @@ impl Source<'_> {
         format!("{}:{line}:{column}", self.file)
     }
 
-    /// What is wrong at a place, and what to do about it.
+    /// An error at a position, with a hint.
     pub(crate) fn wrong(
         &self,
         span: Range<usize>,
@@ -56,7 +57,7 @@ impl Source<'_> {
         Hinted::new(format!("{}: {what}", self.at(&span)), hint).into()
     }
 
-    /// What the word that a key gives stands for; the first of `words`, where the key is left out.
+    /// The value of the word that a key has; the first of `words` if the key is left out.
     pub(crate) fn one_of<T: Copy>(
         &self,
         key: &str,
@@ -81,7 +82,7 @@ impl Source<'_> {
         })
     }
 
-    /// What keeps it from being read at all.
+    /// The error that prevents the file from being parsed.
     pub(super) fn not_toml(&self, error: &toml::de::Error) -> anyhow::Error {
         let span = error.span().unwrap_or(0..0);
         let message = error.message();
@@ -96,7 +97,7 @@ impl Source<'_> {
         self.wrong(span, message, hint)
     }
 
-    /// A time, `usual` where none is given; what is wrong with it goes to the faults.
+    /// A time, by default `usual`; errors go to the faults.
     pub(crate) fn time(&self, given: Option<&Spanned<String>>, usual: Duration, hint: &str) -> Duration {
         let Some(given) = given else { return usual };
         let time =
@@ -104,7 +105,7 @@ impl Source<'_> {
         self.or(time, usual)
     }
 
-    /// A core that a thread is to be pinned to.
+    /// Checks a core that a thread is to be pinned to.
     pub(crate) fn core(&self, cpu: &Spanned<usize>) -> anyhow::Result<()> {
         let cores = tapeline_measure::cores();
         if cores.contains(cpu.get_ref()) {
@@ -114,7 +115,7 @@ impl Source<'_> {
         Err(self.wrong(cpu.span(), what, "leave cpu out to let the kernel choose"))
     }
 
-    /// A number of bytes that is not 0, `usual` where none is given.
+    /// A number of bytes other than 0, by default `usual`.
     pub(crate) fn some_size(&self, given: Option<&Spanned<String>>, usual: usize) -> anyhow::Result<usize> {
         match (self.size(given, usual)?, given) {
             (0, Some(given)) => Err(self.wrong(given.span(), "0 bytes are too few", "such as \"8MiB\"")),
@@ -122,7 +123,7 @@ impl Source<'_> {
         }
     }
 
-    /// A number of bytes, `default` where none is given.
+    /// A number of bytes, by default `default`.
     pub(crate) fn size(&self, raw: Option<&Spanned<String>>, default: usize) -> anyhow::Result<usize> {
         let Some(raw) = raw else { return Ok(default) };
         let wrong = |error: String| self.wrong(raw.span(), error, "such as \"8MiB\" or \"512KiB\"");
@@ -132,7 +133,7 @@ impl Source<'_> {
     }
 }
 
-/// What stands between backquotes, in order.
+/// The texts between backquotes, in order.
 pub(super) fn quoted(message: &str) -> Vec<&str> {
     message.split('`').skip(1).step_by(2).collect()
 }

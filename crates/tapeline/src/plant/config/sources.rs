@@ -21,9 +21,9 @@ use toml::Spanned;
 
 use super::Source;
 
-/// Where EMA's NI providers look for a hub.
+/// The port at which EMA's NI providers connect to a hub by default.
 const USUAL_PORT: u16 = 14_003;
-/// The most services, and the most providers: each is looked at in turn.
+/// Maximum number of services, and of providers: each is checked in turn.
 const MOST: usize = 64;
 
 #[derive(Deserialize)]
@@ -66,7 +66,7 @@ pub(super) struct RawPublishers {
     max_connections: Option<Spanned<usize>>,
 }
 
-/// All that a file says of sources.
+/// All source settings of a file.
 pub(super) struct RawSources {
     pub(super) services: Vec<RawService>,
     pub(super) providers: Vec<RawProvider>,
@@ -74,28 +74,28 @@ pub(super) struct RawSources {
 }
 
 impl RawSources {
-    /// Whether it says nothing of sources.
+    /// Whether there are no source settings.
     pub(super) const fn are_none(&self) -> bool {
         self.services.is_empty() && self.providers.is_empty() && self.publishers.is_none()
     }
 }
 
-/// What of the rest of the plant matters here.
+/// The rest of the plant, as far as sources need it.
 pub(super) struct Beside<'a> {
-    /// The number and the name of the feeds' service, where there are feeds.
+    /// The number and the name of the feeds' service, if there are feeds.
     pub(super) feeds: Option<(u16, &'a str)>,
     /// The first number that no channel has.
     pub(super) channel: u16,
     pub(super) max_items: usize,
     pub(super) dictionary: Option<Arc<Dictionary>>,
-    /// What becomes of posts to the feeds' service.
+    /// The treatment of posts to the feeds' service.
     pub(super) posts: Posts,
-    /// Bytes of images at most of each source that stands by, if that is said.
+    /// Maximum bytes of images of each source on warm standby, if given.
     pub(super) standby: Option<(usize, Range<usize>)>,
 }
 
 impl Beside<'_> {
-    /// The feeds' service, where posts to it are reflected.
+    /// The feeds' service, if posts to it are reflected.
     fn posted(&self) -> Option<ServiceSettings> {
         let (id, name) = self.feeds.filter(|_| self.posts == Posts::Reflect)?;
         Some(ServiceSettings {
@@ -109,7 +109,7 @@ impl Beside<'_> {
 }
 
 impl Source<'_> {
-    /// Checks the sources of a plant; `None` where it has none.
+    /// Checks the sources of a plant; `None` if it has none.
     pub(super) fn sources(
         &self,
         raw: &RawSources,
@@ -131,7 +131,7 @@ impl Source<'_> {
         self.check_providers_are_used(raw);
         let door = self.door_of_publishers(raw)?;
         let usual = Settings::default();
-        // Some are missing where something is wrong with them, and then nothing runs.
+        // Services with faults are missing here, but then nothing runs.
         let pairs = raw.services.iter().zip(&services);
         let for_clients = pairs.map(|(raw, service)| self.for_clients(raw, service)).collect();
         services.extend(beside.posted());
@@ -219,7 +219,7 @@ impl Source<'_> {
         services
     }
 
-    /// Adds each provider that no service names to the faults.
+    /// Adds a fault for each provider that no service names.
     fn check_providers_are_used(&self, raw: &RawSources) {
         for provider in &raw.providers {
             let is_used = |service: &RawService| {
@@ -234,7 +234,7 @@ impl Source<'_> {
         }
     }
 
-    /// Where non-interactive providers connect; an error if services need that and it is missing, or the reverse.
+    /// The port for non-interactive providers; an error if services need it and it is missing, or the reverse.
     fn door_of_publishers(&self, raw: &RawSources) -> anyhow::Result<Option<Door>> {
         let is_published = raw.services.iter().find(|service| service.providers.is_none());
         match (&raw.publishers, is_published) {
@@ -313,7 +313,7 @@ impl Source<'_> {
         Ok(ServiceSettings { id, name, channel, sources, posts })
     }
 
-    /// The service as clients have it.
+    /// The service as clients see it.
     fn for_clients(&self, raw: &RawService, service: &ServiceSettings) -> tapeline_hub::Service {
         let usual = tapeline_hub::Service::new(&service.name, service.id);
         let usual_time = usual.request_timeout_ms;
@@ -379,7 +379,7 @@ impl Source<'_> {
             name: raw.name.get_ref().clone(),
             consumer: consumer::Settings {
                 request_timeout,
-                // One that is to take over is looked for as soon as that is of use.
+                // A warm standby is retried with short waits, so that it is found as soon as it is useful.
                 reconnect: consumer::Backoff { most: Duration::from_secs(5), ..usual.reconnect },
                 most_items: max_items.saturating_add(Settings::default().max_private),
                 ..usual
@@ -462,7 +462,7 @@ impl Source<'_> {
     }
 }
 
-/// Whether this is a host and a port. Whether there is such a host is seen when the plant connects.
+/// Whether this is a host and a port. The plant finds out whether the host exists when it connects.
 fn is_server(text: &str) -> bool {
     let is_name = |host: &str| !host.is_empty() && !host.contains([':', '[', ']', '/', '@', ' ']);
     let is_port = |port: &str| port.parse::<u16>().is_ok_and(|port| port != 0);

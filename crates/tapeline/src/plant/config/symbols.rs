@@ -1,4 +1,4 @@
-//! Which symbols a feed is wanted for, which orders are published, and what is consolidated.
+//! The symbols of a feed, whether orders are published, and what is consolidated.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use toml::Spanned;
 
 use super::Source;
 
-/// The longest name of a consolidated item's ending.
+/// Maximum length of a consolidated item's suffix.
 const MAX_SUFFIX: usize = 32;
 
 #[derive(Deserialize)]
@@ -23,14 +23,14 @@ pub(super) struct RawNbbo {
 }
 
 impl RawNbbo {
-    /// What stands behind a symbol in the name of its consolidated item.
+    /// The suffix of a symbol in the name of its consolidated item.
     pub(super) fn suffix(&self) -> &str {
         self.suffix.as_ref().map_or(".NBBO", |suffix| suffix.get_ref())
     }
 }
 
 impl Source<'_> {
-    /// What stands behind a symbol in the name of its item: nothing, or where there are several feeds the venue.
+    /// The suffix of a symbol in the name of its item: empty, or the venue if there are several feeds.
     pub(super) fn suffix(
         &self,
         suffix: Option<Spanned<String>>,
@@ -76,8 +76,8 @@ impl Source<'_> {
         }
     }
 
-    /// One pattern a line; empty lines and what follows a `#` are passed over. A relative path starts at the configuration's
-    /// folder.
+    /// One pattern per line; empty lines and text after a `#` are ignored. A relative path starts at the
+    /// configuration's folder.
     fn symbols_of_file(&self, file: &Spanned<String>) -> anyhow::Result<Symbols> {
         let path = self.beside(Path::new(file.get_ref()));
         let hint = "a text file with one symbol a line, such as AAPL or MSFT*; # begins a comment";
@@ -149,7 +149,7 @@ impl Source<'_> {
                 "AAPL's best is published as AAPL.NBBO with suffix = \".NBBO\"",
             ));
         }
-        // Cannot cut: there are at most 64 feeds.
+        // Cannot truncate: there are at most 64 feeds.
         let number = feeds.len() as u16;
         // Item numbers begin with 1.
         let max_symbols = max_items.saturating_add(1);

@@ -8,9 +8,9 @@ use toml::Spanned;
 
 use super::Source;
 
-/// Beside the hub's.
+/// In the same range as the hub's port.
 const USUAL_PORT: u16 = 14_080;
-/// What a page shows of items, at most; its own limit.
+/// Maximum number of items on a page; the page's own limit.
 const MOST_ITEMS: usize = 200;
 
 #[derive(Deserialize)]
@@ -24,7 +24,7 @@ pub(super) struct RawWeb {
 }
 
 impl Source<'_> {
-    /// Checks where the page is to be.
+    /// Checks the address of the page.
     pub(super) fn web(&self, raw: RawWeb) -> anyhow::Result<WebConfig> {
         let bind = self.or(self.bind(raw.bind.as_ref()), Ipv4Addr::LOCALHOST.into());
         let names = raw.names.iter().map(|name| {
@@ -53,7 +53,7 @@ impl Source<'_> {
         })
     }
 
-    /// Checks the pages of other hosts that may connect to the hub.
+    /// Checks the origins of other pages that may connect to the hub.
     pub(super) fn origins(&self, raw: Vec<Spanned<String>>) -> anyhow::Result<Vec<String>> {
         let check = |origin: Spanned<String>| {
             let text = origin.get_ref();

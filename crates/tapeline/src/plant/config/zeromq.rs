@@ -1,4 +1,4 @@
-//! `[hub.zeromq]`: what subscribers of ZeroMQ get, and where.
+//! `[hub.zeromq]`: the data for ZeroMQ subscribers, and its port.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -12,11 +12,11 @@ use toml::Spanned;
 
 use super::Source;
 
-/// Beside the hub's own; ZeroMQ has no usual one.
+/// In the same range as the hub's port; ZeroMQ has no default port.
 const USUAL_PORT: u16 = 14_020;
-/// How often each item's image is published again, if nothing else is said.
+/// The default interval at which each item's image is published again.
 const IMAGES_EVERY: Duration = Duration::from_secs(10);
-/// The least high-water mark: the longest update fits in it.
+/// The minimum high-water mark: the longest update fits in it.
 const LEAST_QUEUE: usize = 128 << 10;
 
 #[derive(Deserialize)]
@@ -28,13 +28,13 @@ pub(super) struct RawZeromq {
     images_every: Option<Spanned<String>>,
     queue: Option<Spanned<String>>,
     max_subscribers: Option<usize>,
-    /// What access denies may go to everybody here.
+    /// Whether data that access rules restrict may go to everybody here.
     everybody: Option<bool>,
 }
 
 impl Source<'_> {
-    /// Checks what a hub of these settings publishes with ZeroMQ; `is_guarded` where not everybody may see everything. ZeroMQ
-    /// knows no users, so that this has to be said in so many words.
+    /// Checks what a hub with these settings publishes with ZeroMQ; `is_guarded` if access is restricted. ZeroMQ
+    /// has no users, so publishing restricted data must be allowed explicitly.
     pub(super) fn zeromq(
         &self,
         raw: &Spanned<RawZeromq>,

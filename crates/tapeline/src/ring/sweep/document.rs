@@ -1,4 +1,4 @@
-//! A report as a list of blocks, which read as HTML or as Markdown.
+//! A report as a list of blocks, rendered as HTML or as Markdown.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::Context;
 use tapeline_perf::plot::Chart;
 
-/// A report. Plots are made here and in no figure's file.
+/// A report, including its plots.
 #[derive(Debug)]
 pub(super) struct Document {
     title: String,
@@ -17,10 +17,10 @@ pub(super) struct Document {
 pub(super) enum Block {
     Heading(String),
     Paragraph(String),
-    /// Lines as they are.
+    /// Preformatted lines.
     Code(String),
     Table(Vec<String>, Vec<Vec<String>>),
-    /// Its file's name without an ending, its title, and the drawing.
+    /// The file's name without an extension, the title, and the drawing.
     Plot(String, String, String),
 }
 

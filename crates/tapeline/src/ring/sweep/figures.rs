@@ -1,4 +1,4 @@
-//! What a sweep's records come to: medians of a cell's runs, with their spread.
+//! The figures of a sweep: medians of a cell's runs, with their spread.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,7 +12,7 @@ use super::plan::{Cell, Plan};
 use super::record::Record;
 use crate::ring::view;
 
-/// The middle, the least and the greatest of a cell's runs.
+/// The median, the minimum and the maximum of a cell's runs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Spread {
     pub(super) median: f64,
@@ -21,7 +21,7 @@ pub(super) struct Spread {
 }
 
 impl Spread {
-    /// `None` of nothing.
+    /// `None` if there are no values.
     pub(super) fn of(mut values: Vec<f64>) -> Option<Self> {
         values.sort_by(f64::total_cmp);
         let (least, most) = (*values.first()?, *values.last()?);
@@ -32,36 +32,36 @@ impl Spread {
     }
 }
 
-/// What one cell came to.
+/// The results of one cell.
 #[derive(Debug, Serialize)]
 pub(super) struct Figure {
     #[serde(flatten)]
     pub(super) cell: Cell,
-    /// How many runs there are.
+    /// Number of runs.
     pub(super) runs: usize,
     /// Whether processes shared a core.
     pub(super) shared_cores: bool,
-    /// Of the subscriber that got the fewest.
+    /// Of the subscriber with the lowest throughput.
     pub(super) messages_per_second: Option<Spread>,
     pub(super) bytes_per_second: Option<Spread>,
-    /// Latency from sent to received, of the slowest subscriber, by percentile.
+    /// Latency from sent to received of the slowest subscriber, by percentile.
     pub(super) latency_ns: BTreeMap<&'static str, Spread>,
-    /// Messages between two moments at which a subscriber had read all: near one, both sides touch the same lines all the
-    /// time; thousands, and they hardly meet.
+    /// Messages between two moments at which a subscriber had read everything: near one, both sides touch the same
+    /// cache lines all the time; in the thousands, they rarely do.
     pub(super) messages_per_catch_up: Option<Spread>,
     /// The share of the time in which the ring was full.
     pub(super) held_back_share: Option<Spread>,
-    /// In all runs of all subscribers.
+    /// Over all runs and all subscribers.
     pub(super) lost: u64,
-    /// How often each verdict was given.
+    /// The number of times that each verdict was given.
     pub(super) verdicts: BTreeMap<String, usize>,
 }
 
-/// The percentiles that are kept.
+/// The percentiles in a figure.
 const RANKS: [&str; 6] = ["min", "p50", "p90", "p99", "p99.9", "max"];
 
 impl Figure {
-    /// Of all cells that have a record, in the plan's order.
+    /// The figures of all cells with a record, in the plan's order.
     pub(super) fn all(folder: &Path, plan: &Plan) -> Vec<Self> {
         let records = |cell: &Cell| -> Vec<Record> {
             (1..=plan.runs).filter_map(|round| Record::read(folder, cell, round)).collect()
@@ -81,7 +81,7 @@ impl Figure {
             .into_iter()
             .filter_map(|rank| {
                 let pointer = format!("/service/latency_ns/{rank}");
-                // A percentile counts where every run has it.
+                // A percentile is included only if every run has it.
                 let values: Option<Vec<f64>> =
                     records.iter().map(|record| worst(record, &pointer, f64::max)).collect();
                 Some((rank, Spread::of(values?)?))
@@ -112,7 +112,7 @@ impl Figure {
     }
 }
 
-/// A figure of the subscriber that fares worst.
+/// A figure of the subscriber with the worst result.
 fn worst(record: &Record, pointer: &str, worse: fn(f64, f64) -> f64) -> Option<f64> {
     let values: Option<Vec<f64>> = record
         .subscribers
@@ -122,7 +122,7 @@ fn worst(record: &Record, pointer: &str, worse: fn(f64, f64) -> f64) -> Option<f
     values?.into_iter().reduce(worse)
 }
 
-/// All figures, a cell a line, for other programs.
+/// All figures as CSV, one cell per line, for other programs.
 pub(super) fn csv(figures: &[Figure]) -> String {
     let mut text =
         "section,framing,message_size,queue_size,rate_hz,subscribers,spin,sender_spin,runs,shared_cores,\
@@ -165,13 +165,13 @@ pub(super) fn csv(figures: &[Figure]) -> String {
     text
 }
 
-/// The section's name as on the command line.
+/// The section's name on the command line.
 pub(super) fn section(cell: &Cell) -> String {
     use clap::ValueEnum;
     cell.section.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
-/// The figures for a terminal.
+/// The figures as a table for a terminal.
 pub(super) fn table(figures: &[Figure]) -> String {
     let mut table = output::table([
         "section",
@@ -225,7 +225,7 @@ pub(super) fn rate(rate_hz: u64) -> String {
     }
 }
 
-/// Millions with three digits.
+/// Millions, with three digits.
 pub(super) fn millions(per_second: f64) -> String {
     let millions = per_second / 1e6;
     let decimals = match millions {
@@ -237,7 +237,7 @@ pub(super) fn millions(per_second: f64) -> String {
     format!("{millions:.decimals$}")
 }
 
-/// The median of a percentile over the runs; a dash where there is none.
+/// The median of a percentile over the runs; a dash if there is none.
 pub(super) fn latency(figure: &Figure, rank: &str) -> String {
     match figure.latency_ns.get(rank) {
         Some(spread) => figures::duration(spread.median.round() as u64),

@@ -1,8 +1,8 @@
 //! `tapeline ring sweep`: the whole matrix of sizes, rates, rings, receivers and framings, and a report with plots.
 //!
-//! The folder of a sweep holds `plan.json`, `sessions.json` (where and when it ran, with the noise of the cores), a record
-//! of every run in `cells/NAME/run-N.json`, and what is made from them: `figures.json`, `figures.csv`, `report.md`,
-//! `report.html` and `plots/`. Whatever is cut short is run again, and nothing else.
+//! The folder of a sweep contains `plan.json`, `sessions.json` (where and when it ran, with the noise of the cores), a
+//! record of every run in `cells/NAME/run-N.json`, and the results derived from them: `figures.json`, `figures.csv`,
+//! `report.md`, `report.html` and `plots/`. Only a run that was interrupted is run again.
 
 mod document;
 mod figures;
@@ -32,17 +32,17 @@ use self::figures::Figure;
 use self::plan::{Plan, Section};
 use self::record::Record;
 
-/// How long the cores are watched before the first run of a session.
+/// How long the cores are observed before the first run of a session.
 const JITTER: Duration = Duration::from_secs(1);
 const JITTER_SHORT: Duration = Duration::from_millis(100);
-/// The defaults: with them the whole takes about twelve minutes, and `--short` some seconds.
+/// The defaults: a full sweep takes about twelve minutes, and `--short` some seconds.
 const PER_RUN: Duration = Duration::from_millis(300);
 const PER_RUN_SHORT: Duration = Duration::from_millis(30);
 const RUNS: u32 = 5;
 const RUNS_SHORT: u32 = 1;
-/// Where there is no terminal, the progress is told so often.
+/// Interval between progress reports if there is no terminal.
 const TELL_EVERY: Duration = Duration::from_secs(30);
-/// Publisher and up to three subscribers.
+/// Cores for the publisher and up to three subscribers.
 const MOST_CORES: usize = 4;
 
 /// Run the whole matrix of sizes, rates, rings, receivers and framings, and make a report with plots
@@ -125,7 +125,7 @@ impl Sweep {
         }
     }
 
-    /// The folder with its plan, new or of a sweep that is to go on.
+    /// Creates the folder with its plan, or opens the one of a sweep to continue.
     fn prepare(&self) -> anyhow::Result<(PathBuf, Plan)> {
         let plan = self.plan();
         check_cores(&plan.cpus)?;
@@ -150,12 +150,12 @@ impl Sweep {
         Plan::new(sections, self.short, per_run, runs, cpus)
     }
 
-    /// The plan that this program makes of the same options.
+    /// The plan that this program makes from the same options.
     fn plan_like(&self, plan: &Plan) -> Plan {
         Plan::new(&plan.sections, plan.short, plan.per_run(), plan.runs, plan.cpus.clone())
     }
 
-    /// Makes figures and report of what there is.
+    /// Writes figures and a report from the available results.
     fn conclude(&self, folder: &Path, plan: &Plan, failed: usize) -> anyhow::Result<ExitCode> {
         let figures = Figure::all(folder, plan);
         write(&folder.join("figures.json"), &(output::json(&figures)? + "\n"))?;
@@ -182,7 +182,7 @@ enum Outcome {
     Stopped,
 }
 
-/// Runs whatever has no record yet, a round over all cells at a time.
+/// Runs every cell that has no record yet, one round over all cells at a time.
 fn run_all(folder: &Path, plan: &Plan, stop: &Stop) -> anyhow::Result<Outcome> {
     let left: Vec<_> = (1..=plan.runs)
         .flat_map(|round| plan.cells.iter().map(move |cell| (cell, round)))
@@ -229,7 +229,7 @@ fn run_all(folder: &Path, plan: &Plan, stop: &Stop) -> anyhow::Result<Outcome> {
     Ok(Outcome::Finished { failed })
 }
 
-/// Records where and when, and the noise of the cores before anything runs on them.
+/// Records place and time, and the noise of the cores before anything runs on them.
 fn begin_session(folder: &Path, plan: &Plan, clock: &Clock, stop: &Stop) -> anyhow::Result<()> {
     let time = if plan.short { JITTER_SHORT } else { JITTER };
     let threshold = Duration::from_nanos(Jitter::THRESHOLD_NS);
@@ -291,7 +291,7 @@ fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// The command that makes such a sweep.
+/// The command that repeats this sweep.
 fn command(plan: &Plan) -> String {
     let sections = plan.sections.iter().filter_map(Section::to_possible_value);
     let sections: Vec<String> = sections.map(|value| value.get_name().to_owned()).collect();

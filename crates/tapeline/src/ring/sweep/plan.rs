@@ -1,4 +1,4 @@
-//! What a sweep runs: named sections, each with axes of its own, and the cells that they make.
+//! The plan of a sweep: named sections, each with its own axes, and the cells that they produce.
 
 use std::time::Duration;
 
@@ -8,34 +8,35 @@ use tapeline_measure::Build;
 
 use crate::ring::view;
 
-/// The layout of `plan.json`; it goes up when a field changes its meaning or disappears.
+/// The layout version of `plan.json`; incremented when a field changes its meaning or disappears.
 const LAYOUT: u32 = 1;
-/// The sizes of smx_perf's published table and its full data, with the neighbours of cache lines, and 32 and 512.
+/// The sizes of smx_perf's published table and of its full data, sizes next to cache-line boundaries, and 32 and
+/// 512.
 const SIZES: [u64; 14] = [25, 32, 64, 65, 100, 112, 113, 128, 129, 200, 500, 512, 513, 1500];
 const LATENCY_SIZES: [u64; 4] = [32, 100, 500, 1500];
-/// As fast as it goes.
+/// As fast as possible.
 pub(super) const MAX: u64 = 0;
 const RATES: [u64; 6] = [1_000, 250_000, 1_000_000, 5_000_000, 10_000_000, MAX];
 const SPINS: [u32; 8] = [0, 1, 2, 3, 4, 8, 16, 10_000];
 const SLOW_SPINS: [u32; 8] = [0, 10, 30, 100, 300, 1_000, 3_000, 10_000];
-/// How sender and receiver meet, by the turns of an empty loop that each does for a message. Measured by messages between
-/// two catch-ups of the receiver: tens where it is contended, thousands where it is relaxed.
+/// How sender and receiver interact, set by the turns of an empty loop that each does per message. Measured by
+/// messages between two catch-ups of the receiver: tens when contended, thousands when relaxed.
 pub(super) const REGIMES: [Regime; 3] = [
-    // The sender is the slower side, so the receiver has always read all and waits on the line that is being written.
+    // The sender is slower, so the receiver has always read everything and waits on the line that is being written.
     Regime { name: "contended", sender_spin: 16, spin: 0 },
-    // Neither does anything else: timing decides which of the two it is.
+    // Neither side does extra work: timing decides which regime applies.
     Regime { name: "fast receiver", sender_spin: 0, spin: 0 },
-    // The receiver takes a little longer than the sender, and reads behind it.
+    // The receiver is slightly slower than the sender, and reads behind it.
     Regime { name: "relaxed", sender_spin: 0, spin: 8 },
 ];
 const QUEUE: u64 = 1 << 20;
 const QUEUES: [u64; 9] =
     [4 << 10, 16 << 10, 64 << 10, 256 << 10, 512 << 10, 1 << 20, 2 << 20, 8 << 20, 64 << 20];
-/// A message of smx_perf's examples of work in the receiver.
+/// Message sizes of smx_perf's examples of work in the receiver.
 const SPIN_SIZES: [u64; 2] = [64, 128];
 const FRAMINGS: [Framing; 2] = [Framing::Packed, Framing::Lines];
 
-/// How sender and receiver meet.
+/// How sender and receiver interact.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Regime {
     pub(super) name: &'static str,
@@ -67,7 +68,7 @@ pub(in crate::ring) enum Section {
     Subscribers,
 }
 
-/// How frames lie; as the ring's own.
+/// The frame layout, as in the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Framing {
@@ -88,30 +89,30 @@ impl Framing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Reading {
-    /// Copy it out and count it: no clock is read on either side.
+    /// Copy and count messages: no clock is read on either side.
     Count,
-    /// Read it in place, with stamps on both sides.
+    /// Read messages in place, with stamps on both sides.
     Latency,
 }
 
-/// One set of circumstances.
+/// One combination of settings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Cell {
     pub(super) section: Section,
     pub(super) framing: Framing,
     pub(super) message_size: u64,
     pub(super) queue_size: u64,
-    /// 0 = as fast as it goes.
+    /// 0 = as fast as possible.
     pub(super) rate_hz: u64,
     pub(super) subscribers: usize,
-    /// Turns of an empty loop for each message: the subscribers', and the publisher's.
+    /// Turns of an empty loop for each message, of the subscribers and of the publisher.
     pub(super) spin: u32,
     pub(super) sender_spin: u32,
     pub(super) reading: Reading,
 }
 
 impl Cell {
-    /// The name of its folder, which says all of it.
+    /// The name of the cell's folder, which states all its settings.
     pub(super) fn name(&self) -> String {
         let rate = if self.rate_hz == MAX { "max".to_owned() } else { format!("{}hz", self.rate_hz) };
         let section =
@@ -132,29 +133,29 @@ impl Cell {
         )
     }
 
-    /// Messages before the measured time: twice around the ring, so that every page has been touched.
+    /// Messages before the measured time: twice around the ring, to touch every page.
     pub(super) fn warm_up(&self) -> u64 {
         (2 * self.queue_size / self.message_size.max(32)).clamp(1_000, 4_000_000)
     }
 }
 
-/// All that is to be run, and how.
+/// All cells to run, and how to run them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Plan {
     layout: u32,
-    /// Figures of two builds do not belong together.
+    /// Figures of two builds must not be mixed.
     build: String,
     pub(super) sections: Vec<Section>,
     pub(super) short: bool,
     pub(super) seconds_per_run: f64,
-    /// How often each cell is run, a round over all cells at a time.
+    /// Runs of each cell, one round over all cells at a time.
     pub(super) runs: u32,
     /// The publisher's core first, then the subscribers'.
     pub(super) cpus: Vec<usize>,
     pub(super) cells: Vec<Cell>,
 }
 
-/// What a run takes beyond its measured time: two processes, two calibrations of a clock, the warm-up.
+/// Time of a run beyond its measured time: two processes, two clock calibrations, the warm-up.
 const OVERHEAD: Duration = Duration::from_millis(400);
 
 impl Plan {
@@ -165,7 +166,7 @@ impl Plan {
         runs: u32,
         cpus: Vec<usize>,
     ) -> Self {
-        // In their own order, each once, whatever the command line says.
+        // In their own order, each once, regardless of the command line.
         let sections: Vec<Section> =
             Section::value_variants().iter().filter(|section| sections.contains(section)).copied().collect();
         let axes = if short { Axes::short() } else { Axes::whole() };
@@ -191,12 +192,12 @@ impl Plan {
         Duration::from_secs_f64(self.seconds_per_run)
     }
 
-    /// How long so many runs take, before any has been seen.
+    /// Estimated time of this many runs, before any run is complete.
     pub(super) fn estimate(&self, runs: u64) -> Duration {
         (self.per_run() + OVERHEAD) * u32::try_from(runs).unwrap_or(u32::MAX)
     }
 
-    /// What is not as in the other plan, in words; none if all is.
+    /// The differences from the other plan, as text; `None` if there are none.
     pub(super) fn difference(&self, other: &Self) -> Option<String> {
         let sections = |plan: &Self| {
             let names = plan.sections.iter().filter_map(Section::to_possible_value);
@@ -248,7 +249,7 @@ impl Axes {
         }
     }
 
-    /// A little of each, to see that all of it works.
+    /// A few values on each axis, to check that everything works.
     fn short() -> Self {
         Self {
             framings: &FRAMINGS,
@@ -371,7 +372,7 @@ mod tests {
         assert!(plan.difference(&fewer).unwrap().ends_with("ring-size,subscribers there, spin now"));
     }
 
-    /// Every message fits its ring: at most a quarter of it.
+    /// Every message fits in its ring: it takes at most a quarter of the ring.
     #[test]
     fn every_message_fits() {
         assert!(whole().cells.iter().all(|cell| cell.message_size <= cell.queue_size / 4));

@@ -1,4 +1,4 @@
-//! One run of one cell: started as separate processes, and kept as a file.
+//! One run of one cell: started as separate processes, and stored as a file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,17 +13,17 @@ use tapeline_measure::Nanos;
 
 use super::plan::{Cell, Plan, Reading};
 
-/// How long a run may take beyond its measured time: a slow receiver reads a ring's worth of messages before and after.
+/// Time limit beyond the measured time: a slow receiver reads a full ring of messages before and after.
 const SLACK: Duration = Duration::from_secs(60);
 
-/// What the processes of one run said.
+/// The summaries of the processes of one run.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Record {
     pub(super) cell: Cell,
     pub(super) round: u32,
-    /// When it began, in ns since 1970 UTC.
+    /// Start time, in ns since 1970 UTC.
     started_ns: u64,
-    /// Whether processes had to share a core: then it is the scheduler that was measured.
+    /// Whether processes had to share a core: the run then measured the scheduler.
     pub(super) shared_cores: bool,
     /// The summary of `ring pub`.
     pub(super) publisher: Value,
@@ -32,19 +32,19 @@ pub(super) struct Record {
 }
 
 impl Record {
-    /// Where the run of a cell in a round is kept.
+    /// The path of the record of a cell's run in a round.
     fn path(folder: &Path, cell: &Cell, round: u32) -> PathBuf {
         folder.join("cells").join(cell.name()).join(format!("run-{round}.json"))
     }
 
-    /// The record of a finished run; `None` if there is none, or it is of another cell or cut short.
+    /// The record of a finished run; `None` if there is none, or it belongs to another cell or is incomplete.
     pub(super) fn read(folder: &Path, cell: &Cell, round: u32) -> Option<Self> {
         let text = fs::read(Self::path(folder, cell, round)).ok()?;
         let record: Self = serde_json::from_slice(&text).ok()?;
         (record.cell == *cell && record.round == round).then_some(record)
     }
 
-    /// Writes the record whole or not at all: a sweep can be killed at any moment.
+    /// Writes the record completely or not at all: a sweep can be killed at any moment.
     pub(super) fn write(&self, folder: &Path) -> anyhow::Result<()> {
         let path = Self::path(folder, &self.cell, self.round);
         let text = tapeline_console::output::json(self)?;
@@ -82,17 +82,17 @@ impl Record {
     }
 }
 
-/// Which process runs where.
+/// The core of each process.
 struct Places {
     publisher: usize,
     subscribers: Vec<usize>,
-    /// Whether anybody shares a core, and whether the publisher does.
+    /// Whether any processes share a core, and whether the publisher does.
     shared: bool,
     publisher_shares: bool,
 }
 
 impl Places {
-    /// The first core is the publisher's, the others are the subscribers' in turn.
+    /// The first core is for the publisher; the subscribers take the others in turn.
     fn new(cpus: &[usize], subscribers: usize) -> Self {
         let (publisher, others) = match cpus {
             [only] => (*only, cpus),
@@ -105,7 +105,7 @@ impl Places {
     }
 }
 
-/// Who shares a core gives it away between looks; who has one of its own does not.
+/// A process that shares a core yields it between polls; a process with a core of its own spins.
 fn wait(shares: bool) -> &'static str {
     if shares { "yield" } else { "spin" }
 }

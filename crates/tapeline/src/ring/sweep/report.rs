@@ -1,4 +1,4 @@
-//! A sweep's report: text, tables and plots, as one page of HTML and as Markdown with its plots beside it.
+//! A sweep's report: text, tables and plots, as one HTML page and as Markdown with separate plots.
 
 use serde_json::Value;
 use tapeline_perf::plot::{Chart, Point, Scale, Series};
@@ -8,7 +8,7 @@ use super::figures::{Figure, Spread, latency, millions, rate};
 use super::plan::{Cell, Framing, MAX, Plan, REGIMES, Reading, Regime, Section};
 use crate::ring::view;
 
-/// The report on what has been measured so far.
+/// The report on the results so far.
 pub(super) fn report(plan: &Plan, figures: &[Figure], sessions: &[Value], command: &str) -> Document {
     let mut document = Document::new("Ring sweep");
     opening(&mut document, plan, figures, sessions, command);
@@ -73,7 +73,7 @@ struct Part<'a> {
     floor_ns: Option<f64>,
 }
 
-/// What a plot is of, besides its lines.
+/// The labels and the scale of a plot, without its lines.
 struct Frame<'a> {
     file: &'a str,
     title: &'a str,
@@ -114,7 +114,7 @@ impl Part<'_> {
         self.regimes(document);
     }
 
-    /// All regimes of a size and a framing in one row.
+    /// All regimes of a message size and a framing in one row.
     fn regimes(&self, document: &mut Document) {
         let mut headings = vec!["bytes", "framing"];
         for regime in REGIMES {
@@ -280,7 +280,7 @@ impl Part<'_> {
         });
     }
 
-    /// A row for each figure: what it is of, and what it came to.
+    /// A row for each figure: its settings, then its results.
     fn table(&self, document: &mut Document, of: &[&str], cell: impl Fn(&Cell) -> Vec<String>) {
         let timed = self.figures.iter().any(|figure| !figure.latency_ns.is_empty());
         let held = self.figures.iter().any(|figure| figure.cell.rate_hz == MAX);
@@ -353,7 +353,7 @@ impl Part<'_> {
         found
     }
 
-    /// A line for each size and framing: the colour is the size's, lines of cache lines are dashed.
+    /// A line for each size and framing: the size sets the colour, and cache-line framing is dashed.
     fn by_size_and_framing<K: PartialEq>(&self, key: impl Fn(&Cell) -> K) -> Vec<Series> {
         self.series_by(
             key,
@@ -376,7 +376,8 @@ impl Part<'_> {
         self.series_by(key, wanted, name, value, |cell| (usize::from(cell.framing == Framing::Lines), dashed))
     }
 
-    /// A line for each name that the wanted cells have. `looks` gives what its colour goes by, and whether it is dashed.
+    /// A line for each name among the wanted cells. `looks` returns the colour's key, and whether the line is
+    /// dashed.
     fn series_by<K: PartialEq>(
         &self,
         key: impl Fn(&Cell) -> K,

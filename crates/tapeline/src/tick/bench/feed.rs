@@ -1,4 +1,4 @@
-//! The publisher: updates on a schedule, each with the time at which it was due.
+//! The publisher: sends updates on a schedule, each with the time at which it was due.
 
 use std::process::ExitCode;
 
@@ -27,19 +27,19 @@ pub(crate) struct Feed {
 /// What was sent.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Sent {
-    /// Updates, those of the warm-up too.
+    /// Updates, including those of the warm-up.
     pub(super) updates: u64,
-    /// Updates a second, over all of it.
+    /// Updates a second, over the whole time.
     pub(super) rate_hz: f64,
     /// The share of the time in which the socket took nothing.
     pub(super) held_back_share: f64,
-    /// Actual send less due, of all.
+    /// Actual send less due, of all updates.
     pub(super) lateness: Trend,
 }
 
-/// Updates that leave with one call of the system, at most: as many as are due.
+/// Maximum number of updates per system call: those that are due.
 const AT_ONCE: u64 = 256;
-/// What an update takes at most: names and heads, and for each row a symbol, a float and a long.
+/// Maximum size of an update: names and headers, and for each row a symbol, a float and a long.
 const HEAD: usize = 128;
 const ROW: usize = 32;
 
@@ -85,7 +85,8 @@ impl Feed {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// One update: symbols, how late it is as the price, when it was due as the size. A tickerplant puts its time before them.
+    /// One update: symbols, its lateness as the price, its due time as the size. A tickerplant adds its time in
+    /// front.
     fn update(&self, out: &mut [u8], due: Nanos, now: Nanos) -> Result<usize, Refused> {
         let (late, due) = (now.since(due) as f64, due.0 as i64);
         let mut message = Encoder::message(out, MessageKind::Async)?;

@@ -1,12 +1,13 @@
-//! `tapeline tick bench`: a tickerplant between a publisher and a subscriber, at one rate after the other, beside a bare relay.
+//! `tapeline tick bench`: measures a tickerplant between a publisher and a subscriber, at one rate after another,
+//! next to a bare relay.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `mod.rs` | the command: what runs one after the other |
-//! | `round.rs` | one rate: starting the parts, judging what they say, the run folder |
-//! | `table.rs` | what came of all rates, for people |
+//! | `mod.rs` | the command: the order of the rounds |
+//! | `round.rs` | one rate: starts the parts, judges their results, writes the run folder |
+//! | `table.rs` | the results of all rates, for people |
 //! | `feed.rs`, `sink.rs`, `relay.rs` | the parts, each a process: publisher, subscriber, a relay that does no work |
-//! | `place.rs` | where a tickerplant is, and a connection to it |
+//! | `place.rs` | the address of a tickerplant, and a connection to it |
 
 mod feed;
 mod place;
@@ -33,7 +34,7 @@ use tapeline_perf::run_folder::RunFolder;
 use self::place::{Link, Place};
 use self::round::{Bench, Round, Through};
 
-/// The table of the suite.
+/// The table of the benchmark.
 const TABLE: &str = "trade";
 
 /// Measure a tickerplant: latency by rate from when updates were due, beside a bare relay.
@@ -94,7 +95,7 @@ pub(crate) struct BenchArgs {
     format: Format,
 }
 
-/// Which of ours it is.
+/// The program to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Middle {
     /// `tapeline tick serve`: a tickerplant alone
@@ -187,7 +188,7 @@ impl PartArgs {
     }
 }
 
-/// The longest message that the subscriber takes: a foreign tickerplant may publish by the timer.
+/// Maximum size of a message for the subscriber: a foreign tickerplant may publish on a timer.
 const MOST_MESSAGE: usize = 256 << 20;
 
 /// Binds this thread to a core, if one is named.
@@ -198,7 +199,7 @@ pub(super) fn pin(core: Option<usize>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What the suite of kdb-X takes, and more.
+/// The rates of the kdb-X suite, and more.
 const USUAL_RATES: [u64; 9] = [10_000, 20_000, 40_000, 60_000, 80_000, 100_000, 200_000, 500_000, 1_000_000];
 const USUAL_DURATION: Duration = Duration::from_secs(60);
 
@@ -215,7 +216,7 @@ impl BenchArgs {
                 duration,
                 warm_up: self.warm_up,
                 rows: self.rows,
-                // The relay stands beside it, on sockets of the same kind.
+                // The relay uses sockets of the same kind.
                 is_local: self.target.as_ref().map_or(self.socket == Socket::Unix, Place::is_local),
                 waits: *waits,
                 cpus: self.cpus.as_ref().map(|cores| cores.0.clone()).unwrap_or_default(),
@@ -245,7 +246,7 @@ impl BenchArgs {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// The rates, in updates a second: those of the command line, of the environment, or the usual ones.
+    /// The rates, in updates a second: from the command line, the environment, or the defaults.
     fn rates_to_measure(&self) -> anyhow::Result<Vec<u64>> {
         Ok(match (&self.rates[..], from_environment("THROUGHPUT")) {
             ([], None) => USUAL_RATES.to_vec(),
@@ -257,12 +258,12 @@ impl BenchArgs {
         })
     }
 
-    /// How long each rate is measured: as the command line or the environment says, or the usual time.
+    /// How long each rate is measured: from the command line, the environment, or the default.
     fn time_of_each_rate(&self) -> anyhow::Result<Duration> {
         Ok(match (self.duration, from_environment("DURATION")) {
             (Some(duration), _) => duration,
             (None, None) => USUAL_DURATION,
-            // As the suite has it, seconds.
+            // Seconds, as in the suite.
             (None, Some(text)) if text.parse::<u64>().is_ok() => {
                 arguments::some_duration(&format!("{text}s")).map_err(wrong_in_environment("DURATION"))?
             }
@@ -272,7 +273,7 @@ impl BenchArgs {
         })
     }
 
-    /// Refuses a rate of 0 and values that are given twice.
+    /// Refuses a rate of 0, and duplicate values.
     fn check_nothing_twice(&self, rates: &[u64]) -> anyhow::Result<()> {
         if rates.contains(&0) || has_twice(rates) {
             return Err(Hinted::new("a rate is 0, or given twice", "such as --rates 10k,60k,200k").into());
@@ -285,7 +286,7 @@ impl BenchArgs {
         Ok(())
     }
 
-    /// What is measured beside the relay, in turn.
+    /// What to measure in turn, besides the relay.
     fn measured(&self) -> Vec<Through> {
         match &self.target {
             Some(place) => vec![Through::Target(place.clone())],
@@ -296,7 +297,7 @@ impl BenchArgs {
         }
     }
 
-    /// Prints the figures of all rates, and where their pages are.
+    /// Prints the figures of all rates, and the paths of their pages.
     fn print(&self, rounds: &[Round], generators: &[Generator], folder: &RunFolder) -> anyhow::Result<()> {
         match self.format {
             Format::Json => {
@@ -318,17 +319,17 @@ impl BenchArgs {
     }
 }
 
-/// The value of an environment variable, if it has one.
+/// The value of an environment variable, if set.
 fn from_environment(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// The error of a variable in the environment, of what is wrong with it.
+/// The error for a wrong value of an environment variable.
 fn wrong_in_environment(name: &'static str) -> impl Fn(String) -> anyhow::Error {
     move |what| anyhow::anyhow!("{name} in the environment: {what}")
 }
 
-/// What the publisher could do alone.
+/// The limit of the publisher alone.
 #[derive(Debug, Serialize)]
 struct Generator {
     waiting: Waits,

@@ -13,7 +13,8 @@ use tapeline_wire::Error;
 use tapeline_wire::streams::Socket;
 use tapeline_wire::tcp::Received;
 
-/// Where a tickerplant listens: `HOST:PORT`, the path of a Unix-domain socket, or behind an `@` its name in the abstract namespace.
+/// Where a tickerplant listens: `HOST:PORT`, the path of a Unix-domain socket, or `@` and its name in the abstract
+/// namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place(String);
 
@@ -31,7 +32,7 @@ impl FromStr for Place {
 }
 
 impl Place {
-    /// As it is written on a command line.
+    /// The place as written on a command line.
     pub(super) fn argument(&self) -> String {
         self.0.clone()
     }
@@ -41,7 +42,7 @@ impl Place {
         is_local(&self.0)
     }
 
-    /// Connects, to the first of a name's addresses at which somebody listens.
+    /// Connects to the first address of a name that accepts connections.
     fn connect(&self) -> anyhow::Result<Socket> {
         let what = || format!("cannot connect to the tickerplant at {}", self.0);
         if self.is_local() {
@@ -62,7 +63,7 @@ fn is_local(text: &str) -> bool {
     text.contains('/') || text.starts_with('@')
 }
 
-/// Waits until a connection is made: nothing can be sent before.
+/// Waits until a connection is established: nothing can be sent before.
 fn connected(mut socket: Socket) -> anyhow::Result<Socket> {
     for _ in 0..PATIENCE.as_nanos() / NAP.as_nanos() {
         if socket.has_connected()? {
@@ -73,15 +74,16 @@ fn connected(mut socket: Socket) -> anyhow::Result<Socket> {
     bail!("nobody answers")
 }
 
-/// Who is said to connect, `USER:PASSWORD`: in the environment, which others of this machine do not see, as they do command lines.
+/// The environment variable with the login, `USER:PASSWORD`: other users of the machine can see command lines, but
+/// not the environment.
 const LOGIN: &str = "TICK_LOGIN";
 
-/// The longest sleep of one who waits: a signal to end is heeded so soon.
+/// The longest sleep while waiting, so that a signal is handled soon.
 const NAP: Duration = Duration::from_millis(20);
-/// For how long an answer is waited for.
+/// Time limit for an answer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What a look at a connection found.
+/// The result of one read of a connection.
 pub(super) enum Came {
     Something,
     Nothing,
@@ -89,7 +91,7 @@ pub(super) enum Came {
     End,
 }
 
-/// A connection to a tickerplant, let in.
+/// A logged-in connection to a tickerplant.
 pub(super) struct Link {
     socket: Socket,
     frames: Frames,
@@ -97,7 +99,7 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// Connects and says who it is.
+    /// Connects and logs in.
     pub(super) fn open(place: &Place, most_message: usize, spins: bool) -> anyhow::Result<Self> {
         let mut link = Self { socket: place.connect()?, frames: Frames::new(most_message), spins };
         let login = std::env::var(LOGIN).unwrap_or_default();
@@ -122,7 +124,7 @@ impl Link {
         .into())
     }
 
-    /// Sends all of it; whether it had to wait for room.
+    /// Sends everything; returns whether it had to wait for capacity.
     pub(super) fn send(&mut self, mut bytes: &[u8]) -> anyhow::Result<bool> {
         let mut has_waited = false;
         loop {
@@ -149,7 +151,7 @@ impl Link {
         self.send(&room[..len]).map(|_| ())
     }
 
-    /// Reads once, after a wait if it does not spin. What came is then in [`frames`](Self::frames).
+    /// Reads once, after a wait if it does not spin. The data is then in [`frames`](Self::frames).
     pub(super) fn receive(&mut self) -> anyhow::Result<Came> {
         match self.socket.receive(self.frames.room()) {
             Ok(Received::Bytes(count)) => {
@@ -157,7 +159,7 @@ impl Link {
                 return Ok(Came::Something);
             }
             Ok(Received::Closed) => return Ok(Came::End),
-            // Of who closes and leaves something unread, the other end is told so.
+            // The peer gets a reset if a connection is closed with unread data.
             Err(Error::Socket { cause, .. }) if cause.kind() == ErrorKind::ConnectionReset => {
                 return Ok(Came::End);
             }
@@ -170,7 +172,7 @@ impl Link {
         Ok(Came::Nothing)
     }
 
-    /// What came.
+    /// The received frames.
     pub(super) const fn frames(&mut self) -> &mut Frames {
         &mut self.frames
     }

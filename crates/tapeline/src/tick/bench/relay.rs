@@ -1,4 +1,4 @@
-//! A bare relay: what a tickerplant could be at best on these sockets. It passes bytes on and looks at none of them.
+//! A bare relay: the best that a tickerplant could do on these sockets. It passes bytes on without reading them.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
@@ -29,7 +29,7 @@ pub(crate) struct Relay {
     cpu: Option<usize>,
 }
 
-/// Where it listens.
+/// The listening address.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Listening {
     pub(super) address: Option<SocketAddr>,
@@ -37,9 +37,9 @@ pub(super) struct Listening {
 
 /// The longest sleep.
 const NAP: Duration = Duration::from_millis(20);
-/// What is read at once; a tickerplant's frames have as much room once they have grown.
+/// Size of a read; a tickerplant's frame buffers are as large once they have grown.
 const ROOM: usize = 64 << 10;
-/// As many bytes wait as for a tickerplant's subscriber.
+/// Maximum backlog in bytes, as for a tickerplant's subscriber.
 const QUEUE: usize = 64 << 20;
 
 impl Relay {
@@ -58,7 +58,7 @@ impl Relay {
         let nap = if self.spins { Duration::ZERO } else { NAP };
         let mut room = vec![0; ROOM];
         let mut to: Option<StreamId> = None;
-        // Those who have said who they are.
+        // Peers that have logged in.
         let mut greeted: Vec<StreamId> = Vec::new();
         while !stop.requested() {
             streams.wait(Some(nap))?;

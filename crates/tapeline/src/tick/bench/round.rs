@@ -1,4 +1,4 @@
-//! One rate: starting the parts, judging what they say, the run folder.
+//! One rate: starts the parts, judges their results, writes the run folder.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -19,30 +19,30 @@ use super::relay::Listening;
 use super::sink::{Received, Subscribed, WINDOW_NS};
 use super::{Journal, Middle, Waits};
 
-/// What all rates have in common.
+/// The settings that all rates share.
 pub(super) struct Bench {
     pub(super) duration: Duration,
     pub(super) warm_up: Duration,
     pub(super) rows: u64,
     pub(super) is_local: bool,
     pub(super) waits: Waits,
-    /// Of publisher, tickerplant and subscriber, over again.
+    /// Cores of publisher, tickerplant and subscriber; a shorter list repeats.
     pub(super) cpus: Vec<usize>,
-    /// Whether each run folder gets all latencies.
+    /// Whether each run folder contains all latencies.
     pub(super) keeps_times: bool,
-    /// Where the run folders go.
+    /// The parent of the run folders.
     pub(super) folder: PathBuf,
     pub(super) stop: Stop,
 }
 
-/// What stands between publisher and subscriber.
+/// The program between publisher and subscriber.
 #[derive(Clone, Debug)]
 pub(super) enum Through {
     /// A relay that does no work.
     Relay,
-    /// One of our own, which keeps this of what it publishes.
+    /// One of Tapeline's own, with this journal setting.
     Ours(Middle, Journal),
-    /// Somebody's that runs already.
+    /// A running tickerplant of the user's.
     Target(Place),
 }
 
@@ -67,31 +67,32 @@ const SOCKET: &str = "socket";
 const RELAY: &str = "relay";
 const OVERFLOW: &str = "overflow";
 
-/// What came of one rate.
+/// The result of one rate.
 #[derive(Debug, Serialize)]
 pub(super) struct Round {
     pub(super) rate: u64,
     pub(super) through: String,
     pub(super) waiting: Waits,
-    /// `overflow` where updates pile up, and where; or the verdict's word.
+    /// `overflow` if updates pile up, with the place; otherwise the verdict's word.
     pub(super) verdict: String,
     why: String,
     sent_updates: u64,
     received_rows: u64,
     missing_rows: u64,
-    /// Arrival less due; nothing where updates piled up.
+    /// Arrival less due; `None` if updates piled up.
     pub(super) latency: Option<Percentiles>,
-    /// Its run folder.
+    /// The run folder.
     pub(super) folder: PathBuf,
 }
 
 impl Round {
-    /// Whether it is one of the bare relay.
+    /// Whether this is a round of the bare relay.
     pub(super) fn is_relay(&self) -> bool {
         self.through == RELAY
     }
 
-    /// Says where updates pile up: where the relay between the same two ends and sockets keeps up, they were not too slow.
+    /// Adds where updates pile up: if the relay with the same ends and sockets keeps up, the ends were not too
+    /// slow.
     pub(super) fn blame(&mut self, relay: &Self) {
         if self.verdict == OVERFLOW {
             let does_keep_up = !relay.verdict.starts_with(OVERFLOW);
@@ -100,29 +101,29 @@ impl Round {
     }
 }
 
-/// Between the start of the subscriber and the first update.
+/// Time between the start of the subscriber and the first update.
 const LEAD: Duration = Duration::from_millis(1_500);
-/// How long a part may take to say that it is ready.
+/// Time limit for a part to report that it is ready.
 const READY: Duration = Duration::from_secs(120);
-/// How long it may take after its time is over.
+/// Time limit for a part to end after its time is over.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// How long the publisher's own limit is measured.
 const LIMIT: Duration = Duration::from_secs(2);
 
-/// What a tickerplant of ours says that we need.
+/// The used part of the tickerplant's ready message.
 #[derive(Deserialize)]
 struct Listens {
     address: Option<SocketAddr>,
 }
 
-/// What a plant says that we need.
+/// The used part of the plant's ready message.
 #[derive(Deserialize)]
 struct PlantReady {
     kdb: Listens,
 }
 
 impl Bench {
-    /// How many updates a second the publisher can send at most, to one who reads them and does nothing.
+    /// The maximum updates a second that the publisher can send to a reader that does no work.
     pub(super) fn limit(&self) -> anyhow::Result<f64> {
         self.make_scratch()?;
         let mut relay = Part::start("null sink", &self.relay(true))?;
@@ -176,7 +177,7 @@ impl Bench {
         folder.write_latency(started, self.duration, &hops)?;
         folder.write_stats(1, WINDOW_NS, &received.windows)?;
         folder.write_run(&run)?;
-        // The next one begins with a log of its own, and nobody wants gigabytes of this one.
+        // The next round starts with a log of its own, and this one may have gigabytes.
         drop(server);
         std::fs::remove_dir_all(self.scratch())
             .with_context(|| format!("cannot remove {}", self.scratch().display()))?;
@@ -195,9 +196,9 @@ impl Bench {
         })
     }
 
-    /// What the record of a run says of how it was set up.
+    /// The setup in the record of a run.
     fn settings(&self, through: &Through, rate: u64) -> serde_json::Value {
-        // Of others' it is not known.
+        // Unknown for a foreign tickerplant.
         let journal = if let Through::Ours(_, journal) = through { Some(*journal) } else { None };
         serde_json::json!({
             "through": through.to_string(), "rate": rate, "rows": self.rows, "journal": journal, "unix": self.is_local,
@@ -205,7 +206,7 @@ impl Bench {
         })
     }
 
-    /// Starts what stands between publisher and subscriber; where it listens.
+    /// Starts the program between publisher and subscriber; returns it and its address.
     fn server(&self, through: &Through) -> anyhow::Result<(Option<Part>, Place)> {
         self.make_scratch()?;
         match through {
@@ -230,7 +231,7 @@ impl Bench {
         }
     }
 
-    /// Starts one of our own with this configuration; what it says when it is ready.
+    /// Starts one of Tapeline's own with this configuration; returns its ready message.
     fn ours<T: DeserializeOwned>(
         &self,
         role: &str,
@@ -246,7 +247,7 @@ impl Bench {
         Ok((server, said))
     }
 
-    /// Where configuration, log and socket of one rate are.
+    /// The folder for configuration, log and socket of one rate.
     fn scratch(&self) -> PathBuf {
         self.folder.join("server")
     }
@@ -256,7 +257,7 @@ impl Bench {
         std::fs::create_dir_all(&scratch).with_context(|| format!("cannot make {}", scratch.display()))
     }
 
-    /// The name of the Unix-domain socket.
+    /// The path of the Unix-domain socket.
     fn socket(&self) -> PathBuf {
         self.scratch().join(SOCKET)
     }
@@ -270,7 +271,7 @@ impl Bench {
         matches!(self.waits, Waits::Spin)
     }
 
-    /// As files have it.
+    /// The way of waiting, as in file names.
     const fn waiting(&self) -> &'static str {
         if self.spins() { "spin" } else { "block" }
     }
@@ -290,14 +291,14 @@ impl Bench {
         )
     }
 
-    /// The configuration of a plant without feeds, whose ticks are rows of kdb+ clients alone.
+    /// The configuration of a plant without feeds, whose only ticks are rows of kdb+ clients.
     fn plant(&self, journal: Journal) -> String {
         let cpu = self.cpus.get(1 % self.cpus.len().max(1)).map(|core| format!("cpu = {core}\n"));
         let kept = match journal {
             Journal::None => String::new(),
             Journal::Written | Journal::Synced => {
                 let durability = if journal == Journal::Synced { "synced" } else { "written" };
-                // As much as is worth it: what is older is let go of.
+                // A fixed size limit: older ticks are deleted.
                 format!(
                     "[journal]\nfolder = \"journal\"\ndurability = \"{durability}\"\nkeep_size = \"4GiB\"\n"
                 )
@@ -315,10 +316,10 @@ impl Bench {
         )
     }
 
-    /// Where one of ours listens and how it waits, as its configuration has it.
+    /// The configuration of the listening address and the way of waiting.
     fn listening(&self) -> String {
         let place = if self.is_local {
-            // Beside the configuration, as all of its paths.
+            // Relative to the configuration's folder, like all of its paths.
             format!("tcp = false\nunix = \"{SOCKET}\"")
         } else {
             "port = 0".to_owned()
@@ -343,7 +344,7 @@ impl Bench {
         arguments
     }
 
-    /// The subscriber's arguments, at a rate from a time on.
+    /// The subscriber's arguments for a rate and a start time.
     fn sink(
         &self,
         through: &Through,
@@ -386,7 +387,7 @@ impl Bench {
         arguments
     }
 
-    /// The core of a part, by its place among them.
+    /// Adds the core of a part, by the part's number.
     fn add_cpu(&self, arguments: &mut Vec<String>, part: usize) {
         if let Some(core) = self.cpus.get(part % self.cpus.len().max(1)) {
             arguments.extend(["--cpu".to_owned(), core.to_string()]);
@@ -394,13 +395,13 @@ impl Bench {
     }
 }
 
-/// What a verdict on a rate is based on.
+/// The evidence for the verdict on a rate.
 fn evidence(rate: u64, sent: &Sent, received: &Received, latency: &Recorder) -> Evidence {
     Evidence {
         asked_rate_hz: Some(rate as f64),
         sent_rate_hz: sent.rate_hz,
         sent: sent.updates,
-        // Those that are still on their way are not lost: that is what an overflow is.
+        // Updates that are still in flight are not lost: that is an overflow.
         received: sent.updates,
         lost: 0,
         sender: sent.lateness,
@@ -415,8 +416,8 @@ fn evidence(rate: u64, sent: &Sent, received: &Received, latency: &Recorder) -> 
 fn note_missing(run: &mut Run, all: u64, received: &Received) -> u64 {
     let missing = all.saturating_sub(received.rows);
     if missing > 0 {
-        // Lost, or still on their way: to whoever waits for them it is the same. A publisher that was late is not why a
-        // subscriber was cut off.
+        // For the subscriber it does not matter whether rows are lost or still in flight. A late publisher is not
+        // the reason for a subscriber's disconnect.
         if received.is_cut_off || run.verdict != Verdict::GeneratorLimited {
             run.verdict = Verdict::Overload;
         }

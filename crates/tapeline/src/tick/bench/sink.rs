@@ -1,4 +1,4 @@
-//! The subscriber: what arrives, and how long after it was due.
+//! The subscriber: counts what arrives, and measures how long after it was due.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -34,7 +34,7 @@ pub(crate) struct Sink {
     times: Option<FilePath>,
 }
 
-/// It has subscribed.
+/// Printed after the subscription.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Subscribed {
     pub(super) subscribed: bool,
@@ -43,9 +43,9 @@ pub(super) struct Subscribed {
 /// What arrived.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Received {
-    /// Rows, those of the warm-up too.
+    /// Rows, including those of the warm-up.
     pub(super) rows: u64,
-    /// Bytes of all messages' values.
+    /// Bytes of the values of all messages.
     pub(super) bytes: u64,
     /// Arrival less due of the rows after the warm-up; a distribution in base64.
     latency: String,
@@ -55,7 +55,7 @@ pub(super) struct Received {
     pub(super) trend: Trend,
     /// Arrival less due, by tenth of a second.
     pub(super) windows: Vec<Window>,
-    /// The tickerplant closed the connection before all was there.
+    /// The tickerplant closed the connection before everything had arrived.
     pub(super) is_cut_off: bool,
 }
 
@@ -69,7 +69,7 @@ struct Times {
     received: Nanos,
 }
 
-/// For how long after the last update was due others are waited for.
+/// How long to wait for late updates after the last one was due.
 const DRAIN_NS: u64 = 3_000_000_000;
 
 impl Received {
@@ -148,9 +148,9 @@ impl Sink {
     }
 }
 
-/// What has arrived so far, and what is measured of it.
+/// The rows so far, and their latencies.
 struct Arrivals {
-    /// Rows of other times are somebody else's.
+    /// Rows with due times outside this range belong to another publisher.
     first_due: Nanos,
     last_due: Nanos,
     measured_from: Nanos,
@@ -160,12 +160,12 @@ struct Arrivals {
     lateness: Lateness,
     series: Series,
     times: Vec<Times>,
-    /// The most of `times`.
+    /// Maximum length of `times`.
     room: usize,
 }
 
 impl Arrivals {
-    /// Nothing yet, with room for the times of so many rows.
+    /// An empty record, with capacity for the times of `room` rows.
     fn new(part: &PartArgs, room: usize) -> Self {
         let measured_from = part.measured_from();
         Self {
@@ -177,7 +177,7 @@ impl Arrivals {
             service: Recorder::new(),
             lateness: Lateness::new(measured_from),
             series: Series::new(measured_from, WINDOW_NS, Series::ROWS),
-            // All of it at once: growing would be a stall that is measured.
+            // Allocate everything now: growth would be a stall within the measurement.
             times: Vec::with_capacity(room),
             room,
         }
@@ -187,7 +187,7 @@ impl Arrivals {
     fn take(&mut self, update: &Update<'_>, now: Nanos) {
         for (late, due) in stamps(update) {
             let due = Nanos(due as u64);
-            // A tickerplant that others use has their rows as well.
+            // A tickerplant with other clients sends their rows as well.
             if !(self.first_due..=self.last_due).contains(&due) {
                 continue;
             }
@@ -201,7 +201,7 @@ impl Arrivals {
             self.service.record(since_sent);
             self.lateness.record(now, since_sent);
             self.series.record(now, since_due);
-            // Rows that nobody said to expect are counted, and have no room.
+            // Rows beyond the expected number are counted, but their times are not stored.
             if self.times.len() < self.room {
                 let sent = Nanos((now.0 as i64 - since_sent) as u64);
                 self.times.push(Times { due, sent, received: now });
@@ -222,7 +222,7 @@ impl Arrivals {
     }
 }
 
-/// A row for each latency, in the order of arrival.
+/// Writes a line for each latency, in the order of arrival.
 fn write_times(path: &Path, times: &[Times]) -> io::Result<()> {
     let mut out = BufWriter::new(File::create(path)?);
     writeln!(out, "due_ns,sent_ns,received_ns")?;
@@ -232,7 +232,7 @@ fn write_times(path: &Path, times: &[Times]) -> io::Result<()> {
     out.flush()
 }
 
-/// The last two columns: how late the rows were sent, and when they were due.
+/// The last two columns: the lateness of the rows, and their due times.
 fn stamps<'a>(update: &Update<'a>) -> impl Iterator<Item = (f64, i64)> + use<'a> {
     let columns = update.rows.columns();
     let mut last_two = columns.clone().skip(columns.len().saturating_sub(2));

@@ -6,7 +6,7 @@ use tapeline_measure::{Percentiles, Rank, figures};
 use super::Waits;
 use super::round::Round;
 
-/// A row for each round; those of tickerplants by the relay of the same rate and way of waiting as well.
+/// A row for each round; rows of tickerplants also show the ratio to the relay at the same rate and way of waiting.
 pub(super) fn of(rounds: &[Round]) -> output::Table {
     let head =
         ["updates/s", "through", "waiting", "p50", "p90", "p99", "p99.9", "p99.99", "by relay", "verdict"];
@@ -37,7 +37,7 @@ pub(super) fn of(rounds: &[Round]) -> output::Table {
     table
 }
 
-/// Median and p99.9, each by the relay's.
+/// Median and p99.9, each divided by the relay's.
 fn by(round: &Round, relay: &Round) -> Option<String> {
     let at = |latency: &Percentiles, rank| latency.at(rank).map(|ns| ns as f64);
     let ratio = |rank| Some(at(round.latency.as_ref()?, rank)? / at(relay.latency.as_ref()?, rank)?.max(1.0));

@@ -1,10 +1,10 @@
-//! A certificate that tests serve with, and who vouches for it.
+//! A certificate for the tests' servers, and its authority.
 
 use std::path::Path;
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 
-/// Writes a certificate for `localhost` (`server.pem`), its key (`server.key`), and who vouches for it (`ca.pem`).
+/// Writes a certificate for `localhost` (`server.pem`), its key (`server.key`), and its authority (`ca.pem`).
 pub(crate) fn write(folder: &Path) {
     let mut params = CertificateParams::new(Vec::new()).unwrap();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

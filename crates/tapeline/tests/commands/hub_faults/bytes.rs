@@ -1,4 +1,4 @@
-//! Bytes that mean nothing, or too much.
+//! Bytes that are no valid protocol, or exceed a limit.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -10,7 +10,7 @@ use crate::hub_faults::market::Market;
 use crate::hub_faults::peer::Peer;
 use crate::hub_faults::{count, timed};
 
-/// What comes back until the hub closes.
+/// Number of bytes received until the hub closes.
 fn rest(mut socket: TcpStream) -> usize {
     let mut bytes = Vec::new();
     let _ = socket.read_to_end(&mut bytes);
@@ -28,7 +28,7 @@ fn whoever_sends_what_is_no_protocol_is_shut_out() {
             let mut socket = TcpStream::connect(market.address()).unwrap();
             let from = socket.local_addr().unwrap().to_string();
             socket.write_all(opening).unwrap();
-            // One of them is no whole request: it ends.
+            // One of them is no whole request: close the sending side.
             socket.shutdown(std::net::Shutdown::Write).unwrap();
             rest(socket);
             market.plant.tells(&[why, &from]);
@@ -41,7 +41,8 @@ fn whoever_sends_what_is_no_protocol_is_shut_out() {
 fn frames_that_nobody_can_read_end_their_connection_alone() {
     let (report, _) = crate::hub_faults::day(Market::open("", &[]), |market| {
         let garbage: [&[u8]; 4] = [
-            // A frame with flags that there are not; shorter than its header; a first fragment of 4 GB; a last that never began.
+            // A frame with unknown flags; one shorter than its header; a first fragment of 4 GB; a last fragment
+            // without a first.
             &[0, 9, 0x80, 1, 2, 3, 4, 5, 6],
             &[0, 2, 0x02],
             &[0, 14, 0x01, 0x08, 0xFF, 0xFF, 0xFF, 0xFF, 0, 1, 0, 0, 0, 0],
@@ -78,7 +79,7 @@ fn messages_that_nobody_can_read_are_put_up_with_a_hundred_times() {
         while sent < 100 && json.send(Message::text("[{]")).is_ok() {
             sent += 1;
         }
-        // Each is answered, and at last it hears why.
+        // Each gets an error message, and the last text states the reason of the disconnect.
         let mut last = String::new();
         while let Ok(message) = json.read() {
             if let Message::Text(text) = message {

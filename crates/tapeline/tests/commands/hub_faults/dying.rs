@@ -17,7 +17,7 @@ fn a_feed_that_is_killed_goes_on_where_it_was() {
     let feeder = market.replay(DAY, "3k");
     let before = market.witness_gets(500);
     feeder.kill();
-    // From the beginning: what had come is a copy.
+    // Replayed from the beginning: the first messages are duplicates.
     let (feeder, before) = timed("a feed's sender is started again: the next 500 updates", || {
         let feeder = market.replay(DAY, "10k");
         let mut before = before;
@@ -43,7 +43,7 @@ fn clients_that_die_in_the_middle_of_a_frame_are_gone_and_no_more() {
             if user == "reset" {
                 set_socket_linger(&peer.socket, Some(Duration::ZERO)).unwrap();
             } else {
-                // Closed as a whole it would be reset, too, where something has come that was not read.
+                // Only the sending side: a full close with unread data would send a reset.
                 peer.socket.shutdown(Shutdown::Write).unwrap();
                 dying.push(peer);
             }

@@ -1,4 +1,4 @@
-//! A plant with a hub, what it says and publishes, and a client that is to notice nothing of the others.
+//! A plant with a hub, its output, and a witness: a client that must not be affected by the others.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
@@ -12,15 +12,15 @@ use crate::hub_faults::stage::{Place, remains, tapeline};
 
 /// The busiest stocks of the simulated exchange are always the same.
 pub(crate) const STOCKS: [&str; 3] = ["TAPE", "SENA", "RIMU"];
-/// What `feed replay` calls a session that a file does not name.
+/// Default session of `feed replay` for a file that names none.
 const SESSION: &str = "TAPELINE";
 
-/// A process whose lines are taken as they come: it never waits for the test. Ends with it.
+/// A process whose output is read as it is written, so that it never blocks on the test. It ends with the test.
 pub(crate) struct Process {
     pub(crate) child: Child,
     said: Receiver<String>,
     talk: Receiver<String>,
-    /// What it told people while something else was waited for.
+    /// Lines on standard error that were read while waiting for another line.
     heard: Vec<String>,
 }
 
@@ -32,7 +32,7 @@ impl Process {
         Self { child, said, talk, heard: Vec::new() }
     }
 
-    /// The next line of JSON, waited for; `None` when it has ended.
+    /// Waits for the next line of JSON; `None` when the process has ended.
     pub(crate) fn may_say(&mut self) -> Option<Value> {
         let line = self.said.recv().ok()?;
         Some(serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}")))
@@ -42,7 +42,7 @@ impl Process {
         self.may_say().unwrap_or_else(|| panic!("it ended: {:?}", self.rest_of_talk()))
     }
 
-    /// The next line to people that has all of these in it, waited for; others in front of it stay.
+    /// Waits for the next line on standard error with all of these parts; earlier lines stay queued.
     pub(crate) fn tells(&mut self, all: &[&str]) -> String {
         let is_it = |line: &String| all.iter().all(|part| line.contains(part));
         if let Some(at) = self.heard.iter().position(is_it) {
@@ -57,7 +57,7 @@ impl Process {
         panic!("it ended without a word of {all:?}: {:#?}", self.heard);
     }
 
-    /// What it says to people from here to its end.
+    /// The remaining lines on standard error until the process ends.
     pub(crate) fn rest_of_talk(&mut self) -> Vec<String> {
         self.heard.drain(..).chain(self.talk.iter()).collect()
     }
@@ -79,17 +79,17 @@ fn lines(from: impl Read + Send + 'static) -> Receiver<String> {
     let (send, lines) = channel();
     std::thread::spawn(move || {
         for line in BufReader::new(from).lines().map_while(Result::ok) {
-            // A test that has what it wants still reads, so that the process goes on.
+            // Reads on without a receiver, so that the process does not block.
             let _ = send.send(line);
         }
     });
     lines
 }
 
-/// The images and updates of each item, in their order.
+/// The images and updates of each item, in order.
 type Streams = BTreeMap<String, Vec<(String, Map<String, Value>)>>;
 
-/// What a program says from here to its end.
+/// The images and updates in a program's remaining output.
 fn streams(process: &mut Process, kind: &str) -> Streams {
     let mut streams = Streams::new();
     while let Some(said) = process.may_say() {
@@ -102,19 +102,19 @@ fn streams(process: &mut Process, kind: &str) -> Streams {
     streams
 }
 
-/// A plant with a hub on a port of its own, and a client that reads and behaves.
+/// A plant with a hub on its own port, and a witness that reads normally.
 pub(crate) struct Market {
     pub(crate) place: Place,
     pub(crate) plant: Process,
     pub(crate) server: String,
-    /// The most memory that the hub takes, as the plant says, bytes.
+    /// The plant's stated limit of the hub's memory, in bytes.
     pub(crate) hub_memory: u64,
     witness: Process,
     published: Process,
 }
 
 impl Market {
-    /// `hub`: more keys of its table. `client`: options of the witness.
+    /// `hub`: more keys of the table `[hub]`. `client`: options of the witness.
     pub(crate) fn open(hub: &str, client: &[&str]) -> Self {
         Self::open_at(Place::new(1), hub, client)
     }
@@ -134,7 +134,7 @@ impl Market {
         let consumer = ["omm", "watch", "--server", &server, "--service", "TAPELINE", "--attempts", "1"];
         let witness = ["--user", "witness"];
         let mut witness = Process::start(&[&consumer, &witness[..], &STOCKS, client].concat());
-        // The feed is heard of, and has no message yet: the service is up, and the items are waited for.
+        // A heartbeat without a message: the service is up, and the items wait for an image.
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let heartbeat = [format!("{SESSION:10}").as_bytes(), &1u64.to_be_bytes(), &[0, 0]].concat();
         socket.send_to(&heartbeat, place.lines[0]).unwrap();
@@ -153,7 +153,7 @@ impl Market {
         SocketAddr::from((Ipv4Addr::LOCALHOST, port))
     }
 
-    /// A day of the exchange, on its way at so many messages a second.
+    /// Starts to replay a simulated day at this many messages a second.
     pub(crate) fn replay(&self, messages: &str, rate: &str) -> Feeder {
         let file = self.place.folder.path().join("day.itch");
         let day = file.to_str().unwrap();
@@ -172,14 +172,14 @@ impl Market {
         Process::start(&[&fixed, &STOCKS[..], options].concat())
     }
 
-    /// The most memory that the plant's process ever had, bytes.
+    /// Peak memory of the plant's process, in bytes.
     pub(crate) fn peak_memory(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.plant.child.id())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
         1024 * line.trim().trim_end_matches(" kB").parse::<u64>().unwrap()
     }
 
-    /// The witness has had so many messages more.
+    /// Waits until the witness has received this many more images and updates.
     pub(crate) fn witness_gets(&mut self, messages: usize) -> Streams {
         let mut got = Streams::new();
         let mut count = 0;
@@ -195,8 +195,9 @@ impl Market {
         got
     }
 
-    /// Ends the plant. The witness had every image and every update of the plant's, once, in order and unchanged: what it had
-    /// `before`, and the rest. The plant's last line, and what it told people since it was last listened to.
+    /// Ends the plant. Checks that the witness received every image and every update of the plant once, in order and
+    /// unchanged: those in `before`, and the rest. Returns the plant's report, and its remaining lines on standard
+    /// error.
     pub(crate) fn end(mut self, before: Streams) -> (Value, Vec<String>) {
         self.plant.signal(rustix::process::Signal::TERM);
         let mut got = before;
@@ -220,7 +221,7 @@ impl Market {
     }
 }
 
-/// A feed on its way. Ends with the test.
+/// A replay in progress. It ends with the test.
 pub(crate) struct Feeder(Child);
 
 impl Feeder {
@@ -228,7 +229,7 @@ impl Feeder {
         Self(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
     }
 
-    /// Until all of it is sent.
+    /// Waits until everything is sent.
     pub(crate) fn finish(mut self) {
         assert!(self.0.wait().unwrap().success());
     }

@@ -1,5 +1,5 @@
-//! What can go wrong with a hub's clients, each by itself, with the real binary. Beside each fault there is a client that gets
-//! every image and every update of the plant's, once and in order, and the plant says what happened and why.
+//! Faults of a hub's clients, one at a time, with the real binary. With each fault, another client gets every image and
+//! every update of the plant once and in order, and the plant reports what happened and why.
 
 mod bytes;
 mod dying;
@@ -17,11 +17,11 @@ use crate::stage;
 
 use market::Market;
 
-/// Messages of a day. All of a stock's updates fit into a connection's buffers, so that a witness that gets no processor for a
-/// while misses none.
+/// Messages of a simulated day. All updates of a stock fit into a connection's buffers, so that a witness without a
+/// processor for a while misses none.
 const DAY: &str = "6k";
 
-/// Does something, and prints how long it took: `make hub-faults` shows it. No test depends on it.
+/// Runs a step, and prints how long it took: `make hub-faults` shows it. No test depends on it.
 #[allow(clippy::print_stdout, reason = "what a run is for, beside its verdict")]
 fn timed<T>(what: &str, does: impl FnOnce() -> T) -> T {
     let begun = std::time::Instant::now();
@@ -30,12 +30,12 @@ fn timed<T>(what: &str, does: impl FnOnce() -> T) -> T {
     done
 }
 
-/// What the plant reports of its hub under this name.
+/// A figure of the hub in the plant's report.
 fn count(report: &serde_json::Value, of: &str) -> u64 {
     report["hub"][of].as_u64().unwrap_or_else(|| panic!("no {of} in {report}"))
 }
 
-/// A day with nothing wrong but what `fault` does, after which the day's rest goes by.
+/// A day without faults except those of `fault`; then the rest of the day is sent.
 fn day(mut market: Market, fault: impl FnOnce(&mut Market)) -> (serde_json::Value, Vec<String>) {
     let feeder = market.replay(DAY, "3k");
     let before = market.witness_gets(200);

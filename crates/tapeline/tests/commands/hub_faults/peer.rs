@@ -1,4 +1,4 @@
-//! A client of RSSL over a plain socket, which can do what a good one never does.
+//! An RSSL client over a plain socket, which can do what a valid client never does.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -12,10 +12,10 @@ use tapeline_wire::rssl::{Event, Sent, Session, Settings, Version};
 
 use crate::hub_faults::market::STOCKS;
 
-/// The service's number, unless the configuration says otherwise.
+/// Default service number.
 const SERVICE: u16 = 1;
 
-/// One end of a connection, nothing of which happens by itself: it sends no pings, and reads when it is told to.
+/// One end of a connection without automatic activity: it sends no pings, and reads only on request.
 pub(crate) struct Peer {
     pub(crate) socket: TcpStream,
     session: Session,
@@ -24,9 +24,9 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// A connection that is open; nobody is logged in.
+    /// An open connection without a login.
     pub(crate) fn connect(address: SocketAddr) -> Self {
-        // What the hub could have on its way to a peer that does not read is little.
+        // The socket buffer limits the data in flight to a peer that does not read.
         let socket = socket(address);
         let now = Clock::calibrate().now();
         let session = Session::client(Arc::new(Settings::default()), Version::V14, now);
@@ -38,7 +38,7 @@ impl Peer {
         peer
     }
 
-    /// The same, logged in by this name, with each stock open so many times.
+    /// Logs in under this name, and opens each stock `times` times.
     pub(crate) fn open(address: SocketAddr, user: &str, times: i32) -> Self {
         let mut peer = Self::log_in(address, user);
         for (stock, number) in STOCKS.iter().zip(0..) {
@@ -49,7 +49,7 @@ impl Peer {
         peer
     }
 
-    /// A connection that is logged in by this name.
+    /// A connection that is logged in under this name.
     pub(crate) fn log_in(address: SocketAddr, user: &str) -> Self {
         let mut peer = Self::connect(address);
         peer.send(&encoded(|room| LoginRequest::new(user.as_bytes()).encode(room)));
@@ -65,7 +65,7 @@ impl Peer {
         self.ask_of(SERVICE, stream, name);
     }
 
-    /// The same of another service.
+    /// Opens an item of another service.
     pub(crate) fn ask_of(&mut self, service: u16, stream: i32, name: &str) {
         let header = RequestHeader::new(Domain::MARKET_PRICE, stream, Key::item(service, name.as_bytes()));
         self.send(&encoded(|room| RequestHeader { flags: flags::request::STREAMING, ..header }.encode(room)));
@@ -76,12 +76,12 @@ impl Peer {
         self.flush();
     }
 
-    /// Sends bytes as they are: whether the hub is still there.
+    /// Sends raw bytes; returns whether the hub is still connected.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> bool {
         self.socket.write_all(bytes).is_ok()
     }
 
-    /// The bytes of a message as they would go out.
+    /// The encoded frame of a message.
     pub(crate) fn frame(&mut self, message: &[u8]) -> Vec<u8> {
         assert_eq!(self.session.output().send(message), Sent::Queued);
         self.session.drain()
@@ -92,7 +92,7 @@ impl Peer {
         self.socket.write_all(&bytes).unwrap();
     }
 
-    /// Takes what has come, or comes next; whether the connection is still there.
+    /// Waits for data and handles it; returns whether the connection is still open.
     pub(crate) fn read(&mut self, each: &mut dyn FnMut(&MessageView<'_>)) -> bool {
         let mut bytes = [0; 64 << 10];
         let count = match self.socket.read(&mut bytes) {
@@ -113,7 +113,7 @@ impl Peer {
         }
     }
 
-    /// Reads to the end: the last state of the login, if it was told one.
+    /// Reads to the end; returns the last state of the login, if there was one.
     pub(crate) fn last_words(&mut self) -> Option<String> {
         let mut last = None;
         while self.read(&mut |message| {
@@ -128,7 +128,7 @@ impl Peer {
     }
 }
 
-/// A connection whose receiving side is as small as the system lets it be.
+/// A connection with a small receive buffer.
 fn socket(address: SocketAddr) -> TcpStream {
     use rustix::net::{AddressFamily, SocketType, connect, socket, sockopt};
     let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();

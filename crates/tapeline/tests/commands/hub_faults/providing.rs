@@ -1,4 +1,4 @@
-//! Providers behind the hub that die, and one whose client does not read.
+//! Providers behind the hub that die, and a provider whose client does not read.
 
 use serde_json::Value;
 use tapeline_omm::rwf::{MessageClass, MessageView};
@@ -7,10 +7,10 @@ use crate::hub_faults::market::{Market, Process};
 use crate::hub_faults::peer::Peer;
 use crate::hub_faults::{count, day, timed};
 
-/// The number of the provider's service.
+/// Number of the provider's service.
 const FEED: u16 = 7;
 
-/// An interactive provider at this port, 0 for a free one: which.
+/// An interactive provider at this port (0 takes a free port), with its actual port.
 fn provider(port: &str, rate: &str) -> (Process, String) {
     let options = ["--service", "FEED", "--update-rate", rate, "--format", "json"];
     let mut provider = Process::start(&[&["omm", "serve", "--port", port], &options[..]].concat());
@@ -18,7 +18,7 @@ fn provider(port: &str, rate: &str) -> (Process, String) {
     (provider, port)
 }
 
-/// The service of a provider at this port.
+/// Configuration of a service with a provider at this port.
 fn served(port: &str) -> String {
     format!(
         "[[service]]\nname = \"FEED\"\nid = {FEED}\nproviders = [\"p\"]\n\
@@ -26,7 +26,7 @@ fn served(port: &str) -> String {
     )
 }
 
-/// The next line that `is` so.
+/// Waits for the next line for which `is` returns true.
 fn wait_for(process: &mut Process, is: impl Fn(&Value) -> bool) -> Value {
     loop {
         let said = process.says();
@@ -60,7 +60,7 @@ fn a_provider_that_is_killed_is_asked_again_when_it_is_back() {
     assert_eq!((count(&report, "sessions"), count(&report, "cut")), (2, 0), "{report}");
 }
 
-/// What is one client's alone waits for that client, whose updates fill no queue meanwhile; an image makes good what it missed.
+/// An item with a single client waits for that client instead of queueing updates; an image replaces missed updates.
 #[test]
 fn a_provider_pauses_while_the_one_client_of_its_item_does_not_read() {
     let (_provider, port) = provider("0", "20k");

@@ -1,4 +1,4 @@
-//! Clients of which nothing is heard: half-open connections are such.
+//! Clients that send nothing, such as half-open connections.
 
 use std::io::Read;
 use std::net::TcpStream;
@@ -7,13 +7,13 @@ use crate::hub_faults::market::Market;
 use crate::hub_faults::peer::Peer;
 use crate::hub_faults::{DAY, count, timed};
 
-/// Long enough for a witness on a machine that does much else, which pings three times as often.
+/// Long enough for a witness on a busy machine: it pings three times as often.
 const PING_TIMEOUT: &str = "ping_timeout = \"4s\"";
 
 #[test]
 fn who_sends_no_pings_is_gone_after_the_time_that_was_agreed() {
     let mut market = Market::open(PING_TIMEOUT, &[]);
-    // One takes what comes, the other one might as well have lost its network.
+    // One reads normally; the other behaves as if it had lost its network.
     let mut reads = Peer::open(market.address(), "reads", 1);
     let reader = std::thread::spawn(move || reads.last_words());
     let silent = Peer::open(market.address(), "silent", 1);

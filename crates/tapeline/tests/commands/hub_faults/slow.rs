@@ -1,18 +1,18 @@
-//! Clients that do not read, under each policy, and a hub that does not get its turn.
+//! Clients that do not read, under each policy, and a hub that gets no processor.
 
 use crate::hub_faults::market::{Market, Process, STOCKS};
 use crate::hub_faults::peer::Peer;
 use crate::hub_faults::stage::Place;
 use crate::hub_faults::{DAY, count, day, timed};
 
-/// How often the one that does not read has each stock open: its updates are more than any buffer holds.
+/// How often the client that does not read has each stock open: its updates exceed any buffer.
 const TIMES: i32 = 400;
 
-/// A day with a client that never reads and is gone for this reason: the plant's report.
+/// Runs a day with a client that never reads and is disconnected for this reason; returns the plant's report.
 fn never_reads(hub: &str, why: &str) -> serde_json::Value {
     let mut market = Market::open(&format!("{hub}\nmax_streams_of_item = {TIMES}"), &[]);
     let stalled = Peer::open(market.address(), "stalled", TIMES);
-    // For longer than it takes: what the system holds for who does not read grows for a while.
+    // Longer than needed: the kernel's buffers for a client that does not read grow for a while.
     let feeder = market.replay(DAY, "1k");
     let before = market.witness_gets(200);
     let policy = hub.lines().next().unwrap_or_default();
@@ -67,8 +67,9 @@ fn who_never_reads_misses_updates_and_is_gone_in_the_end() {
     assert!(count(&report, "dropped") > 0 && count(&report, "stuck") == 1, "{report}");
 }
 
-/// A hub in a process of its own is a reader like any other: stopped, it holds the plant for the stall limit and no longer, the
-/// plant's own hub misses nothing, and when it goes on its clients are still there and hear that something is missing.
+/// A hub in its own process is a normal reader of the ring. When it is stopped, it blocks the plant for the stall limit
+/// only, and the plant's own hub misses nothing. When it continues, its clients are still connected and get suspect
+/// items.
 #[test]
 fn a_hub_elsewhere_that_gets_no_processor_loses_its_place_and_its_clients_hear_of_it() {
     let place = Place { keys: "stall_limit = \"1s\"\nring_size = \"64KiB\"", ..Place::new(1) };

@@ -1,4 +1,4 @@
-//! A hub that is asked to end.
+//! A hub that is stopped.
 
 use rustix::process::Signal;
 
@@ -18,7 +18,7 @@ fn whoever_does_not_read_keeps_nobody_from_the_last_words() {
             images += usize::from(hears.says()["event"] == "refresh");
         }
         feeder.finish();
-        // The stalled one has had more than it can hold.
+        // The stalled client's buffers are full.
         let before = market.witness_gets(1000);
         if is_asked_twice {
             market.plant.signal(Signal::TERM);

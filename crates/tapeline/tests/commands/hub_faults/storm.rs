@@ -15,7 +15,7 @@ use crate::hub_faults::{count, day, timed};
 
 const CLIENTS: usize = 500;
 
-/// So many clients connect at once, log in and ask for each stock; returns when all have all images, and all are gone then.
+/// Connects all clients at once, logs in and requests each stock; disconnects all when all have all images.
 fn storm(address: SocketAddr) {
     let (clock, mut reactor) = (Clock::calibrate(), Reactor::new(CLIENTS).unwrap());
     let settings = Arc::new(Settings::default());
@@ -58,7 +58,7 @@ fn five_hundred_clients_come_back_at_once_and_all_are_served() {
         for _ in 0..2 {
             timed("500 clients connect at once: all have their three images", || storm(market.address()));
         }
-        // Not a line for each of them.
+        // Not one line for each client.
         for kind in ["hub: logins: ", "hub: sessions that are gone: "] {
             market.plant.tells(&[kind, " more lines left out"]);
         }

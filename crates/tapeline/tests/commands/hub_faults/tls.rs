@@ -1,4 +1,4 @@
-//! TLS that is none, or whose certificate is somebody else's.
+//! Invalid TLS, or a certificate of another authority.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -10,7 +10,7 @@ use crate::hub_faults::count;
 use crate::hub_faults::market::Market;
 use crate::hub_faults::stage::Place;
 
-/// Who vouches for it, and a certificate for `localhost`.
+/// Writes an authority and a certificate for `localhost`.
 fn certificates(folder: &Path) {
     for authority in ["ca", "other"] {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
@@ -42,7 +42,7 @@ fn who_does_not_trust_the_certificate_or_speaks_plainly_is_shut_out() {
         let mut wary = market.consumer(&["--tls", "--ca", &other]);
         market.plant.tells(&["never opened", "TLS: received fatal alert"]);
         assert_eq!(wary.child.wait().unwrap().code(), Some(1));
-        // RSSL's own opening, and one of HTTP.
+        // RSSL's opening, and an HTTP request.
         for opening in [&b"\x00\x40\x00\x00\x00\x00\x17"[..], b"GET /WebSocket HTTP/1.1\r\n\r\n"] {
             let mut plain = TcpStream::connect(market.address()).unwrap();
             let from = plain.local_addr().unwrap().to_string();

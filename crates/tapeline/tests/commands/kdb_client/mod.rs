@@ -1,11 +1,11 @@
-//! A client of kdb+ with blocking sockets, as tests have it.
+//! A blocking client of kdb+ for tests.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
 use tapeline_kdb::{Encoder, Frames, Log, MessageKind, Order, Refused, Value};
 
-/// A time zone in which it is about noon, so that no day ends by itself. (West is positive in these names.)
+/// A time zone in which it is about noon, so that no day ends during the test. (West is positive in these names.)
 pub(crate) fn zone() -> String {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     let hour = (now.as_secs() / 3_600 % 24) as i64;
@@ -22,11 +22,11 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Says who it is; `None` if it is turned away.
+    /// Logs in; `None` if the login is refused.
     pub(crate) fn hello(mut stream: impl Stream + 'static, hello: &[u8]) -> Option<Self> {
         stream.write_all(hello).unwrap();
         let mut capability = [0xFF];
-        // Closed, or reset, depending on what was still to be read.
+        // Closed or reset, depending on unread data.
         if !matches!(stream.read(&mut capability), Ok(1)) {
             return None;
         }
@@ -34,7 +34,7 @@ impl Client {
         Some(Self { stream: Box::new(stream), frames: Frames::new(1 << 20) })
     }
 
-    /// One over TCP.
+    /// A client over TCP.
     pub(crate) fn tcp(address: &str) -> Self {
         Self::hello(TcpStream::connect(address).unwrap(), b"me:secret\x03\0").unwrap()
     }
@@ -48,7 +48,7 @@ impl Client {
         self.try_say(kind, write).unwrap();
     }
 
-    /// The same, where the other end may have gone.
+    /// Sends a message; the peer may have closed the connection.
     pub(crate) fn try_say(
         &mut self,
         kind: MessageKind,
@@ -66,7 +66,7 @@ impl Client {
         self.try_next().expect("it was closed")
     }
 
-    /// The next message; `None` when the other end has gone.
+    /// The next message; `None` when the peer has closed the connection.
     pub(crate) fn try_next(&mut self) -> Option<Value> {
         loop {
             if let Some(message) = self.frames.next().unwrap() {
@@ -80,14 +80,14 @@ impl Client {
         }
     }
 
-    /// The answer to a text.
+    /// The result of a query.
     pub(crate) fn ask(&mut self, text: &str) -> Value {
         self.say(MessageKind::Sync, |out| out.string(text.as_bytes()));
         self.next()
     }
 }
 
-/// How many messages a log has; all of it has to be whole.
+/// The number of messages in a log, which must be whole.
 pub(crate) fn logged(path: &str) -> usize {
     let bytes = std::fs::read(path).unwrap();
     let mut log = Log::parse(&bytes, Order::Little).unwrap();

@@ -1,4 +1,4 @@
-//! API dispatch: a further thread for each connection takes what comes.
+//! API dispatch: an extra thread for each connection handles received messages.
 
 use std::collections::BTreeMap;
 
@@ -7,11 +7,11 @@ use crate::omm_perf_consumer::{DOWN, sends, until};
 use tapeline_measure::{cores, monotonic_ns};
 use tapeline_omm::domain::directory::ServiceState;
 
-/// The threads of a process by their names, and the cores that each may run on, as the kernel writes them.
+/// The threads of a process by name, each with its allowed cores in the kernel's notation.
 fn threads(pid: u32) -> BTreeMap<String, String> {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
     let of = |task: std::path::PathBuf| {
-        // A thread may end while it is looked at.
+        // A thread may end during the scan.
         let name = std::fs::read_to_string(task.join("comm")).ok()?;
         let status = std::fs::read_to_string(task.join("status")).ok()?;
         let cores = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
@@ -20,14 +20,14 @@ fn threads(pid: u32) -> BTreeMap<String, String> {
     tasks.filter_map(|task| of(task.unwrap().path())).collect()
 }
 
-/// With few items, for as long as it takes.
+/// A few items, until the test stops the consumer.
 const STEADY: [&str; 4] = ["--item-count", "5", "--steady-state-time", "86400"];
 
-/// Who dispatches, and on which cores, once all images are there.
+/// The threads and their cores after all requests have been sent.
 fn dispatching(more: &[&str]) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     let outcome = run(&[&STEADY, more].concat(), Market::default(), |session| {
-        // Whoever asked and read the directory is there.
+        // Both threads exist once the directory was read and the items were requested.
         if session.market.requests.len() == 5 && found.is_empty() {
             found = threads(session.pid());
             session.ask_to_end();
@@ -47,7 +47,7 @@ fn a_further_thread_dispatches_if_that_is_asked_for() {
     let found = dispatching(&[]);
     assert_eq!(named(&found, "connection-1"), Some(any.clone()));
     assert_eq!(named(&found, "dispatch-1"), None, "{found:?}");
-    // One is bound, and the other is not.
+    // One thread is bound to a core, the other is not.
     let found = dispatching(&["-useUserDispatch", "0", "--threads", &core]);
     assert_eq!(
         [named(&found, "connection-1"), named(&found, "dispatch-1")],
@@ -102,10 +102,10 @@ fn it_ends_as_without_when_the_service_or_the_connection_goes() {
         }
     });
     assert!(!outcome.is_success && outcome.talk.contains("127.0.0.1:"), "{}", outcome.talk);
-    // Nobody is let in: the dispatching thread's error is the run's.
+    // The login is refused: the run fails with the dispatching thread's error.
     let outcome = run(&steady, Market { refuses: true, ..Market::default() }, |_| {});
     assert!(!outcome.is_success && outcome.talk.contains("This user is not let in"), "{}", outcome.talk);
-    // A service that comes later wakes the thread that asks.
+    // A service that comes up later wakes the requesting thread.
     let mut market = Market::default();
     market.services.apply(&service("DIRECT_FEED", 1, DOWN));
     let mut is_up = false;

@@ -1,4 +1,4 @@
-//! A provider that does what a test wants, in the test's own thread, until `tapeline omm consumer` has ended.
+//! A provider whose behaviour the test defines, in the test's own thread, until `tapeline omm consumer` has ended.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -23,7 +23,7 @@ use tapeline_wire::rssl::{self, ConnectionId, Reactor};
 
 use crate::omm_perf_consumer::stage;
 
-/// What is answered to a request.
+/// The answer to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     Image,
@@ -31,10 +31,10 @@ pub(crate) enum Answer {
     Closed,
 }
 
-/// What was asked for.
+/// A request from the consumer.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
-    /// On which connection, from 0 in the order in which they came.
+    /// Number of the connection, from 0 in order of connection.
     pub(crate) connection: usize,
     pub(crate) item: String,
     pub(crate) domain: Domain,
@@ -42,7 +42,7 @@ pub(crate) struct Request {
     pub(crate) is_private: bool,
 }
 
-/// A post or a generic message that came.
+/// A received post or generic message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Message {
     pub(crate) item: String,
@@ -50,38 +50,38 @@ pub(crate) struct Message {
     /// TIM_TRK_2 or TIM_TRK_3, and TIM_TRK_4.
     pub(crate) sent: Option<u64>,
     pub(crate) due: Option<u64>,
-    /// What it carries but for times.
+    /// The payload without times.
     pub(crate) content: Vec<u8>,
 }
 
-/// The provider's data, and what it was asked.
+/// The provider's data, and the messages that it received.
 pub(crate) struct Market {
     pub(crate) services: Directory,
-    /// Of an item, by its name.
+    /// The answer for an item, by its name.
     pub(crate) answer: fn(&str) -> Answer,
-    /// Whether posts come back as updates, and generic messages as they were.
+    /// Whether posts come back as updates, and generic messages unchanged.
     pub(crate) reflects: bool,
-    /// Nobody is let in.
+    /// Every login is refused.
     pub(crate) refuses: bool,
     /// Kinds of warm standby that the login offers.
     pub(crate) standby: Option<u64>,
-    /// What each connection was told that it is, in order.
+    /// Each server type that a connection was assigned, in order.
     pub(crate) standings: Vec<(usize, ServerType)>,
     pub(crate) users: Vec<String>,
     pub(crate) requests: Vec<Request>,
     pub(crate) messages: Vec<Message>,
-    /// Streams with an answer, in the order of the requests, and whose they are.
+    /// Streams with an answer, in order of the requests, with their connection and item.
     pub(crate) open: Vec<(ConnectionId, StreamHandle, String)>,
-    /// Connections in the order in which they came.
+    /// Connections in order of connection.
     pub(crate) connections: Vec<ConnectionId>,
     pub(crate) at: Option<ConnectionId>,
 }
 
-/// What came of a run.
+/// The result of a run.
 pub(crate) struct Outcome {
     /// The record of the run.
     pub(crate) record: Value,
-    /// What was said on standard error.
+    /// The text on standard error.
     pub(crate) talk: String,
     pub(crate) is_success: bool,
     pub(crate) market: Market,
@@ -94,7 +94,7 @@ impl Outcome {
     }
 }
 
-/// A service that is up.
+/// A service in this state.
 pub(crate) fn service(name: &str, id: u16, state: ServiceState) -> ServiceEntry {
     let info = Info {
         name: Some(name.to_owned()),
@@ -123,7 +123,7 @@ pub(crate) fn fields(times: &[(i16, u64)]) -> Vec<u8> {
     bytes
 }
 
-/// An update with these fields, and whose post it is.
+/// An update with these fields, and the user of its post if it reflects one.
 pub(crate) fn update(fields: &[u8], poster: Option<PostUserInfo>) -> Vec<u8> {
     let header = UpdateHeader {
         post_user_info: poster,
@@ -299,21 +299,21 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Sends an update of this number's stream.
+    /// Sends an update on the stream with this number.
     pub(crate) fn update(&mut self, number: usize, message: &[u8]) {
         let (id, stream, _) = self.market.open[number];
         let client = self.clients.get_mut(&id).unwrap();
         assert_eq!(client.provider.update(&mut client.out, stream, message), Sent::Queued);
     }
 
-    /// Sends a good image on this number's stream, which nobody asked for.
+    /// Sends an unsolicited good image on the stream with this number.
     pub(crate) fn image(&mut self, number: usize) {
         let (id, stream, _) = self.market.open[number];
         let client = self.clients.get_mut(&id).unwrap();
         self.market.image(&mut client.provider, &mut client.out, stream, DataState::OK);
     }
 
-    /// Tells everybody of a change of a service.
+    /// Sends a change of a service to every connection.
     pub(crate) fn change(&mut self, change: &ServiceEntry) {
         self.market.services.apply(change);
         for client in self.clients.values_mut() {
@@ -322,7 +322,7 @@ impl Session {
         }
     }
 
-    /// Tells those of a connection of a change of a service.
+    /// Sends a change of a service to one connection.
     pub(crate) fn change_at(&mut self, connection: usize, change: &ServiceEntry) {
         let id = self.market.connections[connection];
         let client = self.clients.get_mut(&id).unwrap();
@@ -330,12 +330,12 @@ impl Session {
         assert_eq!(client.provider.directory_changed(&mut client.out, changes), Ok(Sent::Queued));
     }
 
-    /// Connections that are there.
+    /// Number of open connections.
     pub(crate) fn connected(&self) -> usize {
         self.clients.len()
     }
 
-    /// Ends a connection.
+    /// Closes a connection.
     pub(crate) fn hang_up_at(&mut self, connection: usize) {
         self.flush();
         let id = self.market.connections[connection];
@@ -343,7 +343,7 @@ impl Session {
         self.reactor.close(id);
     }
 
-    /// Ends every connection.
+    /// Closes every connection.
     pub(crate) fn hang_up(&mut self) {
         self.flush();
         for id in std::mem::take(&mut self.clients).into_keys() {
@@ -351,18 +351,18 @@ impl Session {
         }
     }
 
-    /// The next line that the consumer says on standard error.
+    /// The next line from the consumer on standard error.
     pub(crate) fn line_of_talk(&mut self) -> String {
         let talk = self.child.stderr.as_mut().unwrap();
         let (mut line, mut byte) = (Vec::new(), [0]);
-        // One by one: what follows is the outcome's.
+        // Byte by byte: the rest belongs to the outcome.
         while talk.read(&mut byte).unwrap() > 0 && byte != *b"\n" {
             line.push(byte[0]);
         }
         String::from_utf8(line).unwrap()
     }
 
-    /// Listens from now on.
+    /// Starts to listen.
     pub(crate) fn listen(&mut self, port: u16) {
         listen(&mut self.reactor, port);
     }
@@ -372,7 +372,7 @@ impl Session {
         self.child.id()
     }
 
-    /// Asks the consumer to end.
+    /// Sends SIGTERM to the consumer.
     pub(crate) fn ask_to_end(&self) {
         let pid = rustix::process::Pid::from_child(&self.child);
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
@@ -382,7 +382,7 @@ impl Session {
         for (id, client) in &mut self.clients {
             let Some(mut sender) = self.reactor.sender(*id) else { continue };
             while let Some(message) = client.out.pop() {
-                // The consumer may have gone; whoever is there has room.
+                // The consumer may be gone; otherwise the queue has space.
                 assert_ne!(sender.send(&message), rssl::Sent::Full);
             }
         }
@@ -402,7 +402,7 @@ impl Session {
                 }
                 rssl::Event::Message(bytes) => {
                     let Some(Client { provider, out }) = clients.get_mut(&id) else { continue };
-                    // It is over when the consumer has logged out, or was not let in.
+                    // The session ends when the consumer has logged out, or its login was refused.
                     if provider.message(now, bytes, out, market).is_err() {
                         while let Some(message) = out.pop() {
                             let _ = sender.send(&message);
@@ -425,21 +425,21 @@ impl Drop for Session {
     }
 }
 
-/// Runs the consumer against the market. `turn` is done whenever something may have happened.
+/// Runs the consumer against the market. `turn` is called after every wait for events.
 pub(crate) fn run(arguments: &[&str], market: Market, turn: impl FnMut(&mut Session)) -> Outcome {
     let mut reactor = Reactor::new(8).unwrap();
     let port = listen(&mut reactor, 0);
     run_at(reactor, port, arguments, market, turn)
 }
 
-/// Listens at a port, 0 for a free one.
+/// Listens at a port (0 takes a free port), and returns the port.
 pub(crate) fn listen(reactor: &mut Reactor, port: u16) -> u16 {
     let settings = rssl::Settings { guaranteed_output_buffers: 4000, ..rssl::Settings::default() };
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     reactor.listen(address, &Arc::new(settings)).unwrap().port()
 }
 
-/// As [`run`], with a reactor that listens there, or will.
+/// Like [`run`], with a reactor that listens at `port`, or will listen later.
 pub(crate) fn run_at(
     reactor: Reactor,
     port: u16,

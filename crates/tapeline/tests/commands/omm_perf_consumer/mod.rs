@@ -1,5 +1,5 @@
-//! `tapeline omm consumer` against a provider that does what each test wants. Counts are exact; nothing here depends on how
-//! fast anything is.
+//! `tapeline omm consumer` against a provider whose behaviour each test defines. Counts are exact; nothing here depends
+//! on speed.
 
 mod dispatching;
 mod market;
@@ -16,17 +16,17 @@ use tapeline_wire::rssl::Reactor;
 use market::{Answer, Market, Session, change, fields, run, service, update};
 use stage::Running;
 
-/// With few items, to its end: long enough for a machine that has much else to do, and needs a second to connect.
+/// A few items, to the end: long enough for a busy machine that takes a second to connect.
 fn few<'a>(more: &[&'a str]) -> Vec<&'a str> {
     [&["--item-count", "5", "--steady-state-time", "10"], more].concat()
 }
 
-/// With few items, of which not all come.
+/// A few items, not all of which get an image.
 fn too_few<'a>(more: &[&'a str]) -> Vec<&'a str> {
     [&["--item-count", "5", "--steady-state-time", "8"], more].concat()
 }
 
-/// Ends the consumer once `when` holds.
+/// Stops the consumer when `when` returns true.
 fn until(when: impl Fn(&Session) -> bool) -> impl FnMut(&mut Session) {
     move |session| {
         if when(session) {
@@ -77,7 +77,7 @@ fn items_are_divided_over_threads_and_some_are_common() {
 
 #[test]
 fn snapshots_end_it_without_a_steady_state() {
-    // A steady state would take longer than anybody waits for a test.
+    // The test would time out if there were a steady state.
     let arguments = ["--item-count", "5", "--snapshot", "--steady-state-time", "86400"];
     let outcome = run(&arguments, Market::default(), |_| {});
     assert!(outcome.is_success, "{}", outcome.talk);
@@ -144,7 +144,7 @@ fn a_service_is_waited_for() {
         let mut is_up = false;
         let outcome = run(&few(&[]), market, |session| {
             assert!(is_up || session.market.requests.is_empty());
-            // The directory was asked for, at least.
+            // The consumer is logged in.
             if !session.market.users.is_empty() && !std::mem::replace(&mut is_up, true) {
                 session.change(&service("DIRECT_FEED", 1, ServiceState::UP));
             }
@@ -163,7 +163,7 @@ fn a_service_that_is_not_there_is_said() {
     let said = "there is no service MY_FEED but OTHER_FEED; it is waited for";
     assert!(outcome.talk.contains(said), "{}", outcome.talk);
     assert!(outcome.talk.contains("did not reach steady state: 0 of 5 images"), "{}", outcome.talk);
-    // No load came to be: nobody is to blame for how it was carried.
+    // Without any load, the result says nothing about performance.
     assert_eq!(outcome.record["verdict"], "NO-RESULT");
     assert!(outcome.market.requests.is_empty());
 }
@@ -218,7 +218,7 @@ fn a_provider_that_is_not_there_yet_is_tried_again() {
     let arguments = ["--item-count", "5", "--snapshot"];
     let outcome = market::run_at(Reactor::new(8).unwrap(), port, &arguments, Market::default(), |session| {
         if said.is_none() {
-            // It has tried in vain when it says so.
+            // It reports this after the first failed attempt.
             said = Some(session.line_of_talk());
             session.listen(port);
         }
@@ -251,7 +251,7 @@ fn updates_are_counted_and_timed() {
                         if number % 10 == 0 { vec![(3902, now), (3905, now - 1)] } else { Vec::new() };
                     session.update(number % 5, &update(&fields(&times), None));
                 }
-                // What is behind the last update is taken after it: it has had all of them when it is gone.
+                // The disconnect follows the last update, so all updates are received first.
                 session.hang_up();
             }
         });
@@ -259,7 +259,7 @@ fn updates_are_counted_and_timed() {
         for name in ["service", "response"] {
             let hop = hop(&outcome.record, name).unwrap();
             assert_eq!(hop["samples"], 10, "{hop}");
-            // In another unit it would be as long ago as the machine is up.
+            // In a wrong unit the value would be about the machine's uptime.
             assert!(hop["mean_ns"].as_u64().unwrap() < 60_000_000_000, "{hop}");
         }
     }
@@ -296,7 +296,7 @@ fn items_are_asked_for_and_sent_to_as_they_are_marked() {
         <item domain=\"MarketPrice\" name=\"ONCE\" snapshot=\"true\"/>\n\
         <item domain=\"MarketByOrder\" name=\"BOOK\"/>\n</itemList>\n";
     std::fs::write(path("items.xml"), items).unwrap();
-    // A bid of 5 where an image or an update has it, 6 in posts and 7 in generic messages.
+    // A bid of 5 in images and updates, 6 in posts and 7 in generic messages.
     let body = |bid: u8| {
         format!(
             "<dataBody><fieldList><fieldEntry fieldId=\"22\" dataType=\"RSSL_DT_REAL\" data=\"{bid}\"/></fieldList></dataBody>"
@@ -338,7 +338,7 @@ fn items_are_asked_for_and_sent_to_as_they_are_marked() {
     }
 }
 
-/// A distribution of the record.
+/// A latency distribution in the record.
 fn hop<'a>(record: &'a serde_json::Value, name: &str) -> Option<&'a serde_json::Value> {
     record["hops"].as_array()?.iter().find(|hop| hop["name"] == name)
 }
@@ -369,7 +369,7 @@ fn generic_messages_are_sent_at_their_rate_and_come_back() {
     sends(false, &[]);
 }
 
-/// Three in each of a hundred slices a second, of which fifty have a time, to items in turn.
+/// Checks 300 messages a second in a hundred slices, 50 of them with a time, to the items in turn.
 fn sends(posts: bool, more: &[&str]) {
     let options = match posts {
         true => ["--posting-rate", "300", "--posting-latency-rate", "50"],
@@ -390,13 +390,13 @@ fn sends(posts: bool, more: &[&str]) {
     }
     let contents: BTreeSet<&[u8]> = messages.iter().map(|message| &*message.content).collect();
     assert!(!contents.is_empty());
-    // In each second of slices so many have a time; in a slice at most one, at a place that is not always the same.
+    // In each second of slices 50 messages have a time; at most one in a slice, at varying positions.
     let stamped: Vec<usize> = (0..messages.len()).filter(|number| messages[*number].sent.is_some()).collect();
     assert_eq!(stamped.iter().filter(|number| **number < 300).count(), 50);
     let slices: BTreeSet<usize> = stamped.iter().map(|number| number / 3).collect();
     assert_eq!(slices.len(), stamped.len());
     assert_eq!(stamped.iter().map(|number| number % 3).collect::<BTreeSet<_>>().len(), 3);
-    // Each is due when its slice is: ten milliseconds after the one before.
+    // Each is due at its slice: ten milliseconds after the previous one.
     let first = stamped[0];
     for number in &stamped {
         let (sent, due) = (messages[*number].sent.unwrap(), messages[*number].due.unwrap());
@@ -408,7 +408,7 @@ fn sends(posts: bool, more: &[&str]) {
         true => ("posts", "stamped_posts", "reflected_posts"),
         false => ("generics_sent", "stamped_generics", "generics_received"),
     };
-    // What was counted as sent went out before it ended.
+    // Every message counted as sent was sent before the end.
     assert_eq!(outcome.count(sent), messages.len() as u64);
     assert_eq!(outcome.count(all), stamped.len() as u64);
     assert!(outcome.count(back) > 0 && outcome.count(back) <= outcome.count(sent));
@@ -478,7 +478,7 @@ fn updates_that_cannot_be_read_are_counted() {
     let arguments = ["--item-count", "1", "--steady-state-time", "86400"];
     let outcome = run(&arguments, Market::default(), |session| {
         if session.market.open.len() == 1 {
-            // A list that says that it has more than it has.
+            // A field list that is cut.
             let good = update(&fields(&[]), None);
             (0..3).for_each(|_| session.update(0, &good[..good.len() - 1]));
             session.update(0, &good);

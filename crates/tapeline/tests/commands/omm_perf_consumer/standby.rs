@@ -9,23 +9,23 @@ use crate::omm_perf_consumer::stage::Nobody;
 
 const ITEMS: usize = 5;
 
-/// What a connection is, as it was told last.
+/// The server type that a connection was assigned last.
 fn is(session: &Session, connection: usize) -> Option<ServerType> {
     session.market.standings.iter().rev().find(|(of, _)| *of == connection).map(|(_, server)| *server)
 }
 
-/// The connections that are told to stand by. The others are active: one that always was is told nothing new.
+/// The connection that was assigned standby. The other is active: it may have no assignment.
 fn standby(session: &Session) -> Option<usize> {
     (0..session.market.connections.len()).find(|number| is(session, *number) == Some(ServerType::Standby))
 }
 
-/// Streams of a connection, by their numbers.
+/// Numbers of a connection's streams.
 fn streams(session: &Session, connection: usize) -> Vec<usize> {
     let id = session.market.connections[connection];
     (0..session.market.open.len()).filter(|number| session.market.open[*number].0 == id).collect()
 }
 
-/// So many updates, to the streams of a connection in turn.
+/// Sends `count` updates to the streams of a connection in turn.
 fn send(session: &mut Session, connection: usize, count: usize) {
     let streams = streams(session, connection);
     for number in 0..count {
@@ -33,8 +33,8 @@ fn send(session: &mut Session, connection: usize, count: usize) {
     }
 }
 
-/// Runs the consumer at a market that is two servers. `turn` is told the active connection and the other when all items are open
-/// at both, and then until it is done with it.
+/// Runs the consumer against a market with two servers. `turn` gets the active connection and the standby connection.
+/// It is called once all items are open at both, until it returns true.
 fn run(
     more: &[&str],
     offers: Option<u64>,
@@ -62,7 +62,7 @@ fn run(
     })
 }
 
-/// When the server that stood by is told to be the active one: sends images and updates, and hangs up.
+/// When the standby server becomes active: sends images and updates, and disconnects.
 fn take_over(session: &mut Session, waiting: usize, updates: usize) -> bool {
     if is(session, waiting) != Some(ServerType::Active) {
         return false;
@@ -71,7 +71,7 @@ fn take_over(session: &mut Session, waiting: usize, updates: usize) -> bool {
         session.image(number);
     }
     send(session, waiting, updates);
-    // What is behind the last update is taken after it.
+    // The disconnect follows the last update, so all updates are received first.
     session.hang_up();
     true
 }
@@ -87,10 +87,10 @@ fn another_server_takes_over_when_the_active_one_is_lost() {
             }
             take_over(session, waiting, 17)
         });
-        // Each update once: those of the one, then those of the other.
+        // Each update once: 20 from the first server, 17 from the second.
         assert_eq!(outcome.count("updates"), 37, "{more:?}: {}", outcome.talk);
         assert_eq!(outcome.count("standby_updates"), 0, "{more:?}");
-        // The first connects again, to stand by, if there is time for that, and is the active one then for a moment.
+        // If there is time, the first server is connected again as the standby, and becomes active for a moment.
         assert!(outcome.count("standby_switches") >= 1, "{more:?}");
         assert!(outcome.count("standby_resumed") >= 1, "{more:?}");
         assert_eq!(outcome.count("images"), 2 * ITEMS as u64, "{more:?}");

@@ -1,14 +1,15 @@
-//! What the performance tools say of their options: help, refused options, broken rules, bad files. The texts are beside this
-//! file, each command with what it says; `WRITE=1 cargo test -p tapeline --test commands omm_perf_options` writes them anew.
+//! Output of the performance tools for their options: help, refused options, conflicts, bad files. The text files in
+//! this folder have each command with its output;
+//! `WRITE=1 cargo test -p tapeline --test commands omm_perf_options` rewrites them.
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-/// A command of a text, run in a folder: what it says, and its exit status if that is not 0.
+/// Runs a command of a text in a folder; returns its output, and its exit status if that is not 0.
 fn said(line: &str, folder: &Path) -> String {
     let mut words = line.split_whitespace();
     let mut command = Command::new(env!("CARGO_BIN_EXE_tapeline"));
-    // A link's name, or the program's own.
+    // The program's own name, or that of a link to it.
     command.arg0(words.next().unwrap()).args(words).current_dir(folder).env_remove("COLUMNS");
     let output = command.output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end().to_owned();
@@ -19,7 +20,7 @@ fn said(line: &str, folder: &Path) -> String {
     said
 }
 
-/// Each command of the text says what stands below it.
+/// Checks that each command of the text prints the output below it.
 fn check(name: &str) {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in [

@@ -1,4 +1,4 @@
-//! What `EmaConfig.xml` has for a thread by its number: `NAME_2` for the second of `NAME_1`.
+//! Per-thread entries of `EmaConfig.xml`, by number: `NAME_2` for the second thread of `NAME_1`.
 
 use std::net::TcpListener;
 
@@ -47,7 +47,7 @@ fn each_thread_connects_as_the_settings_of_its_number_say() {
         for (threads, expected) in [("-1", [1, 0]), ("-1,-1", [1, 1]), ("-1,-1,-1", [2, 1])] {
             let usual = ["omm", tool, "--config", file, "--config-name", "P_1"];
             let _running = Tool::start(&[&usual[..], &["--threads", threads]].concat());
-            // A connection that nobody answers is waited for, and not tried again: it is there once.
+            // A connection whose handshake is unanswered stays open and is not retried, so each counts once.
             let (mut counts, mut held) = ([0, 0], Vec::new());
             while held.len() < threads.split(',').count() {
                 for (listener, count) in listeners.iter().zip(&mut counts) {

@@ -1,4 +1,4 @@
-//! The other end of a tool's connection, in the test's own thread, and what it sees of the tool.
+//! The other end of a tool's connection, in the test's own thread, and its view of the tool.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -20,9 +20,9 @@ pub(crate) struct End {
     pub(crate) stream: TcpStream,
     pub(crate) session: Session,
     input: Vec<u8>,
-    /// Bytes that came.
+    /// Number of received bytes.
     pub(crate) bytes: usize,
-    /// Of these, those that came first.
+    /// The bytes of the first read.
     pub(crate) first: Vec<u8>,
 }
 
@@ -31,7 +31,7 @@ fn now() -> Nanos {
 }
 
 impl End {
-    /// The server's, of the connection that the tool makes.
+    /// The server end of a connection that the tool opens.
     pub(crate) fn accept(listener: &TcpListener, tool: &mut Tool, settings: Settings) -> Self {
         let mut ready = [PollFd::new(listener, PollFlags::IN)];
         let while_it_runs = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
@@ -41,7 +41,7 @@ impl End {
         Self::new(listener.accept().unwrap().0, Session::server(Arc::new(settings), now()))
     }
 
-    /// A client's, of a server at this address.
+    /// The client end of a connection to a server at this address.
     pub(crate) fn connect(address: (&str, u16), settings: Settings) -> Self {
         let session = Session::client(Arc::new(settings), Version::V14, now());
         Self::new(TcpStream::connect(address).unwrap(), session)
@@ -51,7 +51,7 @@ impl End {
         Self { stream, session, input: Vec::new(), bytes: 0, first: Vec::new() }
     }
 
-    /// What was agreed on, once the connection is open.
+    /// The negotiated settings, after the connection is open.
     pub(crate) fn agreed(&mut self) -> Negotiated {
         while !self.session.is_open() {
             assert!(self.take(), "it is over before it is open");
@@ -59,7 +59,7 @@ impl End {
         self.session.negotiated().unwrap().clone()
     }
 
-    /// The next message; `None` when it is over.
+    /// The next message; `None` at the end of the connection.
     pub(crate) fn message(&mut self) -> Option<Vec<u8>> {
         loop {
             let (consumed, message) = match self.session.take(&mut self.input, now()) {
@@ -86,7 +86,7 @@ impl End {
         self.flush();
     }
 
-    /// Lets in whoever logs in with this message, if it is one with which somebody does.
+    /// Accepts the login if this message is one.
     pub(crate) fn let_in(&mut self, message: &[u8]) {
         let view = MessageView::parse(message).unwrap();
         if let (Domain::LOGIN, Ok(Header::Request(request))) = (view.domain(), view.header()) {
@@ -97,7 +97,7 @@ impl End {
         }
     }
 
-    /// Whether something came, or may still come, of the handshake.
+    /// Handles received data of the handshake; returns whether the connection is still open.
     fn take(&mut self) -> bool {
         self.flush();
         if !self.receive() {
@@ -124,8 +124,8 @@ impl End {
         count > 0
     }
 
-    /// SO_SNDBUF, SO_RCVBUF and TCP_NODELAY of the tool's end, from the tool's own socket. `None`, and a word, where the
-    /// system lets nobody look.
+    /// SO_SNDBUF, SO_RCVBUF and TCP_NODELAY of the tool's own socket. `None`, with a note, if the system does not give
+    /// access to it.
     pub(crate) fn options_of(&self, tool: Pid) -> Option<(usize, usize, bool)> {
         let Some(socket) = socket_of(tool, &self.stream) else {
             eprintln!("skipped: a child's socket cannot be had here (pidfd_getfd)");
@@ -137,7 +137,7 @@ impl End {
     }
 }
 
-/// The socket of a process that is connected to this one.
+/// The socket of a process that is connected to `other`.
 fn socket_of(process: Pid, other: &TcpStream) -> Option<OwnedFd> {
     let of_process = pidfd_open(process, PidfdFlags::empty()).ok()?;
     let folder = format!("/proc/{}/fd", process.as_raw_nonzero());
@@ -152,7 +152,7 @@ fn socket_of(process: Pid, other: &TcpStream) -> Option<OwnedFd> {
     sockets.find(|socket| getpeername(socket).is_ok_and(|peer| peer.is_some_and(|peer| peer == ours.into())))
 }
 
-/// Bytes of the blocks of memory of a process that have so many at least, can be written, and have no name.
+/// Total size of a process's writable anonymous memory blocks of at least this size, in bytes.
 pub(crate) fn blocks(process: Pid, at_least: usize) -> usize {
     let maps = std::fs::read_to_string(format!("/proc/{}/maps", process.as_raw_nonzero())).unwrap();
     let sizes = maps.lines().filter_map(|line| {

@@ -1,4 +1,4 @@
-//! When tools flush: after a burst, above the high-water mark, or after each message.
+//! Flushing by tools: after a burst, above the high-water mark, or after each message.
 
 use std::path::Path;
 
@@ -8,19 +8,19 @@ use crate::omm_perf_settings::certificates;
 use crate::omm_perf_settings::perf_peer::{Hub, Tool};
 use crate::omm_perf_settings::tap::{Tap, Way};
 
-/// What a tool is told, and how long its records may be, of so many bytes; by nothing some are a whole burst.
+/// Options of a tool, and the maximum length of its records in bytes; `None` if a record can be a whole burst.
 type Told<'a> = (&'a [&'a str], Option<usize>);
 
-/// Bursts have 2,500 bytes and more: less than the usual mark of 6,144, so that each is one record.
+/// A burst has 2,500 bytes or more, below the default mark of 6,144, so each is one record.
 const BURST: usize = 1_500;
 /// Bytes of several bursts.
 const ENOUGH: usize = 10_000;
 
-/// A mark of 500 bytes, the message above it, and what TLS adds; and the longest message alone.
+/// A mark of 500 bytes, the message above it, and the overhead of TLS; and the longest single message.
 const ABOVE_MARK: Option<usize> = Some(1_000);
 const ALONE: Option<usize> = Some(600);
 
-/// What a connection could not take for a while comes in longer ones: nine of ten are to be short.
+/// Data that a full connection delayed comes in longer records, so only nine of ten must be short.
 fn check(tool: &str, told: Told<'_>, records: &[usize]) {
     let longer = |than: usize| records.iter().filter(|length| **length > than).count();
     match told.1 {
@@ -29,7 +29,7 @@ fn check(tool: &str, told: Told<'_>, records: &[usize]) {
     }
 }
 
-/// What makes a client speak a TLS whose handshake is no application data.
+/// Options for a client, with a TLS version whose handshake has no application data records.
 fn to(port: u16, folder: &Path) -> Vec<String> {
     let ca = folder.join("ca.pem").display().to_string();
     let server = format!("localhost:{port}");

@@ -1,4 +1,4 @@
-//! How many images come in a burst: between two looks at the clock, after which what is due goes first.
+//! Number of images in a burst, between two reads of the clock; due updates go first after each read.
 
 use std::net::TcpListener;
 
@@ -7,7 +7,7 @@ use tapeline_wire::rssl::Settings;
 use crate::omm_perf_settings::end::End;
 use crate::omm_perf_settings::perf_peer::{Heard, Peer, Provider, Tool};
 
-/// Slices of a microsecond, with an update in each: no burst is over before the next slice begins. Room for all of it.
+/// Slices of a microsecond with an update each: a slice begins before any burst ends. All data fits into the buffers.
 const PACE: [&str; 8] = [
     "--tick-rate",
     "1000000",
@@ -18,7 +18,7 @@ const PACE: [&str; 8] = [
     "--guaranteed-output-buffers",
     "10000",
 ];
-/// None of them the usual one.
+/// Neither is the default.
 const BURSTS: [&str; 2] = ["50", "100"];
 
 #[test]
@@ -26,7 +26,7 @@ fn a_provider_s_bursts_of_images_are_as_long_as_it_is_told() {
     for burst in BURSTS {
         let provider = Provider::start(&[&PACE[..], &["--refresh-burst-size", burst]].concat());
         let mut peer = Peer::log_in(provider.port);
-        // All of them wait before the first has its image, and with that its first update.
+        // All are requested before the first gets its image, and so its first update.
         peer.open_together(120);
         let heard = peer.until(|heard| heard.iter().any(Heard::is_update));
         let first = heard.iter().take_while(|heard| !heard.is_update());

@@ -1,5 +1,5 @@
-//! What the options of the performance tools do that have to do with connections, threads and files, each seen from outside:
-//! what is in the handshake and in the login, what the tool's own sockets and threads are set to, which files there are.
+//! Effects of the performance tools' options for connections, threads and files, observed from outside: the handshake
+//! and the login, the settings of the tool's own sockets and threads, and its files.
 #![allow(clippy::print_stderr, reason = "why it was skipped")]
 
 use crate::certificates;
@@ -27,7 +27,7 @@ use tapeline_omm::rwf::{
 use tapeline_omm::{Fid, FieldListEncoder, Real};
 use tapeline_wire::rssl::{Compression, Settings, SubProtocol, Tls, TlsVersions};
 
-/// Every option of a transport that both ends have.
+/// Every transport option that both ends have.
 const TRANSPORT: [&str; 18] = [
     "--compression",
     "zlib",
@@ -49,7 +49,7 @@ const TRANSPORT: [&str; 18] = [
     "77",
 ];
 
-/// A server that leaves as much as it can to its clients.
+/// A server that leaves as many settings as it can to its clients.
 fn lenient() -> Settings {
     Settings {
         compression_type: Compression::Zlib,
@@ -60,13 +60,13 @@ fn lenient() -> Settings {
     }
 }
 
-/// The socket and the memory of a tool with the options of [`TRANSPORT`].
+/// Checks a tool's socket and memory with the options of [`TRANSPORT`].
 fn assert_set(tool: Pid, end: &End) {
     if let Some(options) = end.options_of(tool) {
-        // Linux says twice what was set, for what it needs itself (socket(7)).
+        // Linux reports twice the size that was set, including its own overhead (socket(7)).
         assert_eq!(options, (100_000, 120_000, false));
     }
-    // A hundred thousand frames of 256 bytes and a head for each direction, in one block or in two.
+    // A hundred thousand frames of 256 bytes and a header for each direction, in one block or in two.
     assert!(blocks(tool, 25_600_000) > 51_200_000, "{}", blocks(tool, 25_600_000));
 }
 
@@ -75,7 +75,7 @@ fn a_client_s_transport_is_as_its_options_say() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let server = format!("localhost:{port}");
-    // What is sent first is long, and always the same byte.
+    // The first message is long, and repeats one byte.
     let position = "a".repeat(1_200);
     for (tool, more) in [
         ("consumer", &["--position", &position][..]),
@@ -84,7 +84,7 @@ fn a_client_s_transport_is_as_its_options_say() {
     ] {
         let start = |level: &str| {
             let usual = ["omm", tool, "--server", &server];
-            // Of two levels the last one would be an error.
+            // A second compression level would be an error.
             let options = TRANSPORT.map(|option| if option == "1" { level } else { option });
             let mut running = Tool::start(&[&usual[..], &options, more].concat());
             let protocol_type = if tool == "transport" { 88 } else { 0 };
@@ -101,7 +101,7 @@ fn a_client_s_transport_is_as_its_options_say() {
         drop((running, end));
         let (running, compressed, end) = start("9");
         assert!(copied > 1_200, "{tool}: {copied}");
-        // Of a transport's messages more than one may have come in one read.
+        // One read may return more than one message of a transport.
         assert!(compressed < 1_200 || tool == "transport", "{tool}: {compressed}");
         drop((running, end));
     }
@@ -119,11 +119,11 @@ fn a_server_s_transport_is_as_its_options_say() {
         let agreed = end.agreed();
         assert_eq!((agreed.compression, agreed.ping_timeout), (Compression::Zlib, 77), "{tool}");
         assert_eq!(agreed.max_fragment_size, 256, "{tool}");
-        // The last that it states before its own name (the protocol's connect ack).
+        // The last byte before the server's component version (the protocol's connect ack).
         assert_eq!(end.first[18], 1, "{tool}: the level of compression");
         assert_set(running.pid(), &end);
         drop(end);
-        // Whatever the client would rather have, it gets what the server can.
+        // The server's protocol is chosen, whatever the client prefers.
         let ws_protocols = vec![SubProtocol::Rwf, SubProtocol::TrJson2];
         let connection_type = tapeline_wire::rssl::ConnectionType::WebSocket;
         let host = format!("127.0.0.2:{port}");
@@ -200,7 +200,7 @@ fn a_login_says_what_it_is_told_to() {
     }
 }
 
-/// A consumer's settings, for EMA.
+/// Configuration of an EMA consumer.
 const NO_ROUND_TRIPS: &str = r#"<EmaConfig><ConsumerGroup><DefaultConsumer value="C"/><ConsumerList>
 <Consumer><Name value="C"/><EnableRtt value="0"/></Consumer>
 <Consumer><Name value="D"/></Consumer>
@@ -212,11 +212,11 @@ fn cores() -> Vec<usize> {
     (0..rustix::thread::CpuSet::MAX_CPU).filter(|core| set.is_set(*core)).collect()
 }
 
-/// Of each thread of a process, by its name, the cores that it may use, as the kernel writes them.
+/// The threads of a process by name, each with its allowed cores in the kernel's notation.
 fn bound(process: Pid) -> BTreeMap<String, String> {
     let folder = format!("/proc/{}/task", process.as_raw_nonzero());
     let threads = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    // One that has ended meanwhile has none.
+    // A thread that has ended meanwhile has no status.
     let of = |path: &Path| {
         let status = std::fs::read_to_string(path.join("status")).ok()?;
         let value =
@@ -242,7 +242,7 @@ fn threads_are_bound_to_the_cores_that_are_named() {
     ] {
         let usual = ["omm", tool, "--threads", &both, "--main-thread", &main, "--write-stats-interval", "1"];
         let mut running = Tool::start(&[&usual[..], more].concat());
-        // The statistics of a second are those of every thread: each has found its core by then.
+        // The first statistics need every thread, so each thread has been bound by then.
         running.line("001: ");
         let bound = bound(running.pid());
         for (thread, core) in [("main", second), ("connection-1", second), ("connection-2", first)] {
@@ -313,7 +313,7 @@ fn over_tls_a_consumer_has_prices_and_books_of_a_provider_and_both_leave_their_f
     let timed = ["--generic-msg-latency-rate", "1000", "--jitter-time", "20ms"];
     let mut consumer = Tool::start(&[&asks[..], &more, &timed, &files].concat());
     consumer.line("  - Image retrieval time");
-    // Two intervals more.
+    // Two more intervals.
     consumer.line("0");
     consumer.line("0");
     rustix::process::kill_process(consumer.pid(), rustix::process::Signal::TERM).unwrap();
@@ -333,7 +333,7 @@ fn over_tls_a_consumer_has_prices_and_books_of_a_provider_and_both_leave_their_f
         assert!(latencies.starts_with("Message type, ") && latencies.lines().count() > 10, "{latencies}");
         assert!(tool.record("run")["jitter_floor_p99_ns"].is_u64());
     }
-    // Each update of either carries a time: those of books have it in the map's summary.
+    // Each update has a time: for books it is in the map's summary.
     let timed = consumer.file("L1.csv").lines().filter(|line| line.starts_with("Upd")).count();
     assert_eq!(counts["updates"], timed);
 }
@@ -352,7 +352,7 @@ fn over_tls_an_ni_provider_publishes() {
     hub.until(|hub| hub.heard(0).iter().filter(|heard| heard.is_image()).count() == 3);
 }
 
-/// A post of this item, from somebody else, who wants an answer.
+/// A post to this item from another user, with a request for an acknowledgement.
 fn post(stream: i32) -> Vec<u8> {
     let poster = PostUserInfo { address: 1, user_id: 2 };
     let mut fields = [0; 64];
@@ -378,8 +378,8 @@ fn post(stream: i32) -> Vec<u8> {
     bytes
 }
 
-/// What a hub that takes everything hears of an NI provider with these options: so many updates, the frames that they came in,
-/// and the tool, which has ended.
+/// Runs an NI provider with these options against a hub that accepts everything. Returns this many updates, the number
+/// of frames that carried them, and the tool, which has ended.
 fn published(updates: usize, more: &[&str]) -> (Vec<Heard>, u64, Tool) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let server = format!("localhost:{}", listener.local_addr().unwrap().port());
@@ -393,7 +393,7 @@ fn published(updates: usize, more: &[&str]) -> (Vec<Heard>, u64, Tool) {
         hub.let_in(&message);
         let message = Heard::new(&message);
         if heard.is_empty() && message.is_update() {
-            // With its first.
+            // Includes the frame of the first update.
             frames = hub.session.frames_received() - 1;
         }
         if message.is_update() {
@@ -406,7 +406,7 @@ fn published(updates: usize, more: &[&str]) -> (Vec<Heard>, u64, Tool) {
     }
     let said = tool.rest();
     assert!(said.contains("OVERALL SUMMARY"), "{said}");
-    // What was on its way when it was told to end has come.
+    // Updates that were in flight at the stop arrived.
     assert_eq!(tool.record("run")["counts"]["updates"], heard.len());
     heard.truncate(updates);
     (heard, frames, tool)
@@ -430,14 +430,14 @@ fn an_ni_provider_packs_and_leaves_out_due_times_and_measures_encoding() {
     let files = [&files[..], &["--jitter-time", "20ms"]].concat();
     let (heard, frames, tool) = published(400, &[&more[..], &files].concat());
     assert!(heard.iter().all(|heard| heard.sent.is_some() && heard.due.is_none()));
-    // Thirteen for each slice of a hundred, of which the last may not have come whole.
+    // Thirteen for each slice of a hundred updates; the last slice may be incomplete.
     assert!((50..=60).contains(&frames), "{frames}");
     let (samples, updates, _) = encodings(&tool);
     assert_eq!(samples, Some(updates));
     assert!(tool.file("sum.out").contains("Updates sent"));
     assert!(tool.file("S1.csv").starts_with("UTC, ") && tool.file("L1.csv").starts_with("Message type, "));
     assert!(tool.record("run")["jitter_floor_p99_ns"].is_u64());
-    // An update takes some 20 bytes: of 55, which are shared, two find room and three do not.
+    // An update takes about 20 bytes: two fit into a shared buffer of 55, three do not.
     let more = ["--latency-update-rate", "0", "--max-pack-count", "8", "--pack-buffer-size", "55"];
     let (_, frames, _) = published(400, &more);
     assert!((200..=220).contains(&frames), "{frames}");

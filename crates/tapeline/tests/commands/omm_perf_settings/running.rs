@@ -1,4 +1,4 @@
-//! For how long tools run, whether they sleep, and what they print meanwhile.
+//! Run time of the tools, sleeping threads, and output during a run.
 
 use std::net::TcpListener;
 
@@ -12,7 +12,7 @@ use crate::omm_perf_settings::perf_peer::{Hub, Provider, Tool};
 #[test]
 fn tools_run_for_as_long_as_they_are_told_to_and_print_what_they_are_told_to() {
     let silent = ["--update-rate", "0", "--latency-update-rate", "0"];
-    // This one has much more time. Who ended before it did so when its own was over.
+    // This provider has a much longer run time, so a tool that ends before it has reached its own run time.
     let mut longer = Provider::start(&[&silent[..], &["--run-time", "100"]].concat());
     let mut hub = Hub::open();
     let [server, publishers] = [longer.port, hub.port].map(|port| format!("localhost:{port}"));
@@ -32,11 +32,11 @@ fn tools_run_for_as_long_as_they_are_told_to_and_print_what_they_are_told_to() {
     for (tool, how, running) in &mut all {
         let said = running.rest();
         assert!(longer.tool.runs(), "{tool} ran for longer than it was told to");
-        // Seconds went by, whether they were shown or not.
+        // Statistics were collected, whether shown or not.
         assert!(running.file("S1.csv").lines().count() >= 3, "{tool} {how:?}");
         let shows = said.lines().any(|line| line.starts_with("001: "));
         assert_eq!(shows, how.is_empty(), "{tool} {how:?}: {said}");
-        // Where a provider listens is said in any case.
+        // A provider always prints its listening address.
         let said = said.split_once('\n').filter(|_| *tool == "provider").map_or(&*said, |(_, rest)| rest);
         match serde_json::from_str::<Value>(said) {
             Ok(record) => {
@@ -50,7 +50,7 @@ fn tools_run_for_as_long_as_they_are_told_to_and_print_what_they_are_told_to() {
     }
 }
 
-/// How often the thread of a process's connection has gone to sleep by itself.
+/// Number of voluntary context switches of a process's connection thread.
 fn sleeps(process: Pid) -> u64 {
     let tasks = std::fs::read_dir(format!("/proc/{}/task", process.as_raw_nonzero())).unwrap();
     let count = |task: std::path::PathBuf| {
@@ -62,8 +62,8 @@ fn sleeps(process: Pid) -> u64 {
     tasks.filter_map(|task| count(task.unwrap().path())).next().unwrap()
 }
 
-/// Times in a few seconds that one sleeps who never does: when it gives its figures to the main thread, and the like. Others
-/// sleep in each of a thousand slices a second.
+/// Upper limit for a thread that never sleeps, over a few seconds: it may block when it passes figures to the main
+/// thread, and the like. Other threads sleep in each of a thousand slices a second.
 const HARDLY: u64 = 100;
 
 #[test]
@@ -82,7 +82,7 @@ fn who_reads_busily_never_sleeps() {
         for more in [&[][..], &["--busy-read"]] {
             let usual = ["--server", &server, "--write-stats-interval", "1"];
             let mut running = Tool::start(&[&["omm"], tool, &usual, more].concat());
-            // It is at work.
+            // Wait until it is at work.
             let _end = if is_consumer {
                 running.line("  - Image retrieval time");
                 None

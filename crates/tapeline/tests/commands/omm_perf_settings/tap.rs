@@ -1,4 +1,4 @@
-//! A wire with a look at it: the lengths of the TLS records that a tool writes. Each of its writes becomes a record of its own.
+//! A relay that records the lengths of the TLS records that a tool writes. Each write becomes one record.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -8,20 +8,20 @@ use std::time::Duration;
 
 use crate::omm_perf_settings::perf_peer::Tool;
 
-/// Which way a record went.
+/// Direction of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     FromClient,
     FromServer,
 }
 
-/// A wire to a server that takes one client.
+/// A relay to a server, for one client.
 pub(crate) struct Tap {
     pub(crate) port: u16,
     seen: Arc<Seen>,
 }
 
-/// Lengths of records of application data, by their way.
+/// Lengths of records of application data, by direction.
 #[derive(Default)]
 struct Seen {
     records: Mutex<[Vec<usize>; 2]>,
@@ -29,7 +29,7 @@ struct Seen {
 }
 
 impl Tap {
-    /// To the server at this port.
+    /// A relay to the server at this port.
     pub(crate) fn before(server: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -46,7 +46,7 @@ impl Tap {
         Self { port, seen }
     }
 
-    /// The records that went this way, once they have so many bytes together. The tool is not to end before.
+    /// The records in this direction, once they have this many bytes in total. Panics if the tool ends first.
     pub(crate) fn until(&self, way: Way, bytes: usize, tool: &mut Tool) -> Vec<usize> {
         let mut records = self.seen.records.lock().unwrap();
         while records[way as usize].iter().sum::<usize>() < bytes {
@@ -57,7 +57,7 @@ impl Tap {
     }
 }
 
-/// Carries what comes from one end to the other until it is over.
+/// Relays data in one direction until the connection is closed.
 fn carry(mut from: TcpStream, mut to: TcpStream, way: Way, seen: &Seen) {
     let (mut bytes, mut waiting) = (vec![0; 65_536], Vec::new());
     while let Ok(count) = from.read(&mut bytes)

@@ -1,4 +1,4 @@
-//! The commands of a page in `docs`, run as they stand there.
+//! Runs the commands of a page in `docs` unchanged.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,8 +11,8 @@ pub(crate) fn commands(page: &str) -> Vec<String> {
     blocks.map(|block| block.split("```").next().unwrap().to_owned()).collect()
 }
 
-/// Runs a block in a folder, with this build's binaries at hand. A failure in the background is a failure: the last one is
-/// waited for by its number.
+/// Runs a block in a folder, with this build's binaries in the path. A failed background command is an error: the last
+/// one is waited for by its number.
 pub(crate) fn run(block: &str, folder: &Path) {
     let binaries = Path::new(env!("CARGO_BIN_EXE_tapeline")).parent().unwrap();
     let path = format!("{}:{}", binaries.display(), std::env::var("PATH").unwrap());

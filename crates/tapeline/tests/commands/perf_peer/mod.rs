@@ -19,7 +19,7 @@ use tapeline_wire::rssl::{ConnectionId, Event, Reactor, Sent, Settings};
 
 use super::stage;
 
-/// The contents of messages: the bid says which it is.
+/// The contents of messages, each identified by its bid.
 pub(crate) const MESSAGES: &str = r#"<msgFormat>
 <marketPriceMsgList>
   <refreshMsg><dataBody><fieldList>
@@ -58,7 +58,7 @@ pub(crate) const MESSAGES: &str = r#"<msgFormat>
 </msgFormat>
 "#;
 
-/// A running tool, in a folder of its own with [`MESSAGES`] in it.
+/// A running tool in its own folder, which contains [`MESSAGES`].
 pub(crate) struct Tool {
     child: Child,
     output: BufReader<ChildStdout>,
@@ -66,7 +66,7 @@ pub(crate) struct Tool {
 }
 
 impl Tool {
-    /// What it says to people goes where it is read with the test's own.
+    /// Starts a tool; its standard error is that of the test.
     pub(crate) fn start(arguments: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("MsgData.xml"), MESSAGES).unwrap();
@@ -76,17 +76,17 @@ impl Tool {
         Self { child, output, folder }
     }
 
-    /// Its process.
+    /// The id of its process.
     pub(crate) fn pid(&self) -> rustix::process::Pid {
         rustix::process::Pid::from_child(&self.child)
     }
 
-    /// Whether it has not ended.
+    /// Whether it is still running.
     pub(crate) fn runs(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none()
     }
 
-    /// Waits for the first line that it prints which begins so, and says it.
+    /// Waits for the first printed line with this beginning, and returns it.
     pub(crate) fn line(&mut self, begin: &str) -> String {
         loop {
             let mut line = String::new();
@@ -97,14 +97,14 @@ impl Tool {
         }
     }
 
-    /// The port that it says it listens at.
+    /// The port from its line on the listening address.
     pub(crate) fn port(&mut self) -> u16 {
         let line = self.line("listening at ");
         let port = line.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
         port.unwrap_or_else(|| panic!("where it listens: {line:?}"))
     }
 
-    /// What else it prints, until it has ended.
+    /// The rest of its output, until it has ended.
     pub(crate) fn rest(&mut self) -> String {
         let mut rest = String::new();
         self.output.read_to_string(&mut rest).unwrap();
@@ -112,12 +112,12 @@ impl Tool {
         rest
     }
 
-    /// The end that it comes to by itself.
+    /// Waits until it ends by itself.
     pub(crate) fn ended(mut self) -> ExitStatus {
         self.wait()
     }
 
-    /// Has it end, and says how it did. Its files are there until this is dropped.
+    /// Stops it with SIGTERM and returns its exit status. Its files exist until this is dropped.
     pub(crate) fn end(&mut self) -> ExitStatus {
         rustix::process::kill_process(self.pid(), rustix::process::Signal::TERM).unwrap();
         self.wait()
@@ -129,7 +129,7 @@ impl Tool {
         std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     }
 
-    /// The record in a run folder of its.
+    /// The record in one of its run folders.
     pub(crate) fn record(&self, folder: &str) -> serde_json::Value {
         serde_json::from_str(&self.file(&format!("{folder}/run.json"))).unwrap()
     }
@@ -157,7 +157,7 @@ pub(crate) struct Provider {
 impl Provider {
     pub(crate) fn start(more: &[&str]) -> Self {
         let usual = ["omm", "provider", "--port", "0", "--no-display-stats", "--run-time", "100"];
-        // An option that is given twice counts once: the last one.
+        // A repeated option would be an error.
         let usual: Vec<&str> = match more.contains(&"--run-time") {
             true => usual[..5].to_vec(),
             false => usual.to_vec(),
@@ -168,7 +168,7 @@ impl Provider {
     }
 }
 
-/// A connection, frame by frame.
+/// A connection at the level of frames.
 struct Wire {
     socket: TcpStream,
     received: Vec<u8>,
@@ -188,7 +188,7 @@ impl Wire {
         wire
     }
 
-    /// The next frame: its flags and its payload. `None` at the end.
+    /// The next frame's flags and payload; `None` at the end of the connection.
     fn frame(&mut self) -> Option<(u8, Vec<u8>)> {
         loop {
             if let [high, low, flags, ..] = self.received[..] {
@@ -207,7 +207,7 @@ impl Wire {
         }
     }
 
-    /// The messages of the next frame that has any.
+    /// The messages of the next frame that is not empty.
     fn messages(&mut self) -> Option<Vec<Vec<u8>>> {
         loop {
             let (flags, payload) = self.frame()?;
@@ -235,7 +235,7 @@ impl Wire {
     }
 }
 
-/// A message that came.
+/// A received message.
 #[derive(Clone, Debug)]
 pub(crate) struct Heard {
     class: MessageClass,
@@ -248,10 +248,10 @@ pub(crate) struct Heard {
     pub(crate) sent: Option<u64>,
     pub(crate) posted: Option<u64>,
     pub(crate) due: Option<u64>,
-    /// 0 if there is none.
+    /// 0 without a bid.
     pub(crate) bid: i64,
     pub(crate) name: Option<String>,
-    /// Of a status.
+    /// The state of a status.
     pub(crate) state: Option<(StreamState, StateCode)>,
     pub(crate) ack: Option<(u32, Option<NakCode>)>,
     pub(crate) post_user_info: Option<PostUserInfo>,
@@ -335,10 +335,10 @@ impl Heard {
 pub(crate) struct Peer {
     wire: Wire,
     heard: Vec<Heard>,
-    /// The stream of its first item, and of the next.
+    /// The streams of the first item and of the next item.
     pub(crate) first: i32,
     pub(crate) next: i32,
-    /// Which service it asks for items.
+    /// The number of the service for item requests.
     pub(crate) service: u16,
 }
 
@@ -358,7 +358,7 @@ impl Peer {
         peer
     }
 
-    /// Takes what comes until something is so: all that came since the last time.
+    /// Receives until `so` returns true; returns all messages since the last call.
     pub(crate) fn until(&mut self, so: impl Fn(&[Heard]) -> bool) -> Vec<Heard> {
         while !so(&self.heard) {
             let messages = self.wire.messages().unwrap_or_else(|| panic!("it is over: {:?}", self.heard));
@@ -367,7 +367,7 @@ impl Peer {
         std::mem::take(&mut self.heard)
     }
 
-    /// Passes over what comes until the provider begins a round trip, and sends that back if it is to.
+    /// Receives until the provider begins a round trip, and answers it if requested.
     pub(crate) fn round_trip(&mut self, answers: bool) {
         let is_trip =
             |message: &Vec<u8>| RoundTrip::read(&MessageView::parse(message).unwrap()).unwrap().is_some();
@@ -384,7 +384,7 @@ impl Peer {
         }
     }
 
-    /// Takes what comes until the connection is over: all of it since the last time.
+    /// Receives until the connection is closed; returns all messages since the last call.
     pub(crate) fn until_closed(&mut self) -> Vec<Heard> {
         while let Some(messages) = self.wire.messages() {
             self.heard.extend(messages.iter().map(|message| Heard::new(message)));
@@ -410,12 +410,12 @@ impl Peer {
         self.next += 1;
     }
 
-    /// Opens so many items of prices.
+    /// Opens `count` items in MarketPrice.
     pub(crate) fn open_all(&mut self, count: usize) {
         (0..count).for_each(|number| self.open(Domain::MARKET_PRICE, &format!("RDT{number}")));
     }
 
-    /// Opens so many items of prices at once: all requests are in one frame.
+    /// Opens `count` items in MarketPrice at once: all requests are in one frame.
     pub(crate) fn open_together(&mut self, count: usize) {
         let mut frame = vec![0; 3];
         for number in 0..count {
@@ -434,7 +434,7 @@ impl Peer {
         self.wire.socket.write_all(&frame).unwrap();
     }
 
-    /// Says what the provider is to it: on the stream of the login, or on that of the directory, which is to be open.
+    /// Sends the provider its server type: on the login stream, or on the directory stream, which must be open.
     pub(crate) fn tell(&mut self, status: &ConnectionStatus) {
         let stream = if matches!(status, ConnectionStatus::Login(_)) { 1 } else { 2 };
         self.wire.say(|room| status.encode(stream, room));
@@ -444,7 +444,7 @@ impl Peer {
         self.wire.say(|room| CloseHeader::new(Domain::MARKET_PRICE, stream).encode(room));
     }
 
-    /// Posts a bid of 55 with this time in it, on an item's stream or on the login's.
+    /// Posts a bid of 55 with this time, on an item's stream or on the login stream.
     pub(crate) fn post(&mut self, stream: Option<i32>, id: u32, time: u64) {
         let domain = Domain::MARKET_PRICE;
         let header = PostHeader {
@@ -467,7 +467,7 @@ impl Peer {
         });
     }
 
-    /// Posts so many bytes without a meaning, and wants no answer.
+    /// Posts `bytes` opaque bytes without a request for an acknowledgement.
     pub(crate) fn post_bytes(&mut self, stream: i32, bytes: usize) {
         let poster = PostUserInfo { address: 1, user_id: 2 };
         let header = PostHeader {
@@ -477,7 +477,7 @@ impl Peer {
         self.wire.say(|room| header.encode_with(room, |_| Ok(bytes)));
     }
 
-    /// Passes over what comes until an item has its image: how many updates that is.
+    /// Receives until an item has its image; returns the number of updates before it.
     pub(crate) fn until_image(&mut self, stream: i32) -> usize {
         let mut updates = 0;
         loop {
@@ -492,7 +492,7 @@ impl Peer {
         }
     }
 
-    /// Sends a generic message that began to be encoded, and was due, at these times.
+    /// Sends a generic message with the time at which its encoding began and its due time.
     pub(crate) fn generic(&mut self, stream: i32, sent: u64, due: u64) {
         let header = GenericHeader::new(Domain::MARKET_PRICE, stream, DataType::FIELD_LIST);
         self.wire.say(|room| {
@@ -505,7 +505,7 @@ impl Peer {
         });
     }
 
-    /// How many messages there are in each of so many frames of updates.
+    /// The number of messages in each of the next `frames` frames of updates.
     pub(crate) fn frames_of_updates(&mut self, frames: usize) -> Vec<usize> {
         let mut counts = Vec::new();
         while counts.len() < frames {
@@ -518,11 +518,11 @@ impl Peer {
     }
 }
 
-/// A hub that lets everybody in.
+/// A hub that accepts every login.
 pub(crate) struct Hub {
     reactor: Reactor,
     pub(crate) port: u16,
-    /// What each connection said, in the order of their logins; `None` behind the last of one that is over.
+    /// For each connection, in order of connection: its messages, and whether it is closed.
     pub(crate) published: Vec<(ConnectionId, Vec<Heard>, bool)>,
 }
 
@@ -537,7 +537,7 @@ impl Hub {
         Self { reactor, port: address.port(), published: Vec::new() }
     }
 
-    /// Takes what comes until something is so.
+    /// Receives until `so` returns true.
     pub(crate) fn until(&mut self, so: impl Fn(&Self) -> bool) {
         while !so(self) {
             self.reactor.wait(Duration::from_millis(100)).unwrap();
@@ -568,7 +568,7 @@ impl Hub {
         }
     }
 
-    /// What connection `number` said so far.
+    /// The messages from connection `number` so far.
     pub(crate) fn heard(&self, number: usize) -> &[Heard] {
         self.published.get(number).map_or(&[], |(_, heard, _)| heard)
     }
@@ -581,7 +581,7 @@ impl Hub {
         sender.flush();
     }
 
-    /// Ends all connections.
+    /// Closes all connections.
     pub(crate) fn hang_up(&mut self) {
         self.published.iter().for_each(|(id, ..)| self.reactor.close(*id));
     }
@@ -594,7 +594,7 @@ impl Heard {
         entries.map(|entry| (entry.id, entry.name().unwrap().to_owned())).collect()
     }
 
-    /// Whether this says that the login is over.
+    /// Whether this message closes the login.
     pub(crate) fn is_goodbye(&self) -> bool {
         self.class == MessageClass::CLOSE && self.domain == Domain::LOGIN
     }

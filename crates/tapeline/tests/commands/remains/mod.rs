@@ -1,10 +1,10 @@
-//! What a plant that is killed cannot take along: its ring, and its counters beside it.
+//! Files that a killed plant leaves behind: its ring and its counters.
 
-/// Removes from shared memory what a process left there that is over.
+/// Removes the files in shared memory of a process that has ended.
 pub(crate) fn remove(process: u32) {
     let rings = tapeline_ring::list().unwrap_or_default();
     for (name, ring) in rings.into_iter().filter_map(|entry| Some((entry.name, entry.ring.ok()?))) {
-        // Another one may have continued it.
+        // Another process may have continued the ring.
         if ring.publisher.pid != process || tapeline_ring::remove(&name, false).is_err() {
             continue;
         }

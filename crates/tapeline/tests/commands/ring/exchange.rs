@@ -1,4 +1,4 @@
-//! Messages that cross, and the commands that show, list and remove rings.
+//! Messages across a ring, and the commands that show, list and remove rings.
 
 use std::io::{BufRead, BufReader};
 
@@ -76,7 +76,7 @@ fn the_spellings_of_older_tools_are_taken() {
     assert!(text(&sent.stderr).contains("--queue-size 102400 is rounded up to 131072"), "{sent:?}");
     assert!(text(&sent.stdout).contains("sent         1,000 messages of 100 bytes"), "{sent:?}");
     let read = text(&reader.end().stdout);
-    // Without a schedule there is nothing to be due.
+    // Without a schedule there are no due times.
     assert!(read.contains("sent→received") && !read.contains("due→received"), "{read}");
 }
 
@@ -176,7 +176,8 @@ fn signals_end_both_sides_in_order() {
     assert!(!name.0.path().exists());
 }
 
-/// A reader that is slower than its publisher still reads all when that has ended and the ring's name is gone.
+/// A reader that is slower than its publisher reads everything after the publisher has ended and the ring's name is
+/// gone.
 #[test]
 fn what_an_ended_publisher_left_is_read_to_the_end() {
     const FRAMES: usize = 20_000;
@@ -189,7 +190,8 @@ fn what_an_ended_publisher_left_is_read_to_the_end() {
         publisher.publish(&[7; 100]).unwrap();
     }
     publisher.close().unwrap();
-    // It has filled its pipe and stands still. After a second it will look for its publisher, however much is left.
+    // The reader's output pipe is full, so it blocks. After a second it checks for its publisher, whatever is left to
+    // read.
     let filled = std::time::Instant::now();
     until(|| filled.elapsed().as_millis() > 1_100);
     let lines = BufReader::new(reader.0.stdout.take().unwrap()).lines().count();
@@ -197,7 +199,7 @@ fn what_an_ended_publisher_left_is_read_to_the_end() {
     assert!(reader.0.wait().unwrap().success());
 }
 
-/// With neither a publisher nor a name nothing more can come.
+/// Without a publisher and a name, no further message can arrive.
 #[test]
 fn a_reader_of_a_dead_and_removed_ring_ends() {
     let name = OwnName::new();
@@ -211,7 +213,7 @@ fn a_reader_of_a_dead_and_removed_ring_ends() {
     assert_eq!(json(&reader.end())["lost"].as_u64(), Some(0));
 }
 
-/// A publisher that waits for room hears signals as well.
+/// A publisher that waits for capacity handles signals too.
 #[test]
 fn a_publisher_held_back_ends_on_a_signal() {
     let name = OwnName::new();
@@ -276,7 +278,7 @@ fn watching_prints_rates_and_ends_with_the_ring() {
     let second: serde_json::Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
     assert!(second["frames_per_second"].is_f64(), "{second}");
     publisher.close().unwrap();
-    // To the end of what it prints, and of itself.
+    // Until the output and the process end.
     assert!(lines.all(|line| line.unwrap().starts_with('{')));
     assert!(watch.0.wait().unwrap().success());
 }

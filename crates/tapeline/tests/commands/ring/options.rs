@@ -1,4 +1,4 @@
-//! Options of `ring pub` and `ring sub`, and what older tools call them.
+//! Options of `ring pub` and `ring sub`, and the spellings of older tools.
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use tapeline_ring::{Poll, Start, Subscriber, inspect};
 
 use crate::ring::{OwnName, json, ring, start, subscribers, text, until};
 
-/// Publishes with some options and reads with others: what both say.
+/// Publishes with some options and reads with others; returns both outputs.
 fn exchange(publish: &[&str], read: &[&str]) -> (Value, Value) {
     let name = OwnName::new();
     let fixed = ["--name", name.as_str(), "--format", "json"];
@@ -24,7 +24,7 @@ fn count(value: &Value, key: &str) -> u64 {
 fn a_warm_up_is_stated_and_not_measured() {
     let (sent, got) = exchange(&["--messages", "2000", "--warmup", "500"], &["--warmup", "100"]);
     assert_eq!((count(&sent, "messages"), count(&sent, "warm_up_messages")), (2000, 500));
-    // What the publisher marks and what the subscriber discards are the same first messages.
+    // The publisher marks the warm-up messages, and the subscriber discards the same ones.
     assert_eq!((count(&got, "messages"), count(&got, "warm_up_messages")), (2000, 500));
     assert_eq!((count(&got, "lost"), got["service"]["samples"].as_u64()), (0, Some(2000)));
 
@@ -76,14 +76,15 @@ fn what_a_full_ring_refuses_is_counted_on_both_sides() {
     let name = OwnName::new();
     let options = ["--queue-size", "4KiB", "--message-size", "100", "--messages", "10k", "--non-blocking"];
     let publish = [&["pub", "--name", name.as_str(), "--format", "json", "--keep"], &options[..]].concat();
-    // It begins when the second has joined, and by then the first has stopped: neither takes a message before the publisher has ended.
+    // The publisher starts when the second subscriber has joined; the first is stopped by then. Neither reads before
+    // the publisher has ended.
     let publisher = start(&[&publish[..], &["--subscribers", "2"]].concat());
     until(|| inspect(&name.0).is_ok());
     let reader = start(&["sub", "--name", name.as_str(), "--format", "json"]);
     until(|| subscribers(&name) == 1);
     reader.signal(Signal::STOP);
     let stalled = Subscriber::join(&name.0, Start::Newest).unwrap();
-    // It does not wait, so it ends although nobody reads.
+    // It does not wait for readers, so it ends although none reads.
     let sent = json(&publisher.end());
     drop(stalled);
     reader.signal(Signal::CONT);
@@ -111,7 +112,7 @@ fn a_topic_is_carried_and_checked() {
     assert!(error.contains("hint: "), "{error}");
 }
 
-/// A publisher that never waits passes a subscriber that stands still, and that is said on every level.
+/// A publisher that never waits overtakes a stopped subscriber, and the loss is reported at every level.
 #[test]
 fn a_slow_subscriber_of_a_broadcast_ring_is_told_what_it_lost() {
     let name = OwnName::new();
@@ -120,7 +121,7 @@ fn a_slow_subscriber_of_a_broadcast_ring_is_told_what_it_lost() {
     let publisher = start(&publish);
     until(|| inspect(&name.0).is_ok());
     let reader = start(&["sub", "--name", name.as_str(), "--format", "json"]);
-    // It has read something: what comes before the first message is in nobody's sequence.
+    // It has read something: messages before the first one read do not count as lost.
     until(|| inspect(&name.0).is_ok_and(|ring| ring.subscribers.iter().any(|reader| reader.position.0 > 0)));
     reader.signal(Signal::STOP);
     let frames = inspect(&name.0).unwrap().publisher.frames;
@@ -135,7 +136,7 @@ fn a_slow_subscriber_of_a_broadcast_ring_is_told_what_it_lost() {
     assert!(count(&got, "lost") > 90_000 && count(&got, "passed") > 90_000, "{got}");
 }
 
-/// A gated ring with a limit goes on without a subscriber that stands still, which is told so.
+/// A gated ring with a limit continues without a stopped subscriber, which gets an error.
 #[test]
 fn an_evicted_subscriber_says_so() {
     for (way, summary) in [(&[][..], true), (&["--fast"], true), (&["--count"], false), (&["--raw"], false)] {
@@ -159,7 +160,7 @@ fn an_evicted_subscriber_says_so() {
     }
 }
 
-/// A subscriber that loses frames again and again never reads enough between two losses to look at the clock for that.
+/// A subscriber that loses frames continually never reads enough between two losses to reach a clock check there.
 #[test]
 fn a_subscriber_that_loses_all_the_time_still_ends() {
     let name = OwnName::new();
@@ -178,7 +179,7 @@ fn a_subscriber_that_loses_all_the_time_still_ends() {
     assert!(publisher.end().status.success());
 }
 
-/// However often the publisher looks for room, a message that waits for it is one.
+/// A message that waits for capacity counts once, however often the publisher retries.
 #[test]
 fn messages_that_waited_are_counted_once_each() {
     let name = OwnName::new();

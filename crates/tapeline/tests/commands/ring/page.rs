@@ -11,7 +11,7 @@ fn every_command_of_the_page_works() {
     let place = tempfile::tempdir().unwrap();
     let has_two_cores = std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1);
     for block in blocks {
-        // A ring of this test's own, and a core that there is. Other tests' dead rings are not ours to remove.
+        // A ring of this test's own, and an existing core. Dead rings of other tests must not be removed.
         let name = OwnName::new();
         let mut script =
             block.replace("smem", name.as_str()).replace("rm --dead", &format!("rm {}", name.as_str()));

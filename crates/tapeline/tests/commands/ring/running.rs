@@ -1,4 +1,4 @@
-//! `tapeline ring` as processes, and rings of their own.
+//! Processes of `tapeline ring`, and their own rings.
 
 use std::io::Read;
 use std::process::{Child, Command, Output, Stdio};
@@ -9,7 +9,7 @@ use tapeline_ring::{Name, inspect};
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
-/// A name of its own for each test, whose ring is gone when the test ends.
+/// A separate name for each test; its ring is removed when the test ends.
 pub(crate) struct OwnName(pub(crate) Name);
 
 impl OwnName {
@@ -29,7 +29,7 @@ impl Drop for OwnName {
     }
 }
 
-/// A process that dies with its test.
+/// A process that ends with its test.
 pub(crate) struct Running(pub(crate) Child);
 
 impl Running {
@@ -69,10 +69,10 @@ pub(crate) fn start(arguments: &[&str]) -> Running {
     Running(command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
 }
 
-/// How long another process may take before a test gives up: a test that waits for ever tells nobody which one it is.
+/// Time limit for another process: a test that waits forever does not show which test it is.
 const GIVE_UP: Duration = Duration::from_secs(300);
 
-/// Waits for something that another process does.
+/// Waits for an effect of another process.
 #[track_caller]
 pub(crate) fn until(what: impl Fn() -> bool) {
     let begun = Instant::now();

@@ -1,4 +1,4 @@
-//! `ring sweep` end to end, killed and continued, and what it refuses.
+//! `ring sweep` end to end, killed and resumed, and its refusals.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ fn arguments<'a>(folder: &'a Path, others: &[&'a str]) -> Vec<&'a str> {
         .concat()
 }
 
-/// The records of finished runs, with when each was written.
+/// The records of finished runs, with the time of each.
 fn records(folder: &Path) -> Vec<(PathBuf, std::time::SystemTime)> {
     let Ok(cells) = fs::read_dir(folder.join("cells")) else { return Vec::new() };
     let runs = cells.flat_map(|cell| fs::read_dir(cell.unwrap().path()).unwrap());
@@ -55,7 +55,7 @@ fn a_short_sweep_makes_figures_and_a_report() {
     ] {
         assert!(markdown.contains(heading) && html.contains(heading), "{heading}");
     }
-    // Every plot that Markdown shows is there, and the page has all of them in it and needs no other file.
+    // Every plot that the Markdown references exists, and the page contains all of them and needs no other file.
     let shown: Vec<&str> =
         markdown.lines().filter_map(|line| line.split_once("](plots/")?.1.strip_suffix(')')).collect();
     assert!(shown.len() >= 10, "{shown:?}");
@@ -65,7 +65,7 @@ fn a_short_sweep_makes_figures_and_a_report() {
     }
     assert!(!html.contains("src=") && !html.contains("href="));
 
-    // The report can be made anew from the records alone.
+    // The report can be made again from the records alone.
     fs::remove_file(folder.join("report.md")).unwrap();
     let again = ring(&["sweep", "--report-only", folder.to_str().unwrap()]);
     assert!(again.status.success(), "{again:?}");
@@ -94,7 +94,7 @@ fn a_killed_sweep_goes_on_where_it_was() {
     let sessions: Value = serde_json::from_slice(&fs::read(folder.join("sessions.json")).unwrap()).unwrap();
     assert_eq!(sessions.as_array().unwrap().len(), 2);
 
-    // What is complete is only reported on.
+    // A complete sweep is only reported.
     let complete = ring(&arguments(&folder, &few));
     assert!(complete.status.success() && text(&complete.stderr).contains("are done"), "{complete:?}");
     assert_eq!(records(&folder), after);
@@ -125,7 +125,7 @@ fn another_plan_is_refused() {
     ] {
         let refused = ring(&arguments(&folder, others));
         let error = text(&refused.stderr);
-        // On a machine with one core the last one is the same plan.
+        // On a machine with one core the last case is the same plan.
         if refused.status.success() && others.contains(&"--cpus") {
             continue;
         }

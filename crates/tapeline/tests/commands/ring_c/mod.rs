@@ -1,4 +1,4 @@
-//! C, C++ and Rust programs on one ring, as processes of their own, both ways.
+//! C, C++ and Rust programs on one ring, as separate processes, in both directions.
 
 mod workshop;
 
@@ -11,7 +11,7 @@ const TAPELINE: &str = env!("CARGO_BIN_EXE_tapeline");
 const MESSAGES: &str = "200000";
 const READ_ALL: &str = "read 200000, missing 0\n";
 
-/// An example as a program, with sanitizers where the compiler has them; `None` without a compiler.
+/// An example as a program, with sanitizers if the compiler has them; `None` without a compiler.
 struct Example {
     folder: tempfile::TempDir,
 }
@@ -116,7 +116,7 @@ fn an_error_reaches_the_user_of_cpp_with_its_hint() {
     assert!(said.contains("there is no ring at") && said.contains("hint: start its publisher"), "{said}");
 }
 
-/// Runs a program that checks all by itself, plain and with sanitizers.
+/// Runs a self-checking program, plain and with sanitizers.
 fn every_call(language: Language, source: &str) {
     for flags in [&[][..], &[SANITIZED][..]] {
         if !language.can(flags) {
@@ -140,7 +140,7 @@ fn every_call_from_cpp() {
     every_call(Language::Cpp, "tests/api.cpp");
 }
 
-/// The commands of docs/ring-c.md, in one shell, with the library that is built and a folder that is nobody's home.
+/// Runs the commands of docs/ring-c.md in one shell, with the built library and an empty home folder.
 #[test]
 fn the_page_tells_commands_that_work() {
     if !Language::C.can(&[]) || !Language::Cpp.can(&[]) {
@@ -154,10 +154,10 @@ fn the_page_tells_commands_that_work() {
     }
     let page = std::fs::read_to_string(root().join("docs/ring-c.md")).unwrap();
     let blocks = page.split("```sh\n").skip(1).filter_map(|rest| rest.split_once("```"));
-    // A command that fails must not leave the others waiting for it.
+    // A failed command must not leave background commands waiting.
     let mut script = "set -eu; trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n".to_owned();
     script.extend(blocks.map(|(block, _)| block));
-    // Other tests, and whoever follows the page at this moment, have rings of these names.
+    // Other tests, and users who follow the page now, may have rings with these names.
     for name in ["from-c", "from-rust", "from-static"] {
         script = script.replace(name, &format!("test-page-{}-{name}", std::process::id()));
     }
@@ -184,7 +184,7 @@ fn the_page_tells_commands_that_work() {
     assert!(said.contains("published 10\n"), "{said}");
 }
 
-/// rustup looks for its toolchains at home, and home is elsewhere here.
+/// rustup looks for its toolchains in HOME, which the test changes.
 fn rustup_home() -> Option<std::path::PathBuf> {
     let home = std::env::var_os("HOME")?;
     Some(

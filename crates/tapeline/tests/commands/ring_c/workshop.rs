@@ -1,4 +1,4 @@
-//! What the tests of the C face share: the library as `make install-c` leaves it, and the compilers.
+//! Shared parts of the tests of the C interface: the library as `make install-c` installs it, and the compilers.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -9,7 +9,7 @@ use tapeline_ring::Name;
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
-/// A name that no other test has, whose segment is gone when the test ends, however it ends.
+/// A unique name; its segment is removed when the test ends.
 pub(crate) struct OwnName(Name);
 
 impl OwnName {
@@ -22,7 +22,7 @@ impl OwnName {
         self.0.as_str()
     }
 
-    /// Waits until another process has made the ring; panics if that process has ended instead.
+    /// Waits until another process has made the ring; panics if that process ends first.
     pub(crate) fn wait_for(&self, publisher: &mut Running) {
         while !self.0.path().exists() {
             if let Some(status) = publisher.0.try_wait().unwrap() {
@@ -39,7 +39,7 @@ impl Drop for OwnName {
     }
 }
 
-/// A process that dies with its test.
+/// A process that ends with its test.
 pub(crate) struct Running(Child);
 
 impl Running {
@@ -48,7 +48,7 @@ impl Running {
         Self(child.unwrap_or_else(|error| panic!("cannot start {command:?}: {error}")))
     }
 
-    /// What it printed, once it has ended well.
+    /// Its output, after a successful end.
     pub(crate) fn end(mut self) -> String {
         let stdout = self.0.stdout.take();
         let stderr = self.0.stderr.take();
@@ -73,12 +73,12 @@ pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// Where cargo has put the library that this test was built with: beside the test.
+/// Where cargo put the library that this test was built with: next to the test.
 pub(crate) fn built() -> PathBuf {
     std::env::current_exe().unwrap().parent().unwrap().to_owned()
 }
 
-/// A folder of this process with the library as `make install-c` would leave it, made once.
+/// A folder of this process with the library as `make install-c` installs it, made once.
 pub(crate) fn installed() -> &'static Path {
     static PREFIX: OnceLock<tempfile::TempDir> = OnceLock::new();
     let prefix = PREFIX.get_or_init(|| {
@@ -90,7 +90,7 @@ pub(crate) fn installed() -> &'static Path {
     prefix.path()
 }
 
-/// Runs to the end; panics with what was said if that is a bad one.
+/// Runs a command to its end; panics with its standard error if it fails.
 pub(crate) fn passed(command: &mut Command) -> Output {
     let output = command.output().unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
     let said = String::from_utf8_lossy(&output.stderr);
@@ -105,7 +105,7 @@ pub(crate) enum Language {
     Cpp,
 }
 
-/// The sanitizers that a test would like.
+/// The requested sanitizers.
 pub(crate) const SANITIZED: &str = "-fsanitize=address,undefined";
 
 impl Language {
@@ -117,7 +117,7 @@ impl Language {
         Command::new(std::env::var_os(variable).unwrap_or_else(|| usual.into()))
     }
 
-    /// Whether there is a compiler that can do this; says so where not.
+    /// Whether a compiler supports these flags; prints a note if not.
     pub(crate) fn can(self, flags: &[&str]) -> bool {
         let folder = tempfile::tempdir().unwrap();
         let (source, program) = (folder.path().join("probe"), folder.path().join("program"));

@@ -1,5 +1,5 @@
-//! Real feeds and what independent parsers found in them: the folder `shared` beside the repository, or where
-//! `TAPELINE_SHARED` says. Tests that find none say so and pass.
+//! Real feeds and the results of independent parsers: the folder `shared` next to the repository, or the one that
+//! `TAPELINE_SHARED` names. Tests without it print a note and pass.
 
 #![allow(
     dead_code,
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-/// A file of the folder's real data, where there is one.
+/// A file of the folder's real data, if it exists.
 pub(crate) fn shared(path: &str) -> Option<PathBuf> {
     let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
     let found =
@@ -23,7 +23,7 @@ pub(crate) fn shared(path: &str) -> Option<PathBuf> {
     None
 }
 
-/// What an independent parser found, as JSON.
+/// An independent parser's results, as JSON.
 pub(crate) fn expected(path: &str) -> Option<Value> {
     let text = std::fs::read_to_string(shared(path)?).expect("a shared file can be read");
     Some(serde_json::from_str(&text).expect("expected.json is JSON"))

@@ -1,4 +1,4 @@
-//! Processes of `tapeline`, and what one test of a plant has to itself.
+//! Processes of `tapeline`, and the separate resources of each plant test.
 
 pub(crate) use crate::remains;
 
@@ -19,7 +19,7 @@ pub(crate) fn tapeline(arguments: &[&str]) -> Command {
     command
 }
 
-/// A running `tapeline` that says things as lines of JSON. Ends with the test, whatever becomes of that.
+/// A running `tapeline` that prints lines of JSON. It ends with the test.
 pub(crate) struct Running {
     pub(crate) child: Child,
     output: BufReader<ChildStdout>,
@@ -32,12 +32,12 @@ impl Running {
         Self { child, output }
     }
 
-    /// What it says to people goes where it is read.
+    /// Starts it and returns its standard error too.
     pub(crate) fn start_talking(arguments: &[&str]) -> (Self, ChildStderr) {
         Self::talking(&mut tapeline(arguments))
     }
 
-    /// The same, however it is started.
+    /// Like [`Self::start_talking`], for any command.
     pub(crate) fn talking(command: &mut Command) -> (Self, ChildStderr) {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
@@ -45,13 +45,13 @@ impl Running {
         (Self { child, output }, talk)
     }
 
-    /// The next line, waited for.
+    /// Waits for the next line.
     pub(crate) fn says(&mut self) -> Value {
         let said = self.may_say();
         said.unwrap_or_else(|| panic!("it ended without a word: {:?}", self.child.wait()))
     }
 
-    /// The next line, waited for; `None` when it has ended.
+    /// Waits for the next line; `None` when the process has ended.
     pub(crate) fn may_say(&mut self) -> Option<Value> {
         let mut line = String::new();
         self.output.read_line(&mut line).unwrap();
@@ -73,7 +73,8 @@ impl Drop for Running {
     }
 }
 
-/// A port at which nobody listens, and that nobody is given while this lives; who asks for it by its number may listen there.
+/// A reserved port without a listener: it is not given to anyone else while this exists, but can be listened on by
+/// number.
 pub(crate) struct Nobody {
     pub(crate) port: u16,
     _held: OwnedFd,
@@ -83,7 +84,7 @@ impl Nobody {
     pub(crate) fn new() -> Self {
         let held =
             net::socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
-        // As every listener does: two sockets that both say so may have one port, of which one listens.
+        // As every listener does: two sockets with this option can share a port, one of which listens.
         sockopt::set_socket_reuseaddr(&held, true).unwrap();
         net::bind(&held, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = SocketAddrV4::try_from(net::getsockname(&held).unwrap()).unwrap();
@@ -91,7 +92,7 @@ impl Nobody {
     }
 }
 
-/// Ring, groups and configuration of one test, none shared with another.
+/// Ring, multicast groups and configuration of one test, shared with no other.
 pub(crate) struct Place {
     pub(crate) ring: String,
     pub(crate) lines: Vec<SocketAddrV4>,
@@ -117,7 +118,7 @@ impl Place {
     }
 
     pub(crate) fn config(&self, feed: &str) -> String {
-        // Where silence is no part of the story, a machine that does much else must not make it one.
+        // Where silence is not under test, a busy machine must not cause it.
         let patient = if feed.contains("stale_after") { "" } else { "stale_after = \"0s\"" };
         let lines: String = self
             .lines
@@ -143,7 +144,7 @@ impl Place {
         plant
     }
 
-    /// A subscriber in a process of its own that has joined.
+    /// A subscriber in its own process that has joined.
     pub(crate) fn tally(&self, symbol: &str) -> Running {
         let mut tally = Running::start(&[
             "plant",
@@ -163,7 +164,7 @@ impl Place {
         tally
     }
 
-    /// Sends a file, slowly enough for a buffer of the usual size and a machine that does much else.
+    /// Sends a file, slowly enough for a default buffer on a busy machine.
     pub(crate) fn replay(&self, file: &Path, line: usize) {
         let to = self.lines[line].to_string();
         let output = tapeline(&["feed", "replay", file.to_str().unwrap(), "--to", &to, "--rate", "20k"])

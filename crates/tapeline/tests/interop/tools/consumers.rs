@@ -1,4 +1,4 @@
-//! ConsPerf and EmaCppConsPerf at `tapeline omm serve`.
+//! ConsPerf and EmaCppConsPerf with `tapeline omm serve`.
 
 use std::collections::BTreeMap;
 
@@ -47,7 +47,7 @@ fn one(place: &Place, way: Way, name: &'static str) -> Result<Outcome, String> {
     let mut command = place.tapeline_server("serve", way, port);
     command.args(["--update-rate", "1000"]);
     if way.is_json() {
-        // Fields go by name there: what the tool posts has to be known.
+        // JSON has field names: the dictionary must know the posted fields.
         command.args(place.tool_dictionary());
     }
     let mut provider = place.start(command, "provider.log");
@@ -55,7 +55,7 @@ fn one(place: &Place, way: Way, name: &'static str) -> Result<Outcome, String> {
 
     let items = place.items.to_string();
     let told = if name.starts_with("ema") {
-        // Its time counts from the start, images included.
+        // The steady-state time counts from the start, images included.
         let tool = Tool::ending(place, "EmaCppConsPerf", name, way).with_ema(port);
         tool.with(&["-itemCount", &items, "-requestRate", "100000", "-steadyStateTime", "5"])
     } else {
@@ -88,7 +88,7 @@ fn is_well(place: &Place, name: &str, told: &Told, gone: &Value) -> bool {
     let updates = told.count("Updates received");
     let rest = match name {
         "cons-snapshot" | "ema-cons-snapshot" => updates == 0,
-        // The last ones may be on their way when it ends; what came back had its time in it.
+        // The last posts may be in flight at the end; reflected posts carried their time.
         "cons-posts" => {
             let posts = told.count("Posts sent");
             let taken = gone["posts"].as_u64().unwrap_or(0);
@@ -96,7 +96,7 @@ fn is_well(place: &Place, name: &str, told: &Told, gone: &Value) -> bool {
         }
         "cons-generic" => {
             let sent = told.count("GenMsg latencies sent");
-            // Those of the last moments may be on their way.
+            // The last messages may be in flight at the end.
             let back = told.count("GenMsg latencies received");
             sent > 100 && back + 10 > sent && told.count("GenMsgs received") > 1000
         }

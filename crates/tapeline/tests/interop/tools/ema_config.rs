@@ -1,4 +1,4 @@
-//! `EmaConfig.xml` for one run of a tool on EMA C++: its one channel or server, under the names that the tools ask for.
+//! `EmaConfig.xml` for one run of a tool on EMA C++: a single channel or server, under the names that the tools use.
 
 use crate::program::Place;
 use crate::way::Way;
@@ -29,7 +29,7 @@ pub(super) fn text(place: &Place, way: Way, port: u16) -> String {
         + &value("ServerCert", &place.certificate("server.pem"))
         + &value("ServerPrivateKey", &place.certificate("server.key"))
         + &both;
-    // Over JSON a client needs the dictionary before it can read any.
+    // Over JSON a client needs a dictionary before it can read one.
     let dictionary = if way.is_json() { "FileDictionary" } else { "ChannelDictionary" };
     format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<EmaConfig>\n\

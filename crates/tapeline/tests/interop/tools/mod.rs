@@ -1,7 +1,7 @@
-//! LSEG's performance tools in C and C++, of which a user built them from the public repository: `make interop-rtsdk`.
+//! LSEG's performance tools in C and C++, which a user built from the public repository: `make interop-rtsdk`.
 //!
-//! They end with status 0 whatever happens, and say at the end what they counted: that is looked at, and what Tapeline's
-//! program at the other end counted.
+//! They end with status 0 in any case, and print their counts at the end: the tests check these, and the counts of
+//! Tapeline's program at the other end.
 
 pub(crate) mod consumers;
 mod ema_config;
@@ -20,14 +20,14 @@ use crate::column::Outcome;
 use crate::program::Place;
 use crate::way::Way;
 
-/// What the tools read from where they are started.
+/// Files that the tools read from their working folder.
 const FILES: [&str; 4] = ["RDMFieldDictionary", "enumtype.def", "MsgData.xml", "350k.xml"];
-/// Seconds until a tool is ended that would go on: EMA's without a server do.
+/// Seconds until a tool that would not end is stopped: EMA's without a server are such.
 const PATIENCE: &str = "60";
-/// Beside all that a tool is told: no pauses between its words, which would be as long as the run.
+/// For every tool: print statistics every second; a longer interval would delay the end of the run.
 const OFTEN: [&str; 2] = ["-writeStatsInterval", "1"];
 
-/// A run of a tool, in a folder of its own.
+/// A run of a tool in its own folder.
 pub(crate) struct Tool<'a> {
     place: &'a Place,
     way: Way,
@@ -36,13 +36,13 @@ pub(crate) struct Tool<'a> {
 }
 
 impl<'a> Tool<'a> {
-    /// That goes on until it is killed.
+    /// A tool that runs until it is killed.
     pub(crate) fn lasting(place: &'a Place, name: &str, scenario: &str, way: Way) -> Self {
         let program = place.tools.join(name);
         Self::new(place, Command::new(program), scenario, way)
     }
 
-    /// That ends by itself.
+    /// A tool that ends by itself.
     pub(crate) fn ending(place: &'a Place, name: &str, scenario: &str, way: Way) -> Self {
         let mut command = Command::new("timeout");
         command.arg(PATIENCE).arg(place.tools.join(name));
@@ -51,12 +51,12 @@ impl<'a> Tool<'a> {
 
     fn new(place: &'a Place, mut command: Command, scenario: &str, way: Way) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        // Columns run beside each other, and may call a scenario alike.
+        // Columns run at the same time, and may use the same scenario name.
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let folder = place.logs().join(format!("{scenario}-{}-{}-{count}", way.transport, way.compression));
         std::fs::create_dir_all(&folder).unwrap();
         for file in FILES {
-            // It may be there, of a run before.
+            // It may exist from an earlier run.
             let _ = symlink(place.tools.join(file), folder.join(file));
         }
         command.current_dir(&folder).args(OFTEN);
@@ -68,7 +68,7 @@ impl<'a> Tool<'a> {
         self
     }
 
-    /// Whom one of ETA connects to, and how.
+    /// For ETA's tools: the server to connect to, and the transport.
     pub(crate) fn to(self, port: u16) -> Self {
         let port = port.to_string();
         let trusted = self.place.certificate("ca.pem");
@@ -89,7 +89,7 @@ impl<'a> Tool<'a> {
         tool
     }
 
-    /// Where one of ETA listens, and how.
+    /// For ETA's tools: the port to listen on, and the transport.
     pub(crate) fn at(self, port: u16) -> Self {
         let (key, certificate) = (self.place.certificate("server.key"), self.place.certificate("server.pem"));
         let is_encrypted = self.way.is_encrypted();
@@ -101,14 +101,14 @@ impl<'a> Tool<'a> {
         }
     }
 
-    /// The same for EMA's, which have it from a file.
+    /// For EMA's tools: the same, in a file.
     pub(crate) fn with_ema(self, port: u16) -> Self {
         let text = ema_config::text(self.place, self.way, port);
         std::fs::write(self.folder.join("EmaConfig.xml"), text).unwrap();
         self
     }
 
-    /// All that it said, once it has ended.
+    /// Runs it to its end, and returns its output.
     pub(crate) fn run(mut self) -> Told {
         let output = self.command.stdin(Stdio::null()).output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -116,14 +116,14 @@ impl<'a> Tool<'a> {
         Told(text)
     }
 
-    /// At work until that is dropped.
+    /// Starts it; it runs until the result is dropped.
     pub(crate) fn start(mut self) -> AtWork {
         let said = File::create(self.folder.join("said")).unwrap();
         AtWork(self.command.stdin(Stdio::null()).stdout(said).spawn().unwrap())
     }
 }
 
-/// A tool that would go on.
+/// A running tool.
 pub(crate) struct AtWork(Child);
 
 impl Drop for AtWork {
@@ -133,11 +133,11 @@ impl Drop for AtWork {
     }
 }
 
-/// What a tool said.
+/// A tool's output.
 pub(crate) struct Told(pub(crate) String);
 
 impl Told {
-    /// The last figure behind these words; 0 where they are not.
+    /// The last figure after these words; 0 without them.
     pub(crate) fn count(&self, words: &str) -> u64 {
         let figure = |line: &str| {
             line.trim().strip_prefix(words)?.strip_prefix(':')?.trim().split('.').next()?.parse().ok()
@@ -149,7 +149,7 @@ impl Told {
         self.0.contains(words)
     }
 
-    /// What it counted, on one line.
+    /// Its counts, on one line.
     pub(crate) fn summary(&self) -> String {
         let lines = self.0.lines().map(str::trim);
         let counts = ["sent:", "received:", "Sent:", "Received:", "rror"];
@@ -158,12 +158,12 @@ impl Told {
     }
 }
 
-/// What ConsPerf and ProvPerf cannot be told.
+/// ConsPerf and ProvPerf have no option for compression.
 fn no_compression(way: Way) -> Option<&'static str> {
     (way.compression != "none").then_some("`ConsPerf` and `ProvPerf` cannot be told to compress")
 }
 
-/// The first outcome that is good, or the last.
+/// The first good outcome, or the last one.
 fn tried(times: u32, one: impl Fn() -> Outcome) -> Outcome {
     let again = (1..times).try_fold(one(), |before, _| match before {
         Outcome::Passed => Err(before),

@@ -1,4 +1,4 @@
-//! NIProvPerf and EmaCppNIProvPerf at `tapeline omm accept`.
+//! NIProvPerf and EmaCppNIProvPerf with `tapeline omm accept`.
 
 use std::collections::BTreeMap;
 
@@ -49,7 +49,7 @@ fn one(place: &Place, way: Way, name: &'static str) -> Result<Outcome, String> {
     acceptor.wait_for("listening")?;
 
     let tool = if name.starts_with("ema") {
-        // The service's number is EMA's own.
+        // The service number is EMA's default.
         Tool::ending(place, "EmaCppNIProvPerf", name, way).with_ema(port).with(&["-serviceId", "0"])
     } else {
         let port = port.to_string();
@@ -70,7 +70,7 @@ fn one(place: &Place, way: Way, name: &'static str) -> Result<Outcome, String> {
     let gone = acceptor.wait_for("gone")?;
     let (images, updates) = (told.count("Images sent"), told.count("Updates sent"));
     let taken = gone["updates"].as_u64().unwrap_or(0);
-    // What it had not written when it ended is lost.
+    // Messages that it had not written at its end are lost.
     let passed = images == u64::from(place.items)
         && gone["refreshes"] == images
         && updates > 1000

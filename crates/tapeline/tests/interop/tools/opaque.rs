@@ -37,7 +37,7 @@ pub(crate) fn column() -> Column {
     }
 }
 
-/// What both ends are told beside where they are.
+/// Options of both ends, except the address.
 fn loads<'a>(mut tool: Tool<'a>, name: &str, way: Way, ours: &mut Command) -> Tool<'a> {
     let (rate, size) = if name.ends_with("large") { ("1000", "20000") } else { ("10000", "76") };
     ours.args(["--msg-rate", rate, "--msg-size", size, "--latency-msg-rate", "1000"]);
@@ -65,7 +65,7 @@ fn as_client(place: &Place, way: Way, name: &'static str) -> Result<Outcome, Str
     server.ended_well();
     let record = record(&folder)?;
     let (sent, received) = (told.count("Msgs Sent"), told.count("Msgs Received"));
-    // It ends in the middle of what it sends and receives.
+    // The tool ends while it sends and receives.
     let passed = record["counts"]["received"].as_u64() > Some(sent / 2)
         && sent > 1000
         && received > 1000
@@ -91,7 +91,7 @@ fn as_server(place: &Place, way: Way, name: &'static str) -> Result<Outcome, Str
     Ok(Outcome::of(passed, format!("{} / {}", told.summary(), record["counts"])))
 }
 
-/// Where our end's files go: the folder of its record.
+/// Sets the folder for the files of Tapeline's end, and returns it: it contains the record.
 fn files(place: &Place, port: u16, ours: &mut Command) -> PathBuf {
     let folder = place.logs().join(format!("transport-{port}"));
     ours.arg("--run-folder").arg(&folder);

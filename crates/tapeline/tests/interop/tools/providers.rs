@@ -1,4 +1,4 @@
-//! `tapeline omm watch` at ProvPerf and EmaCppIProvPerf.
+//! `tapeline omm watch` with ProvPerf and EmaCppIProvPerf.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ const SCENARIOS: [Scenario; 11] = [
     ("ema-prov-snapshot", "`EmaCppIProvPerf`: snapshots"),
     ("ema-prov-dictionary", "`EmaCppIProvPerf`: dictionary downloaded"),
 ];
-/// Of all items together, and with a time in it.
+/// Over all items, and each with a time.
 const LOAD: [&str; 6] = ["-updateRate", "1000", "-tickRate", "100", "-latencyUpdateRate", "100"];
 
 pub(crate) fn column() -> Column {
@@ -37,8 +37,8 @@ pub(crate) fn column() -> Column {
                 .into_iter()
                 .filter(|(name, _)| name.starts_with("ema") || super::no_compression(way).is_none())
                 .map(|(name, _)| {
-                    // EMA's ends with a segmentation fault in some runs in which items are over as soon as they are open;
-                    // and the port that was free may be another's by the time that a tool takes it.
+                    // EMA's tool ends with a segmentation fault in some runs with items that close right after the
+                    // open. Also, another process may take the free port first.
                     (name, super::tried(3, || one(place, way, name)))
                 })
                 .collect()
@@ -80,7 +80,7 @@ fn one(place: &Place, way: Way, name: &'static str) -> Outcome {
     };
     let told = Told::all_of(place.start(command, "consumer.log"));
     let passed = match name.rsplit('-').next() {
-        // It sends no receipts.
+        // ProvPerf sends no acknowledgements.
         Some("posts") => told.any("update", |event| event["fields"]["BID"] == 7.5),
         Some("dictionary") => {
             told.any("dictionary", |event| event["fields"].as_u64() > Some(10_000)) && told.well

@@ -1,4 +1,4 @@
-//! LSEG's providers in C and C++ at one side of a plant, ConsPerf and EmaCppConsPerf at the other.
+//! LSEG's providers in C and C++ on one side of a plant, ConsPerf and EmaCppConsPerf on the other.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,11 +9,11 @@ use crate::hub::{configure, start};
 use crate::program::{Place, free_port};
 use crate::way::Way;
 
-/// How the consumers come. The providers come over TCP, which all of them speak.
+/// Transports of the consumers. The providers use TCP, which all of them support.
 const WAYS: [Way; 3] = [Way::new("tcp", "none"), Way::new("ws-json", "none"), Way::new("tls", "none")];
 const BEHIND: Way = Way::new("tcp", "none");
 
-/// By provider and consumer.
+/// Pairs of provider and consumer.
 const SCENARIOS: [Scenario; 8] = [
     ("through-prov-cons", "`ProvPerf` to `ConsPerf`"),
     ("through-prov-ema_cons", "`ProvPerf` to `EmaCppConsPerf`"),
@@ -24,11 +24,11 @@ const SCENARIOS: [Scenario; 8] = [
     ("through-ema_ni_prov-cons", "`EmaCppNIProvPerf` to `ConsPerf`"),
     ("through-ema_ni_prov-ema_cons", "`EmaCppNIProvPerf` to `EmaCppConsPerf`"),
 ];
-/// Of all items together; for longer than a consumer takes.
+/// Over all items, and for longer than a consumer runs.
 const LOAD: [&str; 8] =
     ["-updateRate", "1000", "-tickRate", "100", "-latencyUpdateRate", "100", "-runTime", "60"];
 
-/// The first item that all tools have (350k.xml).
+/// The first item of all tools (350k.xml).
 const FIRST: &str = "RDT1";
 
 pub(crate) fn column() -> Column {
@@ -40,7 +40,7 @@ pub(crate) fn column() -> Column {
         session: |place, way| {
             SCENARIOS
                 .into_iter()
-                // The port that was free may be another's by the time that a tool takes it.
+                // Another process may take the free port first.
                 .map(|(name, _)| (name, tried(2, || one(place, way, name).unwrap_or_else(Outcome::Failed))))
                 .collect()
         },
@@ -53,7 +53,7 @@ fn one(place: &Place, way: Way, name: &'static str) -> Result<Outcome, String> {
     let (provider, consumer) = pair.split_once('-').unwrap_or_default();
     let (port, behind) = (free_port(), free_port());
     let is_published = provider.ends_with("ni_prov");
-    // EmaCppNIProvPerf has a name of its own for it.
+    // EmaCppNIProvPerf uses another service name.
     let name_of_service = if provider == "ema_ni_prov" { "NI_PUB" } else { "DIRECT_FEED" };
 
     let [_, dictionary, _, enums] = place.tool_dictionary();
@@ -67,7 +67,7 @@ fn one(place: &Place, way: Way, name: &'static str) -> Result<Outcome, String> {
     };
     let config = configure(place, way, port, &keys);
     let begin = || start(place, &config, port);
-    // Who connects finds a plant; whom the plant connects to is there before.
+    // A non-interactive provider needs a running plant; an interactive one is started before the plant.
     let plant = if is_published { Some(begin()?) } else { None };
     let items = place.items.to_string();
     let at = behind.to_string();
@@ -79,13 +79,13 @@ fn one(place: &Place, way: Way, name: &'static str) -> Result<Outcome, String> {
         "prov" => tool("ProvPerf").at(behind).with(&service),
         "ema_prov" => tool("EmaCppIProvPerf").with_ema(behind),
         "ni_prov" => tool("NIProvPerf").with(&["-h", "localhost", "-p", &at]).with(&publishes),
-        // The service's number is EMA's own.
+        // The service number is EMA's default.
         _ => tool("EmaCppNIProvPerf").with_ema(behind).with(&["-serviceId", "0"]).with(&publishes),
     }
     .start();
     let _plant = plant.map_or_else(begin, Ok)?;
 
-    // The tools' time counts from their start, and a provider has its own until it is there.
+    // The consumers' time counts from their start, so wait until the provider's items have arrived.
     let mut command = place.tapeline_client("watch", way, port);
     command.args(["--service", name_of_service, FIRST]).args(place.tool_dictionary());
     let mut scout = place.start(command, "consumer.log");
@@ -94,12 +94,12 @@ fn one(place: &Place, way: Way, name: &'static str) -> Result<Outcome, String> {
     let told = if consumer == "cons" {
         Tool::ending(place, "ConsPerf", name, way).to(port).with(&["-steadyStateTime", "3"])
     } else {
-        // Its time counts from the start, images included.
+        // The steady-state time counts from the start, images included.
         let tool = Tool::ending(place, "EmaCppConsPerf", name, way).with_ema(port);
         tool.with(&["-requestRate", "100000", "-steadyStateTime", "8"])
     };
     let told = told.with(&service).with(&["-itemCount", &items]).run();
     let (images, updates) = (told.count("Refreshes received"), told.count("Updates received"));
-    // Who is quicker than the providers has the image that was there, and one more where that comes anew.
+    // A consumer that is faster than the providers gets the image at open, and another one if it is published again.
     Ok(Outcome::of(images >= u64::from(place.items) && updates > 1000, told.summary()))
 }

@@ -1,4 +1,4 @@
-//! What is around a session's own bytes: nothing, or a WebSocket.
+//! The carrier of a session's bytes: none, or a WebSocket.
 
 use super::super::fault::{Fault, Reason};
 use super::super::handshake::RWF_VERSION;
@@ -7,10 +7,10 @@ use super::super::settings::{Compression, LONGEST_FRAME};
 use super::super::websocket::{self, Envelope, Life, Opening, Unwrap, What};
 use super::{Found, Negotiated, Phase, Session};
 
-/// What is around the session's own bytes.
+/// The carrier of the session's bytes.
 #[derive(Debug)]
 pub(super) enum Carrier {
-    /// A server will see from the first bytes.
+    /// Not known yet; the first bytes decide (server).
     Unknown,
     Plain,
     /// A WebSocket's head is expected; a client's key.
@@ -23,21 +23,21 @@ pub(super) enum Carrier {
 pub(super) struct Wrapped {
     pub(super) unwrap: Unwrap,
     json: bool,
-    /// Bytes in front that are the rest of a message in place.
+    /// Bytes at the front that are the rest of a message in the input.
     left: usize,
-    /// Bytes that were taken of a message that was put together; `None` when all of it was.
+    /// Bytes consumed of an assembled message; `None` if there is none.
     joined_at: Option<usize>,
-    /// Bytes of WebSocket frames that were taken.
+    /// Bytes of WebSocket frames consumed so far.
     position: u64,
 }
 
-/// Whether a client begins with a head of HTTP, as for a WebSocket.
+/// Returns `true` if a client starts with an HTTP head, as for a WebSocket.
 pub(super) fn is_http(opening: &[u8]) -> bool {
     opening.starts_with(GET)
 }
 
 impl Session {
-    /// The first bytes.
+    /// Reads the first bytes.
     pub(super) fn opening(&mut self, input: &mut [u8]) -> Result<(usize, Option<Found>), Reason> {
         let key = match &self.carrier {
             Carrier::Opening(key) => key.clone(),
@@ -74,7 +74,7 @@ impl Session {
         }
     }
 
-    /// Both heads are there, or about to be.
+    /// Switches to a WebSocket after its head was read; a server answers with its own.
     fn upgraded(&mut self, opening: &Opening, input: &mut [u8]) -> Result<(usize, Option<Found>), Reason> {
         let version = match self.phase {
             Phase::Answer(version) => Some(version),
@@ -114,7 +114,7 @@ impl Session {
             self.negotiated = Some(agreed);
             return Ok((opening.length, Some(Found::Connected)));
         }
-        // The rest is agreed on by RSSL's own handshake.
+        // RSSL's own handshake negotiates the rest.
         agreed.compression = Compression::None;
         self.negotiated = Some(agreed);
         if let Some(version) = version {
@@ -124,9 +124,9 @@ impl Session {
         Ok((opening.length + consumed, found.map(|found| found.moved(opening.length))))
     }
 
-    /// The next event inside WebSocket frames.
+    /// Returns the next event inside WebSocket frames.
     pub(super) fn wrapped(&mut self, input: &mut [u8]) -> Result<(usize, Option<Found>), Reason> {
-        // Set aside, so that what is inside can be handed to the rest of the session.
+        // Moved out, so that the payload can be passed to the rest of the session.
         match std::mem::replace(&mut self.carrier, Carrier::Unknown) {
             Carrier::WebSocket(mut wrapped) => {
                 let result = self.inside(&mut wrapped, input);
@@ -143,7 +143,7 @@ impl Session {
     fn inside(&mut self, wrapped: &mut Wrapped, input: &mut [u8]) -> Result<(usize, Option<Found>), Reason> {
         let mut at = 0;
         loop {
-            // What is left of a message with frames of RSSL, where it lies or put together.
+            // The rest of a message with RSSL frames, in the input or assembled.
             if wrapped.left > 0 {
                 let Some(payload) = input.get(at..at + wrapped.left) else { return Ok((at, None)) };
                 let (consumed, found) = self.plain(payload)?;
@@ -207,11 +207,11 @@ impl Session {
         }
     }
 
-    /// Whether a JSON message only says that the peer is alive; a ping is answered.
+    /// Returns `true` if a JSON message is only a ping or a pong; answers a ping.
     fn is_life(&mut self, message: &[u8]) -> bool {
         let life = Life::of(message);
         if life == Some(Life::Ping) {
-            // Without room, what waits says that this side is alive.
+            // Without space, the waiting bytes serve as the sign of life.
             let _ = self.output.send(websocket::PONG);
         }
         life.is_some()
@@ -219,7 +219,7 @@ impl Session {
 }
 
 impl Wrapped {
-    /// Whether all of a message with frames of RSSL has been taken; there was no event in what was.
+    /// Fails unless a message with RSSL frames was completely consumed: the consumed part contained no event.
     fn ends_with_a_frame(&self) -> Result<(), Fault> {
         if self.left == 0 && self.joined_at.is_none() {
             return Ok(());
@@ -230,7 +230,7 @@ impl Wrapped {
 }
 
 impl Found {
-    /// The same, looked at from so many bytes further in front.
+    /// The same, with the position moved by `by` bytes.
     pub(super) fn moved(self, by: usize) -> Self {
         match self {
             Self::Message(Span { place: Place::Input, start, end }) => {
@@ -240,7 +240,7 @@ impl Found {
         }
     }
 
-    /// The same, found in what was put together, from `at` on.
+    /// The same, found in an assembled message, from `at` on.
     fn joined(self, at: usize) -> Self {
         match self {
             Self::Message(Span { place: Place::Input, start, end }) => {
@@ -251,5 +251,5 @@ impl Found {
     }
 }
 
-/// What a WebSocket's opening begins with, and a connect request never does.
+/// The first bytes of a WebSocket's opening; a connect request never starts with them.
 const GET: &[u8; 4] = b"GET ";

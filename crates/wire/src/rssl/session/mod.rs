@@ -2,9 +2,9 @@
 //!
 //! | file | owns |
 //! |---|---|
-//! | `negotiation.rs` | RSSL's handshake: what is asked for, and what is agreed on |
-//! | `carrier.rs` | what is around: nothing, or a WebSocket |
-//! | `pings.rs` | when something was last heard and said |
+//! | `negotiation.rs` | RSSL's handshake: requested and negotiated settings |
+//! | `carrier.rs` | the carrier: none, or a WebSocket |
+//! | `pings.rs` | the times of the last receipt and the last send |
 
 mod carrier;
 mod negotiation;
@@ -40,13 +40,13 @@ pub enum Event<'a> {
     Closed(&'a Reason),
 }
 
-/// What was found in received bytes.
+/// The result of reading received bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     Connected,
     Message(Span),
     Room,
-    /// Nothing, but bytes were inflated: it is time to look at how many, and to go on behind what is done with.
+    /// No event, but bytes were inflated: check how many, and continue after the consumed bytes.
     Nothing,
 }
 
@@ -96,15 +96,15 @@ pub struct Session {
     carrier: Carrier,
     phase: Phase,
     negotiated: Option<Negotiated>,
-    /// With the first message taken, in `Open`.
+    /// Created with the first message in `Open`.
     receiver: Option<Receiver>,
     output: Output,
-    /// A server says no to whoever comes.
+    /// The nak text of a server that refuses every client.
     refusal: Option<String>,
     pings: Pings,
-    /// How hard zlib tries.
+    /// The effort of zlib.
     level: u8,
-    /// Bytes of the handshake that were taken.
+    /// Bytes of the handshake consumed so far.
     position: u64,
 }
 
@@ -128,11 +128,12 @@ impl Session {
         session
     }
 
-    /// Creates the client's end of a connection that another program opened, to follow what its server sends; `opening`
-    /// is the first bytes that the client sent. [Drain](Self::drain) and drop the output of this end.
+    /// Creates the client's end of a connection that another program opened, to follow its server's output;
+    /// `opening` is the first bytes that the client sent. [Drain](Self::drain) and drop the output of this
+    /// end.
     ///
     /// # Errors
-    /// It is the beginning of a WebSocket's head that is not whole, or not one of RSSL's.
+    /// `opening` is a WebSocket head that is incomplete, or that is not one of RSSL.
     pub fn follower(
         settings: Arc<Settings>,
         version: Version,
@@ -195,7 +196,7 @@ impl Session {
     /// front.
     ///
     /// # Errors
-    /// The connection is over. What waits to be sent should still be sent: it may say why.
+    /// The connection is over. Still send the waiting bytes: they may contain the reason.
     pub fn take<'a>(
         &'a mut self,
         input: &'a mut [u8],
@@ -283,7 +284,7 @@ impl Session {
         wrapped + self.receiver.as_ref().map_or(0, Receiver::memory)
     }
 
-    /// The last message has been looked at: gives back what it took, if that was much.
+    /// Frees the memory of the last message, if that is much. Call it when the message was handled.
     pub(super) fn let_go(&mut self) {
         if let Carrier::WebSocket(wrapped) = &mut self.carrier {
             wrapped.unwrap.let_go();
@@ -293,7 +294,7 @@ impl Session {
         }
     }
 
-    /// Bytes that came of inflating so far.
+    /// Returns the number of bytes inflated so far.
     #[inline]
     pub(super) fn inflated(&self) -> u64 {
         let wrapped =
@@ -306,17 +307,17 @@ impl Session {
         self.receiver.as_ref().map_or(0, Receiver::frames)
     }
 
-    /// Something has been received.
+    /// Records that something was received.
     pub(super) fn heard(&mut self, now: Nanos) {
         self.pings.heard = now;
     }
 
-    /// Whether a client has had no answer at all.
+    /// Returns `true` if a client has received no answer at all.
     pub(super) fn is_unanswered(&self) -> bool {
         matches!(self.phase, Phase::Answer(_)) && !matches!(self.carrier, Carrier::Opening(_))
     }
 
-    /// Says goodbye where the protocol has a word for it, in the light of why the connection is over.
+    /// Queues a close message with a code for this reason, on a WebSocket only.
     pub(super) fn goodbye(&mut self, reason: &Reason) {
         let code = match reason {
             Reason::Broken(_) => websocket::code::PROTOCOL_ERROR,
@@ -325,7 +326,7 @@ impl Session {
         self.output.goodbye(code);
     }
 
-    /// The next event in `input`, and how many bytes are done with after it.
+    /// Returns the next event in `input`, and the number of bytes to consume after it.
     #[inline]
     pub(super) fn find(&mut self, input: &mut [u8]) -> Result<(usize, Option<Found>), Reason> {
         match &self.carrier {
@@ -335,7 +336,7 @@ impl Session {
         }
     }
 
-    /// The same in bytes that nothing is around.
+    /// The same for bytes without a carrier.
     #[inline]
     fn plain(&mut self, input: &[u8]) -> Result<(usize, Option<Found>), Reason> {
         match (&mut self.receiver, self.phase) {
@@ -348,7 +349,7 @@ impl Session {
         }
     }
 
-    /// What was found, as an event, and what that does not borrow; `input` as it was given.
+    /// Returns the event for a result, and the output; `input` as passed to [`find`](Self::find).
     #[inline]
     pub(super) fn event_and_output<'a>(
         &'a mut self,

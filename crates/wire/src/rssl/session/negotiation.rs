@@ -1,4 +1,4 @@
-//! RSSL's handshake: what is asked for, and what is agreed on.
+//! RSSL's handshake: requested and negotiated settings.
 
 use super::super::fault::{Fault, Reason};
 use super::super::handshake::{self, Ack, Answer, RWF_VERSION, Request, Requested, ServerKey, Version};
@@ -95,13 +95,14 @@ impl Session {
         self.output.handshake(&message);
     }
 
-    /// What messages are: on a WebSocket, what its sub-protocol says, whatever was set (as ETA C has it).
+    /// Returns the protocol type: on a WebSocket that of its sub-protocol, whatever the setting (as in ETA
+    /// C).
     fn protocol_type(&self) -> u8 {
         let websocket = self.negotiated.as_ref().and_then(|agreed| agreed.websocket);
         if websocket.is_some() { handshake::RWF } else { self.settings.protocol_type }
     }
 
-    /// A server's answer to a connect request.
+    /// Answers a connect request, as a server.
     fn answer(&mut self, message: &[u8]) -> Result<(), Reason> {
         let request = match Request::read(message)? {
             Requested::Known(request) => request,
@@ -111,7 +112,7 @@ impl Session {
             }
         };
         let (asked, ours) = (request.protocol_type, self.protocol_type());
-        // What the client is told, and what this side says of it.
+        // The text for the client, and this side's own reason.
         let refusal = match &self.refusal {
             Some(text) => Some((text.as_str(), text.clone())),
             None if asked != ours => {
@@ -171,7 +172,7 @@ impl Session {
         Ok(())
     }
 
-    /// A client takes the server's answer.
+    /// Reads the server's answer, as a client.
     fn accept(&mut self, message: &[u8], version: Version) -> Result<(), Reason> {
         let key_exchange = self.settings.key_exchange;
         let ack = match Ack::read(message, version, key_exchange)? {
@@ -190,7 +191,7 @@ impl Session {
             agreed => agreed,
         };
         if let Some(key) = ack.key {
-            // The number is never used for anything, so that it need not be a secret.
+            // The number is never used, so it need not be secret.
             let mut message = Vec::new();
             handshake::write_key(key, self.pings.started.0 | 1, &mut message);
             self.output.handshake(&message);
@@ -208,7 +209,7 @@ impl Session {
             peer_address: String::new(),
             login: None,
         });
-        // EMA's server states 0, "do not compress", which would only make zlib's payloads longer.
+        // EMA's server states 0, "do not compress", which would only lengthen zlib's payloads.
         if ack.compression_level > 0 {
             self.level = ack.compression_level;
         }

@@ -1,4 +1,4 @@
-//! Pings, and how long silence may last.
+//! Pings, and the ping time-out.
 
 use tapeline_nanos::Nanos;
 
@@ -6,26 +6,26 @@ use super::super::fault::Reason;
 
 const NS_PER_S: i64 = 1_000_000_000;
 
-/// When something was last heard and said.
+/// The times of the last receipt (`heard`) and the last send (`wrote`).
 #[derive(Debug)]
 pub(super) struct Pings {
     pub(super) started: Nanos,
     pub(super) heard: Nanos,
     pub(super) wrote: Nanos,
-    /// Frames that had been sent then.
+    /// Frames sent by then.
     pub(super) frames: u64,
-    /// Seconds.
+    /// The ping time-out in seconds.
     pub(super) timeout: Option<u8>,
     pub(super) sends: bool,
-    /// The peer says nothing unless it is asked: it answers pings. So do clients that speak JSON.
+    /// The peer only answers pings and sends none itself, as JSON clients do.
     pub(super) asks: bool,
-    /// When it was asked last.
+    /// When the last ping was sent.
     pub(super) asked: Nanos,
 }
 
 impl Pings {
-    /// Whether a ping is due: nothing was sent for a third of the time-out, or nothing heard of a peer that has to be asked,
-    /// however much it is sent.
+    /// Returns `true` if a ping is due: nothing was sent for a third of the time-out, or nothing was received
+    /// from a peer that only answers pings, however much is sent to it.
     pub(super) fn turn(&mut self, now: Nanos, frames: u64) -> Result<bool, Reason> {
         let Some(seconds) = self.timeout else { return Ok(false) };
         let timeout = i64::from(seconds) * NS_PER_S;

@@ -1,4 +1,4 @@
-//! permessage-deflate (RFC 7692): messages made smaller and large again.
+//! permessage-deflate (RFC 7692): compression of messages.
 
 use std::fmt;
 
@@ -6,15 +6,16 @@ use flate2::{Compress, Decompress, FlushCompress, FlushDecompress, Status};
 
 use super::super::fault::Fault;
 
-/// What a sync flush ends with, and a message is sent without.
+/// The end of a sync flush; messages are sent without it.
 pub(super) const TAIL: [u8; 4] = [0, 0, 0xff, 0xff];
-/// Room that a message gets at a time.
+/// Step in bytes by which a message's buffer grows.
 const STEP: usize = 16 << 10;
 
-/// The receiving direction. What a peer's earlier messages held is kept, whether or not it refers to them.
+/// The receiving direction. The context of the peer's earlier messages is retained, whether or not the peer
+/// refers to it.
 pub(in super::super) struct Inflated {
     stream: Decompress,
-    /// Bytes that came of it so far.
+    /// Bytes inflated so far.
     pub(super) bytes: u64,
 }
 
@@ -23,7 +24,7 @@ impl Inflated {
         Self { stream: Decompress::new(false), bytes: 0 }
     }
 
-    /// Inflates a message, of at most so many bytes, into `message`.
+    /// Inflates a message of at most `limit` bytes into `message`.
     pub(in super::super) fn inflate(
         &mut self,
         compressed: &[u8],
@@ -50,8 +51,9 @@ impl Inflated {
                 let read = (self.stream.total_in() - before) as usize;
                 rest = &rest[read..];
                 if status == Status::StreamEnd {
-                    // A last block may end a message too, or a part of it (RFC 7692, 7.2.3.4): what follows begins anew. With
-                    // nothing behind it, it was no flush that ended the message, and nothing was left out.
+                    // A final block may end a message, or a part of it (RFC 7692, 7.2.3.4): the following
+                    // bytes start a new stream. If none follow, the message did not end with a flush, and
+                    // nothing was left out.
                     self.stream.reset(false);
                     if rest.is_empty() {
                         break 'message;
@@ -73,7 +75,7 @@ impl Inflated {
     }
 }
 
-/// The sending direction: each message by itself.
+/// The sending direction: each message is compressed by itself.
 pub(in super::super) struct Deflated {
     stream: Compress,
     compressed: Vec<u8>,
@@ -85,11 +87,11 @@ impl Deflated {
         Self { stream: Compress::new(level, false), compressed: Vec::new() }
     }
 
-    /// The message made smaller; `None` where it should go as it is.
+    /// Compresses the message; `None` if it should be sent uncompressed.
     pub(in super::super) fn deflate(&mut self, message: &[u8]) -> Option<&[u8]> {
         self.stream.reset();
         self.compressed.clear();
-        // Not more than the message itself: then it goes as it is.
+        // No more space than the message itself: if that is too little, the message is sent uncompressed.
         self.compressed.reserve(message.len() + TAIL.len());
         self.stream.compress_vec(message, &mut self.compressed, FlushCompress::Sync).ok()?;
         let complete = self.stream.total_in() == message.len() as u64;

@@ -1,4 +1,4 @@
-//! What is put around what is sent.
+//! WebSocket frames around the sent bytes.
 
 use std::io::{Cursor, Write};
 
@@ -8,26 +8,26 @@ use tungstenite::protocol::frame::coding::{Control, Data, OpCode};
 use super::super::outgoing::Outgoing;
 use super::code;
 
-/// The longest header.
+/// Maximum length of a frame's header in bytes.
 pub(in super::super) const LONGEST_HEADER: usize = 14;
 
 /// The sending side of a WebSocket.
 #[derive(Debug)]
 pub(in super::super) struct Envelope {
-    /// A client's: what it sends is masked.
+    /// A client's masks: the frames that it sends are masked.
     masks: Option<Masks>,
 }
 
-/// What a frame says of its message.
+/// The message type that a frame states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Kind {
     Text,
     Binary,
-    /// It began in an earlier frame.
+    /// The message began in an earlier frame.
     Continued,
 }
 
-/// How a frame is part of a message.
+/// The role of a frame in its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) struct Part {
     pub(in super::super) kind: Kind,
@@ -36,7 +36,7 @@ pub(in super::super) struct Part {
 }
 
 impl Part {
-    /// A plain message in one frame.
+    /// An uncompressed message in one frame.
     pub(in super::super) fn whole(kind: Kind) -> Self {
         Self { kind, is_final: true, compressed: false }
     }
@@ -47,12 +47,12 @@ impl Envelope {
         Self { masks: is_client.then(Masks::new) }
     }
 
-    /// Whether it is a client's.
+    /// Returns `true` for a client's side.
     pub(in super::super) fn is_masked(&self) -> bool {
         self.masks.is_some()
     }
 
-    /// Puts a frame behind what waits, or nothing where there is no room.
+    /// Appends a frame to the waiting bytes, or nothing if there is no space.
     #[inline]
     pub(in super::super) fn put(&mut self, waiting: &mut Outgoing, part: Part, pieces: [&[u8]; 3]) -> bool {
         let data = match part.kind {
@@ -63,12 +63,12 @@ impl Envelope {
         self.frame(waiting, OpCode::Data(data), part.is_final, part.compressed, pieces)
     }
 
-    /// The answer to a ping. Where there is no room, what waits says as much.
+    /// Answers a ping. Without space, the waiting bytes serve as the sign of life.
     pub(in super::super) fn pong(&mut self, waiting: &mut Outgoing, payload: &[u8]) {
         self.frame(waiting, OpCode::Control(Control::Pong), true, false, [payload, &[], &[]]);
     }
 
-    /// Says goodbye, if there is room.
+    /// Sends a close message, if there is space.
     pub(in super::super) fn close(&mut self, waiting: &mut Outgoing, code: u16) {
         let text: &[u8] = if code == code::NORMAL { b"Normal Closure" } else { &[] };
         self.frame(waiting, OpCode::Control(Control::Close), true, false, [&code.to_be_bytes(), text, &[]]);
@@ -98,17 +98,18 @@ impl Envelope {
     }
 }
 
-/// What is in a frame that was put here, as it stands in it: masked, if it is a client's.
+/// The payload of a frame from this module, as it is in the frame: masked, if it is a client's.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) enum Framed<'a> {
     Text(&'a [u8]),
     Binary(&'a [u8]),
     Continued,
-    /// A ping, a pong or a goodbye.
+    /// A ping, a pong or a close.
     Control,
 }
 
-/// The frame that these bytes begin with: its length, and what is in it. `None`: they are no frame, or not all of one.
+/// Reads the frame at the front of these bytes: its length and its payload. `None` if they are no frame, or
+/// an incomplete one.
 pub(in super::super) fn first_frame(bytes: &[u8]) -> Option<(usize, Framed<'_>)> {
     let mut cursor = Cursor::new(bytes);
     let (header, length) = FrameHeader::parse(&mut cursor).ok()??;
@@ -124,7 +125,8 @@ pub(in super::super) fn first_frame(bytes: &[u8]) -> Option<(usize, Framed<'_>)>
     Some((end, framed))
 }
 
-/// How many of these bytes, which begin with a frame, are whole frames and fit into `most`; one frame at least, however long.
+/// Returns the length of the whole frames at the front of these bytes that fit into `most`: at least one
+/// frame, however long. The bytes start with a frame.
 pub(in super::super) fn whole_frames(bytes: &[u8], most: usize) -> usize {
     let mut end = 0;
     while let Some(rest) = bytes.get(end..).filter(|rest| !rest.is_empty()) {
@@ -137,7 +139,7 @@ pub(in super::super) fn whole_frames(bytes: &[u8], most: usize) -> usize {
     end.min(bytes.len())
 }
 
-/// Masks or unmasks bytes, the first of them at `at` of the payload.
+/// Masks or unmasks bytes; the first of them is at `at` in the payload.
 #[inline]
 pub(super) fn apply(mask: Option<[u8; 4]>, at: usize, bytes: &mut [u8]) {
     let Some(mut mask) = mask else { return };
@@ -153,20 +155,21 @@ pub(super) fn apply(mask: Option<[u8; 4]>, at: usize, bytes: &mut [u8]) {
     }
 }
 
-/// Numbers to mask with. They keep intermediaries from taking a payload for HTTP (RFC 6455, section 10.3), which matters
-/// where a script of somebody else's chooses it; here the program does, so that a plain generator with a random seed will do.
+/// Masks. They prevent intermediaries from reading a payload as HTTP (RFC 6455, section 10.3), which matters
+/// if a foreign script chooses the payload. Here the program chooses it, so a simple generator with a random
+/// seed is sufficient.
 #[derive(Debug)]
 struct Masks(u64);
 
 impl Masks {
     fn new() -> Self {
-        // Sixteen random bytes as text; any of its bits will do.
+        // Sixteen random bytes as text; any of the bits are suitable.
         let key = super::new_key();
         let seed = key.bytes().fold(0_u64, |seed, byte| seed.rotate_left(6) ^ u64::from(byte));
         Self(seed | 1)
     }
 
-    /// Marsaglia's xorshift64, with the high half taken.
+    /// Marsaglia's xorshift64; returns the high half.
     fn next(&mut self) -> [u8; 4] {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -191,7 +194,7 @@ mod tests {
         let [bytes, _] = waiting.pieces();
         assert_eq!(whole_frames(bytes, 10_000), ends[1]);
         assert_eq!(whole_frames(bytes, ends[0]), ends[0]);
-        // Too long for any: alone.
+        // Longer than the limit: alone.
         assert_eq!(whole_frames(&bytes[ends[1]..], 10_000), ends[2] - ends[1]);
         assert_eq!(whole_frames(bytes, 1 << 20), ends[3]);
         assert_eq!(whole_frames(&[], 10_000), 0);

@@ -1,11 +1,11 @@
 //! Pings and pongs of the JSON sub-protocols.
 
-/// As EMA writes them: an array of one.
+/// A ping as EMA writes it: an array of one.
 pub(in super::super) const PING: &[u8] = br#"[{"Type":"Ping"}]"#;
 /// The answer.
 pub(in super::super) const PONG: &[u8] = br#"[{"Type":"Pong"}]"#;
 
-/// A message that says nothing but that its sender is alive.
+/// A message that only shows that its sender is alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Life {
     /// To be answered.
@@ -14,11 +14,11 @@ pub(in super::super) enum Life {
     Pong,
 }
 
-/// No such message is longer, white space counted generously.
+/// Maximum length of such a message, with generous white space.
 const LONGEST: usize = 64;
 
 impl Life {
-    /// Whether a message is nothing but a ping or a pong, alone or in an array of one.
+    /// Returns the kind of a message that is only a ping or a pong, alone or in an array of one.
     #[inline]
     pub(in super::super) fn of(message: &[u8]) -> Option<Self> {
         if message.len() > LONGEST { None } else { Self::of_short(message) }
@@ -38,7 +38,7 @@ impl Life {
     }
 }
 
-/// Takes white space and this word off the front, if it is there.
+/// Removes white space and this word from the front. Returns `true` if the word was there.
 fn take(rest: &mut &[u8], word: &[u8]) -> bool {
     match rest.trim_ascii_start().strip_prefix(word) {
         Some(behind) => {

@@ -2,13 +2,14 @@
 //!
 //! | file | owns |
 //! |---|---|
-//! | `upgrade.rs` | the HTTP heads that open it |
-//! | `unwrap.rs` | received frames taken apart, in place where a message is whole |
-//! | `envelope.rs` | what is put around what is sent |
+//! | `upgrade.rs` | the HTTP heads of the opening |
+//! | `unwrap.rs` | received frames, read in place if a message is whole |
+//! | `envelope.rs` | frames around the sent bytes |
 //! | `deflate.rs` | permessage-deflate (RFC 7692) |
 //! | `life.rs` | pings and pongs as JSON |
 //!
-//! The headers of frames are tungstenite's. Its `WebSocket` would copy each message twice and knows no compression.
+//! The frame headers are tungstenite's. Its `WebSocket` would copy each message twice and does not support
+//! compression.
 
 mod deflate;
 mod envelope;

@@ -1,4 +1,4 @@
-//! Received WebSocket frames taken apart.
+//! Reads received WebSocket frames.
 
 use std::fmt;
 use std::io::Cursor;
@@ -12,41 +12,41 @@ use super::super::settings::LONGEST_FRAME;
 use super::deflate::{Inflated, TAIL};
 use super::envelope::apply;
 
-/// Memory that is kept for the next message that does not lie whole in what was received.
+/// Maximum memory retained for the next message that is not whole in the input.
 const KEPT: usize = 64 << 10;
 /// The longest payload of a ping, pong or close (RFC 6455, section 5.5).
 const LONGEST_CONTROL: usize = 125;
 
-/// What is at the front of some bytes.
+/// The result of reading the front of some bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(in super::super) enum What {
-    /// Not enough to say.
+    /// Too few bytes.
     Short,
-    /// Nothing to hand out; go on behind it.
+    /// Nothing to return; continue after it.
     Nothing,
-    /// The payload of a message, in place and not masked any more. It ends where the frame does.
+    /// The payload of a message, in place and unmasked. It ends with the frame.
     Message(Range<usize>),
-    /// A message that was put together: [`Unwrap::joined`].
+    /// An assembled message: [`Unwrap::joined`].
     Joined,
-    /// A ping, to be answered with the same payload, in place.
+    /// A ping, to be answered with the same payload, which is in place.
     Ping(Range<usize>),
-    /// The peer is leaving.
+    /// The peer closes the connection.
     Close,
 }
 
 /// The receiving side of a WebSocket.
 pub(in super::super) struct Unwrap {
-    /// A server's: what it receives is masked.
+    /// A server's side: the frames that it receives are masked.
     masked: bool,
     /// Text or binary.
     data: Data,
     limit: usize,
     inflater: Option<Inflated>,
-    /// A message of which not all is there, or the last one that was put together.
+    /// An incomplete message, or the last assembled one.
     joined: Vec<u8>,
-    /// Whether more frames of that follow, and whether it is compressed.
+    /// Set if more frames of `joined` follow; `true` if the message is compressed.
     open: Option<bool>,
-    /// A frame of which only the beginning is there.
+    /// A frame that has arrived in part.
     streaming: Option<Streaming>,
 }
 
@@ -57,7 +57,7 @@ struct Streaming {
 }
 
 impl Unwrap {
-    /// `limit`: the longest message, bytes.
+    /// `limit`: the maximum length of a message in bytes.
     pub(in super::super) fn new(masked: bool, json: bool, limit: usize, deflate: bool) -> Self {
         Self {
             masked,
@@ -70,29 +70,29 @@ impl Unwrap {
         }
     }
 
-    /// The message that was put together last, until more is taken.
+    /// Returns the last assembled message, valid until more is read.
     pub(in super::super) fn joined(&self) -> &[u8] {
         &self.joined
     }
 
-    /// Bytes that came of inflating so far.
+    /// Returns the number of bytes inflated so far.
     pub(in super::super) fn inflated(&self) -> u64 {
         self.inflater.as_ref().map_or(0, |inflater| inflater.bytes)
     }
 
-    /// Bytes of memory that are held.
+    /// Returns the bytes of memory in use.
     pub(in super::super) fn memory(&self) -> usize {
         self.joined.capacity()
     }
 
-    /// The last message has been looked at: gives back what it took, if that was much.
+    /// Frees the memory of the last message, if that is much. Call it when the message was handled.
     pub(in super::super) fn let_go(&mut self) {
         if self.open.is_none() && self.streaming.is_none() {
             self.clear();
         }
     }
 
-    /// Takes what is at the front of `input`, at most one frame: how many bytes are done with, and what they were.
+    /// Reads the front of `input`, at most one frame. Returns the number of consumed bytes, and the result.
     pub(in super::super) fn take(&mut self, input: &mut [u8]) -> Result<(usize, What), Fault> {
         if let Some(streaming) = self.streaming.take() {
             return self.stream(streaming, input);
@@ -172,8 +172,9 @@ impl Unwrap {
         input: &mut [u8],
     ) -> Result<(usize, What), Fault> {
         let begins = header.opcode != OpCode::Data(Data::Continue);
-        // ETA C compresses each frame by itself, and says so; by RFC 7692 only the first one has the bit, and the whole is
-        // compressed. What is left out at the end of each makes one stream of them, and counts even where a frame is empty.
+        // ETA C compresses each frame by itself and sets the bit on each; by RFC 7692 only the first frame
+        // has the bit, and the message is compressed as a whole. Restoring the omitted end of each frame
+        // joins them to one stream. It also counts for the length limit, even if a frame is empty.
         let left_out: &[u8] = if header.rsv1 && !begins { &TAIL } else { &[] };
         let begun = if begins { 0 } else { self.joined.len() + left_out.len() };
         if (begun as u64).saturating_add(length) > self.limit as u64 {
@@ -183,7 +184,7 @@ impl Unwrap {
             ));
         }
         if begins && header.is_final && length <= (LONGEST_FRAME - size) as u64 {
-            // The usual case: a message in one frame, looked at where it lies.
+            // The usual case: a message in one frame, read in place.
             let end = size + length as usize;
             let Some(payload) = input.get_mut(size..end) else { return Ok((0, What::Short)) };
             apply(header.mask, 0, payload);
@@ -205,7 +206,7 @@ impl Unwrap {
         Ok((size + consumed, what))
     }
 
-    /// Takes as much as there is of a frame that is put together with others, or is too long to wait for.
+    /// Reads the available part of a frame that is assembled with others, or is too long to wait for.
     fn stream(&mut self, mut streaming: Streaming, input: &mut [u8]) -> Result<(usize, What), Fault> {
         let count = usize::try_from(streaming.left).map_or(input.len(), |left| left.min(input.len()));
         let piece = &mut input[..count];
@@ -238,7 +239,7 @@ impl Unwrap {
 
 impl fmt::Debug for Unwrap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Not the bytes: there may be a password among them.
+        // Not the bytes: they may contain a password.
         f.debug_struct("Unwrap")
             .field("masked", &self.masked)
             .field("data", &self.data)

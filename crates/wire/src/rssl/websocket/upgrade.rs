@@ -1,4 +1,4 @@
-//! The two HTTP heads that make a connection a WebSocket.
+//! The two HTTP heads that open a WebSocket.
 
 use std::fmt;
 
@@ -65,7 +65,8 @@ impl fmt::Debug for CookieLogin {
 }
 
 impl CookieLogin {
-    /// That of these headers, if there is a token among their cookies (RFC 6265, section 4.2). Of two of a name the first is taken.
+    /// Returns the login in these headers, if their cookies contain a token (RFC 6265, section 4.2). Of two
+    /// cookies with one name, the first is used.
     fn of(headers: &[Header<'_>]) -> Option<Self> {
         let lines = headers.iter().filter(|header| header.name.eq_ignore_ascii_case("cookie"));
         let lines: Vec<&str> = lines.filter_map(|header| std::str::from_utf8(header.value).ok()).collect();
@@ -83,20 +84,21 @@ impl CookieLogin {
     }
 }
 
-/// The longest head that is taken. EMA's are below 300 bytes, a browser's with its cookies below a few thousand.
+/// Maximum length of a head in bytes. EMA's are below 300 bytes, a browser's with cookies below a few
+/// thousand.
 const LONGEST_HEAD: usize = 16 << 10;
-/// So much of an origin is shown.
+/// Maximum number of characters of an origin in an error.
 const LONGEST_ORIGIN: usize = 100;
-/// Header lines of a head that are taken.
+/// Maximum number of header lines in a head.
 const MOST_HEADERS: usize = 64;
-/// The one extension that is spoken, as EMA writes it.
+/// The only supported extension, as EMA writes it.
 const DEFLATE: &str = "permessage-deflate";
 const DEFLATE_OFFER: &str = "permessage-deflate;server_no_context_takeover";
 
-/// What a whole head says.
+/// The content of a whole head.
 #[derive(Debug)]
 pub(in super::super) struct Opening {
-    /// Bytes of the head.
+    /// Length of the head in bytes.
     pub(in super::super) length: usize,
     pub(in super::super) protocol: SubProtocol,
     /// Whether messages may be compressed.
@@ -107,8 +109,8 @@ pub(in super::super) struct Opening {
     pub(in super::super) login: Option<CookieLogin>,
 }
 
-/// The head at the front of `bytes`, if all of it is there: a request to a server that speaks `known` and lets in pages of
-/// the origins `listed`, or the answer to the request with `key`, which asked for them.
+/// Reads the head at the front of `bytes`, if it is complete: a request to a server that supports `known` and
+/// permits pages of the origins `listed`, or the answer to the request with `key`, which asked for `known`.
 pub(in super::super) fn head(
     bytes: &[u8],
     known: &[SubProtocol],
@@ -152,11 +154,11 @@ fn asked(
     if request.method != Some("GET") || !has_word(headers, "upgrade", "websocket") {
         return refused("not a WebSocket opening request");
     }
-    // What EMA's server wants of a path.
+    // EMA's server requires this of a path.
     if !request.path.is_some_and(|path| path.to_ascii_lowercase().contains("websocket")) {
         return refused("the path does not hold the word WebSocket");
     }
-    // A browser carries out what any page asks of it, from inside its user's network.
+    // A browser sends the requests of any page, from inside its user's network.
     for origin in headers.iter().filter(|header| header.name.eq_ignore_ascii_case("origin")) {
         let origin = String::from_utf8_lossy(origin.value);
         if !origin::may_connect(origin.trim(), value(headers, "host"), listed) {
@@ -209,7 +211,7 @@ fn answered(
     Ok(Opening { length, protocol, deflate, key: String::new(), login: None })
 }
 
-/// A client's head.
+/// Returns a client's head.
 pub(in super::super) fn request(
     host: &str,
     path: &str,
@@ -227,7 +229,7 @@ pub(in super::super) fn request(
     )
 }
 
-/// A server's head. `deflate`: it agrees to that.
+/// Returns a server's head. `deflate`: the server agrees to compression.
 pub(in super::super) fn response(opening: &Opening, deflate: bool) -> String {
     let accept = derive_accept_key(opening.key.as_bytes());
     let name = opening.protocol.name();
@@ -239,7 +241,7 @@ pub(in super::super) fn response(opening: &Opening, deflate: bool) -> String {
     )
 }
 
-/// A server's head for whoever it does not take, with the reason as its text.
+/// Returns a server's head for a refused client, with the reason as its text.
 pub(in super::super) fn refusal(text: &str) -> String {
     let length = text.len() + 2;
     format!(
@@ -247,18 +249,18 @@ pub(in super::super) fn refusal(text: &str) -> String {
     )
 }
 
-/// A client's key.
+/// Creates a client's key.
 pub(in super::super) fn new_key() -> String {
     tungstenite::handshake::client::generate_key()
 }
 
-/// The value of the first header of this name (in lower case).
+/// Returns the value of the first header of this name (in lower case).
 fn value<'a>(headers: &[Header<'a>], name: &str) -> Option<&'a str> {
     let header = headers.iter().find(|header| header.name.eq_ignore_ascii_case(name))?;
     Some(std::str::from_utf8(header.value).ok()?.trim())
 }
 
-/// What stands between commas in all headers of this name.
+/// Returns the values between commas in all headers of this name.
 fn words<'a>(headers: &'a [Header<'a>], name: &'a str) -> impl Iterator<Item = &'a str> {
     let named = headers.iter().filter(move |header| header.name.eq_ignore_ascii_case(name));
     named
@@ -271,7 +273,7 @@ fn has_word(headers: &[Header<'_>], name: &str, word: &str) -> bool {
     words(headers, name).any(|found| found.eq_ignore_ascii_case(word))
 }
 
-/// The name of an extension, without its parameters.
+/// Returns the name of an extension, without its parameters.
 fn extension(offer: &str) -> &str {
     offer.split(';').next().unwrap_or("").trim()
 }

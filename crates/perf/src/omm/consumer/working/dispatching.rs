@@ -1,5 +1,5 @@
-//! The two halves of a consumer's thread, where API dispatch divides it: one takes what comes and keeps the role's time, the other
-//! asks for items, posts and sends.
+//! The two halves of a consumer's thread with API dispatch: one receives and performs the role's timed work, the
+//! other requests items, posts and sends.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ struct Halves<'a> {
     taking: &'a mut Taking,
 }
 
-/// A connection's whole work, with a further thread on this core, or on any.
+/// Runs a connection's work with an additional dispatching thread on this core, or on any.
 pub(super) fn run(working: &mut Working, taking: &mut Taking, core: Option<usize>) -> anyhow::Result<()> {
     let number = working.thread;
     dispatching::run(&mut Halves { working, taking }, number, core)?;
