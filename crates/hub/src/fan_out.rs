@@ -5,15 +5,15 @@
 
 use tapeline_nanos::Nanos;
 use tapeline_omm::domain::{OwnedState, ServicePart};
-use tapeline_omm::role::provider::Provider;
+use tapeline_omm::role::provider::{Provider, StreamHandle};
 use tapeline_omm::role::{Outbox, Sent};
-use tapeline_omm::rwf::{DataState, DataType, Domain, Header, MessageView, StatusHeader, StreamState, flags};
+use tapeline_omm::rwf::{DataState, DataType, Domain, Header, MessageView, RefreshHeader, StatusHeader, StreamState, flags};
 use tapeline_omm::{Qos, State};
 use tapeline_plant::tick::{self, Kind, Tick};
 use tapeline_plant::{ItemId, Seq};
 
 use crate::backlog::Backlog;
-use crate::connections::{Behind, Connections};
+use crate::connections::{Behind, Connections, SessionId};
 use crate::event::{End, TooMuch};
 use crate::feeds;
 use crate::hub::Hub;
@@ -214,7 +214,7 @@ impl Hub {
         message: &MessageView<'_>,
         connections: &mut impl Connections,
     ) {
-        let Ok(Header::Refresh(header)) = message.header() else {
+        let Ok(Header::Refresh(mut header)) = message.header() else {
             self.counters.unusable += 1;
             return;
         };
@@ -222,45 +222,10 @@ impl Hub {
             self.counters.unusable += 1;
             return;
         }
-        let shared = &mut self.shared;
-        let Some(item) = shared.interest.get_mut(place) else { return };
-        let outcome = if item.is_kept {
-            shared.images.apply(item, tick.header.seq, tick.body)
-        } else {
-            Folded::NOT_KEPT
-        };
-        if outcome.is_malformed {
-            return self.unreadable(now, place, connections);
-        }
-        let is_complete = header.flags.has(flags::refresh::REFRESH_COMPLETE);
-        item.has_image = outcome.is_whole && is_complete;
-        // An image that the cache refused is not complete yet.
-        if is_complete && (item.has_image || outcome.is_passed_by) {
-            item.due = Nanos(0);
-        }
-        if let Some(upstream) = item.upstream.as_mut().filter(|_| is_complete) {
-            upstream.has_come();
-        }
-        let permission = header.permission_data.unwrap_or_default();
-        // If the item's codes changed, access is decided again, as before a first image. A later part without codes leaves them unchanged.
-        let stays =
-            header.permission_data.is_none() && header.part.unwrap_or(0) > 0 && item.permission.is_some();
-        let changes = !stays && item.permission.as_deref() != Some(permission);
-        let is_asked_again = shared.gate.uses_codes && changes;
-        if changes {
-            item.permission = Some(permission.into());
-        }
-        let begins = outcome.is_passed_by && header.part.unwrap_or(0) == 0;
-        if begins && shared.gate.uses_codes {
-            // No image will follow at which access could be decided.
-            self.take_away_denied(now, place, connections);
-        }
-        // A client with an image from before a gap gets the new one when it has capacity.
-        let is_asked_again = (self.resync.has_come(place) || is_asked_again) && !outcome.is_passed_by;
-        let shared = &mut self.shared;
-        let Some(item) = shared.interest.get_mut(place) else { return };
+        let Some(arrived) = self.cache_refresh(now, place, tick, &header, connections) else { return };
+        let shared = &self.shared;
+        let Some(item) = shared.interest.get(place) else { return };
         let group = feeds::group(item.channel);
-        let mut header = header;
         let doubt = Some(shared.feeds.state(item.channel)).filter(|state| state.data == DataState::SUSPECT);
         let doubt = doubt.map(OwnedState::from);
         if item.is_of_feeds() {
@@ -275,49 +240,8 @@ impl Hub {
         if last_word.is_some() {
             header.state.stream = StreamState::OPEN;
         }
-        let (mut ready, mut closed, mut are_left) = (Vec::new(), Vec::new(), false);
-        for open in &mut item.streams {
-            let Some(Some(session)) = self.sessions.get_mut(open.session.index()) else { continue };
-            if session.session_state.over.is_some() {
-                continue;
-            }
-            match open.phase {
-                StreamPhase::Current if is_asked_again => {
-                    ready.push((open.session, open.stream));
-                    continue;
-                }
-                StreamPhase::ImageOwed | StreamPhase::GapOwed => continue,
-                StreamPhase::NoImage if item.has_image => {
-                    ready.push((open.session, open.stream));
-                    continue;
-                }
-                StreamPhase::NoImage if begins => open.phase = StreamPhase::Current,
-                StreamPhase::NoImage => {
-                    are_left = true;
-                    continue;
-                }
-                StreamPhase::Current => {}
-            }
-            let fids = shared.views.fids(open.view).filter(|_| header.container == DataType::FIELD_LIST);
-            let stream = open.stream;
-            let sent = offer(now, session, open, &shared.settings, connections, |provider, out| {
-                let sent = provider.refresh(out, stream, &header, &mut |room| match fids {
-                    Some(fids) => choose(message.payload(), fids, room).map(|(len, _)| len),
-                    None => copy(message.payload(), room),
-                });
-                sent.unwrap_or(Sent::TooLong)
-            });
-            match sent {
-                Sent::Queued => {
-                    session.session_state.counters.refreshes += 1;
-                    if session.provider.stream_id(stream).is_none() {
-                        closed.push((open.session, stream));
-                    }
-                }
-                Sent::Full if session.session_state.over.is_some() => self.over.push_back(open.session),
-                _ => {}
-            }
-        }
+        let Offered { ready, closed, are_left } =
+            self.offer_refresh(now, place, &header, message, &arrived, connections);
         for (id, stream) in ready {
             let Some(Some(session)) = self.sessions.get_mut(id.index()) else { continue };
             if let Some(open) = self.shared.interest.stream_mut(id, stream) {
@@ -329,12 +253,12 @@ impl Hub {
         for (id, stream) in closed {
             self.shared.close(id, stream);
         }
-        if are_left && is_complete && outcome.is_passed_by {
+        if are_left && arrived.is_complete && arrived.folded.is_passed_by {
             // These clients requested the item in the middle of an image that is not cached.
             self.shared.await_item(now, place);
             self.shared.ask_again(place);
         }
-        if outcome.is_over_limit {
+        if arrived.folded.is_over_limit {
             self.say_no_room(now, place, connections);
         }
         if let Some(state) = last_word {
@@ -342,6 +266,133 @@ impl Hub {
             self.last_word(now, place, &status, connections);
         }
     }
+
+    /// Puts an image into the cache, and decides whether access is decided again. Returns `None` if there is nothing to send.
+    fn cache_refresh(
+        &mut self,
+        now: Nanos,
+        place: ItemSlot,
+        tick: &Tick<'_>,
+        header: &RefreshHeader<'_>,
+        connections: &mut impl Connections,
+    ) -> Option<Arrived> {
+        let shared = &mut self.shared;
+        let item = shared.interest.get_mut(place)?;
+        let folded = if item.is_kept {
+            shared.images.apply(item, tick.header.seq, tick.body)
+        } else {
+            Folded::NOT_KEPT
+        };
+        if folded.is_malformed {
+            self.unreadable(now, place, connections);
+            return None;
+        }
+        let is_complete = header.flags.has(flags::refresh::REFRESH_COMPLETE);
+        item.has_image = folded.is_whole && is_complete;
+        // An image that the cache refused is not complete yet.
+        if is_complete && (item.has_image || folded.is_passed_by) {
+            item.due = Nanos(0);
+        }
+        if let Some(upstream) = item.upstream.as_mut().filter(|_| is_complete) {
+            upstream.has_come();
+        }
+        let permission = header.permission_data.unwrap_or_default();
+        // If the item's codes changed, access is decided again, as before a first image. A later part without codes leaves them unchanged.
+        let stays =
+            header.permission_data.is_none() && header.part.unwrap_or(0) > 0 && item.permission.is_some();
+        let changes = !stays && item.permission.as_deref() != Some(permission);
+        let uses_codes = shared.gate.uses_codes;
+        if changes {
+            item.permission = Some(permission.into());
+        }
+        let begins = folded.is_passed_by && header.part.unwrap_or(0) == 0;
+        if begins && uses_codes {
+            // No image will follow at which access could be decided.
+            self.take_away_denied(now, place, connections);
+        }
+        // A client with an image from before a gap gets the new one when it has capacity.
+        let is_asked_again = (self.resync.has_come(place) || uses_codes && changes) && !folded.is_passed_by;
+        Some(Arrived { folded, is_complete, begins, is_asked_again })
+    }
+
+    /// Sends an image to the clients that have no image, or that get each image as it arrives.
+    fn offer_refresh(
+        &mut self,
+        now: Nanos,
+        place: ItemSlot,
+        header: &RefreshHeader<'_>,
+        message: &MessageView<'_>,
+        arrived: &Arrived,
+        connections: &mut impl Connections,
+    ) -> Offered {
+        let shared = &mut self.shared;
+        let mut offered = Offered::default();
+        let Some(item) = shared.interest.get_mut(place) else { return offered };
+        for open in &mut item.streams {
+            let Some(Some(session)) = self.sessions.get_mut(open.session.index()) else { continue };
+            if session.session_state.over.is_some() {
+                continue;
+            }
+            match open.phase {
+                StreamPhase::Current if arrived.is_asked_again => {
+                    offered.ready.push((open.session, open.stream));
+                    continue;
+                }
+                StreamPhase::ImageOwed | StreamPhase::GapOwed => continue,
+                StreamPhase::NoImage if item.has_image => {
+                    offered.ready.push((open.session, open.stream));
+                    continue;
+                }
+                StreamPhase::NoImage if arrived.begins => open.phase = StreamPhase::Current,
+                StreamPhase::NoImage => {
+                    offered.are_left = true;
+                    continue;
+                }
+                StreamPhase::Current => {}
+            }
+            let fids = shared.views.fids(open.view).filter(|_| header.container == DataType::FIELD_LIST);
+            let stream = open.stream;
+            let sent = offer(now, session, open, &shared.settings, connections, |provider, out| {
+                let sent = provider.refresh(out, stream, header, &mut |room| match fids {
+                    Some(fids) => choose(message.payload(), fids, room).map(|(len, _)| len),
+                    None => copy(message.payload(), room),
+                });
+                sent.unwrap_or(Sent::TooLong)
+            });
+            match sent {
+                Sent::Queued => {
+                    session.session_state.counters.refreshes += 1;
+                    if session.provider.stream_id(stream).is_none() {
+                        offered.closed.push((open.session, stream));
+                    }
+                }
+                Sent::Full if session.session_state.over.is_some() => self.over.push_back(open.session),
+                _ => {}
+            }
+        }
+        offered
+    }
+}
+
+/// An image that arrived, and its effect on its item.
+struct Arrived {
+    folded: Folded,
+    is_complete: bool,
+    /// The first part of an image that is not cached.
+    begins: bool,
+    /// Clients that have an image get this one too: after a gap, or since the access to the item changed.
+    is_asked_again: bool,
+}
+
+/// The streams for which there is more to do after an image was sent.
+#[derive(Default)]
+struct Offered {
+    /// Those that get the image from the cache.
+    ready: Vec<(SessionId, StreamHandle)>,
+    /// Those that ended with this image.
+    closed: Vec<(SessionId, StreamHandle)>,
+    /// Some requested the item in the middle of an image that is not cached.
+    are_left: bool,
 }
 
 /// Sends a message to a stream's client according to its policy. [`Sent::Full`]: the stream now waits for an image, or the session is over.

@@ -7,6 +7,7 @@ use tapeline_nanos::Nanos;
 use tapeline_omm::State;
 use tapeline_omm::domain::Directory;
 use tapeline_omm::role::Outbox;
+use tapeline_omm::role::provider::Over;
 use tapeline_omm::rwf::{DataState, StateCode, StreamState};
 use tapeline_plant::Seq;
 use tapeline_plant::cache::Memory;
@@ -447,31 +448,38 @@ impl Hub {
         let open = session.provider.held_streams();
         self.shared.streams = (self.shared.streams + open).saturating_sub(session_state.streams);
         session_state.streams = open;
-        let (max_streams, most_streams) =
-            (self.shared.settings.max_streams, self.shared.settings.session.most_streams);
-        if open > streams && self.shared.streams > max_streams.saturating_add(most_streams as usize) {
+        let max_streams = self.shared.settings.max_streams;
+        let most_streams = self.shared.settings.session.most_streams as usize;
+        if open > streams && self.shared.streams > max_streams.saturating_add(most_streams) {
             session_state.end(End::Slow(TooMuch::Streams(max_streams)));
         }
-        let (stuck_ms, max_malformed) = (self.shared.settings.stuck_ms, self.shared.settings.max_malformed);
-        if let Err(over) = done {
-            session_state.end(End::Role(over));
-        } else if session.provider.counters().malformed >= max_malformed {
-            session_state.end(End::Malformed(max_malformed));
-        } else if session_state
-            .stuck
-            .is_some_and(|since| now.0.saturating_sub(since.0) >= stuck_ms * 1_000_000)
-        {
-            session_state.end(End::Stuck(stuck_ms));
-        } else if self.shared.overflow.is_wanted()
-            && session_state.rests.is_some_and(|since| now.0.saturating_sub(since.0) >= stuck_ms * 1_000_000)
-        {
-            session_state.end(End::Slow(TooMuch::OverflowBudget(stuck_ms)));
+        if let Some(end) = end_of(now, &self.shared, session, done) {
+            session.session_state.end(end);
         }
-        if session_state.over.is_some() {
+        if session.session_state.over.is_some() {
             self.over.push_back(id);
         }
         while self.notes.len() > MOST_NOTES {
             self.notes.pop_front();
         }
     }
+}
+
+/// Returns the reason to end this session now, if there is one. `done` is the result of its role's last step.
+#[inline]
+fn end_of(now: Nanos, shared: &SharedState, session: &Session, done: Result<(), Over>) -> Option<End> {
+    let (stuck_ms, max_malformed) = (shared.settings.stuck_ms, shared.settings.max_malformed);
+    let is_long_since =
+        |since: Option<Nanos>| since.is_some_and(|since| now.0.saturating_sub(since.0) >= stuck_ms * 1_000_000);
+    if let Err(over) = done {
+        return Some(End::Role(over));
+    }
+    if session.provider.counters().malformed >= max_malformed {
+        return Some(End::Malformed(max_malformed));
+    }
+    if is_long_since(session.session_state.stuck) {
+        return Some(End::Stuck(stuck_ms));
+    }
+    let is_wanted = shared.overflow.is_wanted() && is_long_since(session.session_state.rests);
+    is_wanted.then_some(End::Slow(TooMuch::OverflowBudget(stuck_ms)))
 }

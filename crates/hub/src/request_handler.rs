@@ -157,6 +157,17 @@ impl RequestHandler<'_> {
             return Err(Refusal::closed(StateCode::TOO_MANY_ITEMS, text));
         }
         shared.note_source(place);
+        self.open_item(stream, request, place, has_image)
+    }
+
+    /// Opens an item for this session, and returns the reply that is due to its request.
+    fn open_item(
+        &mut self,
+        stream: StreamHandle,
+        request: &ItemRequest<'_>,
+        place: ItemSlot,
+        has_image: bool,
+    ) -> Result<Option<PendingReply>, Refusal> {
         let view = self.view_of(request);
         let shared = &mut *self.shared;
         (shared.streams, self.session_state.streams) = (shared.streams + 1, self.session_state.streams + 1);

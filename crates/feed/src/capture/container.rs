@@ -147,6 +147,33 @@ fn pcap_record(header: &PcapHeader, window: &mut Window<'_>, behind: &mut usize)
 }
 
 impl Section {
+    const fn number(&self, bytes: [u8; 4]) -> u32 {
+        if self.big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
+    }
+
+    /// Reads the type and the length of a block from its first 12 bytes. A section header sets the byte order and forgets the interfaces.
+    fn block_header(&mut self, start: &[u8; 12], place: Place) -> Result<(u32, u32), Error> {
+        let [kind, length, magic] =
+            [0, 4, 8].map(|at| [start[at], start[at + 1], start[at + 2], start[at + 3]]);
+        if u32::from_le_bytes(kind) == SECTION_HEADER {
+            self.big_endian = match magic {
+                [0x1A, 0x2B, 0x3C, 0x4D] => true,
+                [0x4D, 0x3C, 0x2B, 0x1A] => false,
+                _ => {
+                    let expected = "the byte-order magic of a pcapng section";
+                    return Err(Error::Format { place, expected });
+                }
+            };
+            self.interfaces.clear();
+        }
+        let (kind, length) = (self.number(kind), self.number(length));
+        if length < 12 || length % 4 != 0 {
+            let expected = "a pcapng block length of at least 12 bytes, in whole 32-bit words";
+            return Err(Error::Format { place, expected });
+        }
+        Ok((kind, length))
+    }
+
     fn next(&mut self, window: &mut Window<'_>, behind: &mut usize) -> Result<Next, Error> {
         loop {
             window.step(std::mem::take(behind));
@@ -155,30 +182,7 @@ impl Section {
             let Some(start) = bytes.first_chunk::<12>() else {
                 return Ok(Next::End { place, trailing: bytes.len() as u64 });
             };
-            let [kind, length, magic] =
-                [0, 4, 8].map(|at| [start[at], start[at + 1], start[at + 2], start[at + 3]]);
-            if u32::from_le_bytes(kind) == SECTION_HEADER {
-                self.big_endian = match magic {
-                    [0x1A, 0x2B, 0x3C, 0x4D] => true,
-                    [0x4D, 0x3C, 0x2B, 0x1A] => false,
-                    _ => {
-                        return Err(Error::Format {
-                            place,
-                            expected: "the byte-order magic of a pcapng section",
-                        });
-                    }
-                };
-                self.interfaces.clear();
-            }
-            let number =
-                |bytes| if self.big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) };
-            let (kind, length) = (number(kind), number(length));
-            if length < 12 || length % 4 != 0 {
-                return Err(Error::Format {
-                    place,
-                    expected: "a pcapng block length of at least 12 bytes, in whole 32-bit words",
-                });
-            }
+            let (kind, length) = self.block_header(start, place)?;
             if length > LARGEST_BLOCK {
                 let skipped = window.skip(u64::from(length))?;
                 if skipped < u64::from(length) {
@@ -193,7 +197,7 @@ impl Section {
             let Some(bytes) = bytes.get(..length as usize) else {
                 return Ok(Next::End { place, trailing: bytes.len() as u64 });
             };
-            if bytes.last_chunk().map(|copy| number(*copy)) != Some(length) {
+            if bytes.last_chunk().map(|copy| self.number(*copy)) != Some(length) {
                 return Err(Error::Format { place, expected: "the block's length again at its end" });
             }
             *behind = length as usize;

@@ -9,7 +9,7 @@ use tapeline_omm::rwf::{
     DEPTH_LIMIT, DataType, Element, ElementList, ElementListEncoder, FilterAction, FilterEntry, FilterList,
     FilterListEncoder, FilterListHead, Map, MessageView, Rmtes, Series, SetDefinitions, Vector,
 };
-use tapeline_omm::{Dictionary, FieldList, FieldListEncoder};
+use tapeline_omm::{Dictionary, FieldList, FieldListEncoder, Malformed};
 
 use super::fields::{self, MOST_BYTES, Merging};
 use super::limits::{Limits, Refused};
@@ -77,33 +77,20 @@ pub(super) fn check<'a>(
         }
         DataType::MAP => {
             let map = Map::parse(bytes)?;
-            let (sets, container) = (map.sets()?, map.head().container);
-            if let Some(summary) = map.head().summary {
-                check(container, summary, &sets, below)?;
-            }
-            for entry in map {
-                check(container, entry?.data, &sets, below)?;
-            }
+            let (sets, head) = (map.sets()?, *map.head());
+            let rows = map.into_iter().map(|entry| entry.map(|entry| entry.data));
+            check_rows(head.container, head.summary, rows, &sets, below)?;
         }
         DataType::VECTOR => {
             let vector = Vector::parse(bytes)?;
-            let (sets, container) = (vector.sets()?, vector.head().container);
-            if let Some(summary) = vector.head().summary {
-                check(container, summary, &sets, below)?;
-            }
-            for entry in vector {
-                check(container, entry?.data, &sets, below)?;
-            }
+            let (sets, head) = (vector.sets()?, *vector.head());
+            let rows = vector.into_iter().map(|entry| entry.map(|entry| entry.data));
+            check_rows(head.container, head.summary, rows, &sets, below)?;
         }
         DataType::SERIES => {
             let series = Series::parse(bytes)?;
-            let (sets, container) = (series.sets()?, series.head().container);
-            if let Some(summary) = series.head().summary {
-                check(container, summary, &sets, below)?;
-            }
-            for entry in series {
-                check(container, entry?, &sets, below)?;
-            }
+            let (sets, head) = (series.sets()?, *series.head());
+            check_rows(head.container, head.summary, series.into_iter(), &sets, below)?;
         }
         // Stored unchanged; its reader decodes it.
         DataType::MSG => {
@@ -112,6 +99,39 @@ pub(super) fn check<'a>(
         _ => {}
     }
     Ok(())
+}
+
+/// Checks the summary and all rows of a map, vector or series.
+fn check_rows<'a>(
+    container: DataType,
+    summary: Option<&'a [u8]>,
+    rows: impl Iterator<Item = Result<&'a [u8], Malformed>>,
+    sets: &SetDefinitions<'a>,
+    depth: usize,
+) -> Result<(), Refused> {
+    if let Some(summary) = summary {
+        check(container, summary, sets, depth)?;
+    }
+    for row in rows {
+        check(container, row?, sets, depth)?;
+    }
+    Ok(())
+}
+
+/// An entry of a filter list while it is folded.
+struct Filter<'a> {
+    id: u8,
+    container: DataType,
+    permission: Option<&'a [u8]>,
+    /// Cleared entries exist without data.
+    data: Option<Vec<u8>>,
+}
+
+impl Filter<'_> {
+    /// Returns an upper limit of the encoded bytes.
+    fn encoded_len(&self) -> usize {
+        self.permission.map_or(0, <[u8]>::len) + self.data.as_ref().map_or(0, Vec::len) + 8
+    }
 }
 
 impl Folding<'_> {
@@ -190,13 +210,6 @@ impl Folding<'_> {
         most: usize,
         out: &mut Vec<u8>,
     ) -> Result<(), Refused> {
-        struct Filter<'a> {
-            id: u8,
-            container: DataType,
-            permission: Option<&'a [u8]>,
-            /// Cleared entries exist without data.
-            data: Option<Vec<u8>>,
-        }
         let list = FilterList::parse(new)?;
         let mut filters: Vec<Filter<'_>> = Vec::new();
         let old = if old.is_empty() { None } else { Some(FilterList::parse(old)?) };
@@ -257,32 +270,33 @@ impl Folding<'_> {
                 _ => {}
             }
         }
-        let head = FilterListHead {
-            container: head_container,
-            count_hint: None,
-            permission_data: filters.iter().any(|filter| filter.permission.is_some()),
-        };
-        let room =
-            filters.iter().map(|filter| filter_len(filter.permission, filter.data.as_deref())).sum::<usize>()
-                + 8;
-        write(room, most, out, |room| {
-            let mut encoder = FilterListEncoder::new(room, &head)?;
-            for filter in &filters {
-                encoder.entry(&FilterEntry {
-                    action: if filter.data.is_some() { FilterAction::SET } else { FilterAction::CLEAR },
-                    id: filter.id,
-                    container: (filter.container != head.container).then_some(filter.container),
-                    permission_data: filter.permission,
-                    data: filter.data.as_deref().unwrap_or_default(),
-                })?;
-            }
-            Ok(encoder.finish())
-        })
+        write_filters(head_container, &filters, most, out)
     }
 }
 
-fn filter_len(permission: Option<&[u8]>, data: Option<&[u8]>) -> usize {
-    permission.map_or(0, <[u8]>::len) + data.map_or(0, <[u8]>::len) + 8
+/// Appends a filter list with these entries to `out`.
+fn write_filters(
+    container: DataType,
+    filters: &[Filter<'_>],
+    most: usize,
+    out: &mut Vec<u8>,
+) -> Result<(), Refused> {
+    let permission_data = filters.iter().any(|filter| filter.permission.is_some());
+    let head = FilterListHead { container, count_hint: None, permission_data };
+    let capacity = filters.iter().map(Filter::encoded_len).sum::<usize>() + 8;
+    write(capacity, most, out, |to| {
+        let mut encoder = FilterListEncoder::new(to, &head)?;
+        for filter in filters {
+            encoder.entry(&FilterEntry {
+                action: if filter.data.is_some() { FilterAction::SET } else { FilterAction::CLEAR },
+                id: filter.id,
+                container: (filter.container != head.container).then_some(filter.container),
+                permission_data: filter.permission,
+                data: filter.data.as_deref().unwrap_or_default(),
+            })?;
+        }
+        Ok(encoder.finish())
+    })
 }
 
 fn fold_elements<'a>(

@@ -180,16 +180,30 @@ impl Stage {
         self.counters.drafts_cut += u64::from(cut);
         self.counters.ticks += 1;
         if let Some(draft) = draft {
-            let origin = Consolidating {
-                channel: self.number,
-                feed_seq: sequence,
-                source_type: applied.letter,
-                stamps,
-            };
-            let symbol = self.symbols.get(applied.instrument.0 as usize).copied().unwrap_or_default();
-            to.show(&origin, symbol, draft, time)?;
+            self.consolidate(&applied, draft, sequence, stamps, time, to)?;
         }
         self.depth(&applied, sequence, stamps, time, to)
+    }
+
+    /// Passes a draft on to the best bid and offer over several feeds, if that is published.
+    #[inline]
+    fn consolidate<P: Publish>(
+        &self,
+        applied: &Applied,
+        draft: &Draft,
+        sequence: u64,
+        stamps: Stamps,
+        time: &impl Time,
+        to: &mut Sequencer<P>,
+    ) -> Result<(), Refused> {
+        let origin = Consolidating {
+            channel: self.number,
+            feed_seq: sequence,
+            source_type: applied.letter,
+            stamps,
+        };
+        let symbol = self.symbols.get(applied.instrument.0 as usize).copied().unwrap_or_default();
+        to.show(&origin, symbol, draft, time)
     }
 
     /// Publishes the changes of orders or price levels, if those are published.

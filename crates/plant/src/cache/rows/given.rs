@@ -35,13 +35,8 @@ impl Rows {
     ) -> Result<(usize, usize), tapeline_omm::Refused> {
         let is_first = from == 0;
         let permission_data = self.rows.iter().any(|row| row.has_permission);
-        let mut summary = Vec::new();
-        if let Some(all) = self.summary.as_deref().filter(|_| is_first) {
-            summary.resize(all.len() + 16, 0);
-            let len = view.write(self.container, all, &mut summary)?;
-            summary.truncate(len);
-        }
-        let summary = self.summary.is_some().then_some(&summary[..]).filter(|_| is_first);
+        let summary = if is_first { self.summary_in(view)? } else { None };
+        let summary = summary.as_deref();
         // A hint ends at a u30; there are fewer rows.
         let count_hint = is_first.then_some(self.len() as u32);
         match self.kind {
@@ -107,6 +102,15 @@ impl Rows {
                 Ok((series.finish(), next))
             }
         }
+    }
+
+    /// Returns the view of the summary, if there is a summary.
+    fn summary_in(&self, view: &View<'_>) -> Result<Option<Vec<u8>>, tapeline_omm::Refused> {
+        let Some(all) = self.summary.as_deref() else { return Ok(None) };
+        let mut summary = vec![0; all.len() + 16];
+        let len = view.write(self.container, all, &mut summary)?;
+        summary.truncate(len);
+        Ok(Some(summary))
     }
 
     /// Returns the number of rows.
