@@ -34,14 +34,12 @@ impl Hinted {
     }
 }
 
-/// An error for a port that cannot be opened, so that `what` fails; `table` is the configuration table that names
-/// the port.
-pub fn of_port(what: String, table: &str, error: tapeline_wire::Error) -> anyhow::Error {
-    let hint = match error.hint() {
-        Some(hint) => format!("{hint}; port in {table} names it"),
-        None => format!("port = 0 in {table} takes a free one and says which"),
-    };
-    anyhow::Error::new(error).context(Hinted::new(what, hint))
+/// An error of a socket with its hint.
+pub fn of_socket(error: tapeline_wire::Error) -> anyhow::Error {
+    match error.hint() {
+        Some(hint) => Hinted::new(error.to_string(), hint).into(),
+        None => error.into(),
+    }
 }
 
 impl fmt::Display for Hinted {

@@ -15,3 +15,4 @@ pub mod output;
 pub mod part;
 pub mod paths;
 pub mod stop;
+pub mod trading_day;

@@ -7,13 +7,19 @@ use jiff::tz::TimeZone;
 use tapeline_measure::Nanos;
 
 /// The instant at which the New York day of `now` began.
-pub(crate) fn midnight_before(now: Nanos) -> anyhow::Result<Nanos> {
+///
+/// # Errors
+/// If the time lies outside of 1970 to 2554, or this machine does not know the time zone.
+pub fn midnight_before(now: Nanos) -> anyhow::Result<Nanos> {
     let now = Timestamp::from_nanosecond(i128::from(now.0)).context("the clock is out of range")?;
     midnight_of(now.to_zoned(new_york()?).date())
 }
 
 /// The instant at which a day began in New York.
-pub(crate) fn midnight_of(day: Date) -> anyhow::Result<Nanos> {
+///
+/// # Errors
+/// As [`midnight_before`].
+pub fn midnight_of(day: Date) -> anyhow::Result<Nanos> {
     let midnight = day.to_zoned(new_york()?).context("the day has no beginning in New York")?;
     let ns = u64::try_from(midnight.timestamp().as_nanosecond()).context("the day lies before 1970")?;
     Ok(Nanos(ns))

@@ -7,7 +7,9 @@ use tapeline_nanos::Nanos;
 use tapeline_omm::domain::{OwnedState, ServicePart};
 use tapeline_omm::role::provider::{Provider, StreamHandle};
 use tapeline_omm::role::{Outbox, Sent};
-use tapeline_omm::rwf::{DataState, DataType, Domain, Header, MessageView, RefreshHeader, StatusHeader, StreamState, flags};
+use tapeline_omm::rwf::{
+    DataState, DataType, Domain, Header, MessageView, RefreshHeader, StatusHeader, StreamState, flags,
+};
 use tapeline_omm::{Qos, State};
 use tapeline_plant::tick::{self, Kind, Tick};
 use tapeline_plant::{ItemId, Seq};

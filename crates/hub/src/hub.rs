@@ -7,7 +7,7 @@ use tapeline_nanos::Nanos;
 use tapeline_omm::State;
 use tapeline_omm::domain::Directory;
 use tapeline_omm::role::Outbox;
-use tapeline_omm::role::provider::Over;
+use tapeline_omm::role::Over;
 use tapeline_omm::rwf::{DataState, StateCode, StreamState};
 use tapeline_plant::Seq;
 use tapeline_plant::cache::Memory;
@@ -469,8 +469,9 @@ impl Hub {
 #[inline]
 fn end_of(now: Nanos, shared: &SharedState, session: &Session, done: Result<(), Over>) -> Option<End> {
     let (stuck_ms, max_malformed) = (shared.settings.stuck_ms, shared.settings.max_malformed);
-    let is_long_since =
-        |since: Option<Nanos>| since.is_some_and(|since| now.0.saturating_sub(since.0) >= stuck_ms * 1_000_000);
+    let is_long_since = |since: Option<Nanos>| {
+        since.is_some_and(|since| now.0.saturating_sub(since.0) >= stuck_ms * 1_000_000)
+    };
     if let Err(over) = done {
         return Some(End::Role(over));
     }

@@ -16,7 +16,7 @@ use tapeline_plant::demand::Demand;
 use crate::backlog::Backlog;
 use crate::demands::Full;
 use crate::event::{End, HubEvent, TooMuch};
-use crate::interest::{Item, Named, Open, StreamPhase};
+use crate::interest::{Item, ItemSlot, Named, Open, StreamPhase};
 use crate::session::{PendingReply, Refusal, SessionState};
 use crate::shared_state::SharedState;
 use crate::statuses::is_final;

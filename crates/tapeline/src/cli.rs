@@ -40,7 +40,7 @@ pub(crate) enum Command {
     /// Measure the noise floor of this machine's cores
     Jitter(tapeline_perf::jitter::Jitter),
     /// Check this machine's settings, and show the command for each that costs latency
-    Doctor(crate::doctor::Doctor),
+    Doctor(tapeline_perf::doctor::Doctor),
 }
 
 impl Command {

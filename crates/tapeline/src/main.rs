@@ -7,7 +7,6 @@
 
 mod cli;
 mod demo;
-mod doctor;
 mod events;
 mod feed;
 mod journal;
@@ -18,7 +17,6 @@ mod plant;
 mod ring;
 mod stat;
 mod tick;
-mod trading_day;
 
 use std::path::Path;
 use std::process::ExitCode;

@@ -4,12 +4,13 @@ use std::hint::black_box;
 use std::thread;
 
 use serde::Serialize;
+use tapeline_console::failure::of_socket;
 use tapeline_measure::{Clock, monotonic_ns};
 use tapeline_wire::udp::Batch;
 
 use super::decoding::Account;
 use super::plan::Plan;
-use super::round::{hinted, sockets};
+use super::round::sockets;
 
 /// Overhead of a datagram on Ethernet, in bytes: UDP 8, IPv4 20, header 14, checksum 4, preamble 8, gap 12 (IEEE
 /// 802.3).
@@ -84,7 +85,7 @@ pub(super) fn bare(plan: &Plan, clock: &Clock) -> anyhow::Result<Option<u64>> {
             let mut received = 0;
             let mut last = clock.now();
             while received < plan.hold {
-                let count = receiver.receive(&mut batch).map_err(hinted)?;
+                let count = receiver.receive(&mut batch).map_err(of_socket)?;
                 if count > 0 {
                     received += count as u64;
                     last = clock.now();
@@ -99,7 +100,7 @@ pub(super) fn bare(plan: &Plan, clock: &Clock) -> anyhow::Result<Option<u64>> {
         let sending = scope.spawn(|| -> anyhow::Result<_> {
             plan.bind(0)?;
             let begun = clock.now();
-            gun.send(&bytes, stream.datagram_bytes()).map_err(hinted)?;
+            gun.send(&bytes, stream.datagram_bytes()).map_err(of_socket)?;
             Ok(begun)
         });
         let begun = sending.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;

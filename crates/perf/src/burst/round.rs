@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::thread;
 
 use serde::Serialize;
-use tapeline_console::failure::Hinted;
+use tapeline_console::failure::of_socket;
 use tapeline_console::stop::Stop;
 use tapeline_measure::{Clock, Nanos, Percentiles, Recorder};
 use tapeline_wire::pool::{self, Pages, Settings};
@@ -94,16 +94,9 @@ pub(super) struct Recorders {
 pub(super) fn sockets(plan: &Plan) -> anyhow::Result<(Receiver, Gun)> {
     let local = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
     let options = ReceiveOptions { receive_buffer: plan.receive_buffer, ..ReceiveOptions::new(local) };
-    let receiver = Receiver::open(&options).map_err(hinted)?;
-    let sender = Sender::open(&SendOptions::new(receiver.local_address())).map_err(hinted)?;
+    let receiver = Receiver::open(&options).map_err(of_socket)?;
+    let sender = Sender::open(&SendOptions::new(receiver.local_address())).map_err(of_socket)?;
     Ok((receiver, Gun::new(sender, plan.segmented)))
-}
-
-pub(super) fn hinted(error: tapeline_wire::Error) -> anyhow::Error {
-    match error.hint() {
-        Some(hint) => Hinted::new(error.to_string(), hint).into(),
-        None => error.into(),
-    }
 }
 
 impl Outcome {
@@ -121,7 +114,7 @@ impl Outcome {
         let (fed, found) = thread::scope(|scope| {
             let feeding = scope.spawn(|| -> anyhow::Result<Fed> {
                 plan.bind(0)?;
-                feed(plan, gun, &timetable, clock, &told, stop).map_err(hinted)
+                feed(plan, gun, &timetable, clock, &told, stop).map_err(of_socket)
             });
             let found = take(plan, pool, receiver, &timetable, clock, &told);
             if found.is_err() {
@@ -215,7 +208,7 @@ fn take(
             joined(scope.spawn(|| {
                 plan.bind(2)?;
                 let mut socket = Socket::new(receiver);
-                let decoded = decode(plan, &mut socket, timetable, clock, told).map_err(hinted)?;
+                let decoded = decode(plan, &mut socket, timetable, clock, told).map_err(of_socket)?;
                 Ok((Taken::inline(&mut socket.receiver), decoded))
             }))
         });
@@ -227,15 +220,15 @@ fn take(
         huge_pages: plan.huge_pages,
         ..Settings::default()
     };
-    let (intake, mut outlet) = pool::open(&settings).map_err(hinted)?;
+    let (intake, mut outlet) = pool::open(&settings).map_err(of_socket)?;
     thread::scope(|scope| {
         let receiving = scope.spawn(|| -> anyhow::Result<Taken> {
             plan.bind(1)?;
-            receive(plan, receiver, intake, clock, told).map_err(hinted)
+            receive(plan, receiver, intake, clock, told).map_err(of_socket)
         });
         let decoding = scope.spawn(move || -> anyhow::Result<Decoded> {
             plan.bind(2)?;
-            decode(plan, &mut outlet, timetable, clock, told).map_err(hinted)
+            decode(plan, &mut outlet, timetable, clock, told).map_err(of_socket)
         });
         let (taken, decoded) = (joined(receiving), joined(decoding));
         Ok((taken?, decoded?))

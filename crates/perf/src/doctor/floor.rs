@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use crate::jitter;
 use anyhow::Context;
 use tapeline_console::stop::Stop;
 use tapeline_measure::{Clock, Jitter, cores, figures, floor_ns};
-use tapeline_perf::jitter;
 
 use super::finding::Finding;
 use super::machine::{Machine, cores_text};

@@ -45,7 +45,7 @@ Examples:
   tapeline doctor --no-jitter             without the measurement: immediate
   tapeline doctor --no-jitter --strict    status 1 if anything could be better, for a script
   tapeline doctor --format json | jq '.findings[] | select(.severity == \"could-be-better\").command'")]
-pub(crate) struct Doctor {
+pub struct Doctor {
     /// Dedicated cores, such as 2-3 [default: check all, and expect all but the first to be quiet]
     #[arg(long, value_name = "LIST", value_parser = arguments::cores)]
     cores: Option<Cores>,
@@ -76,7 +76,11 @@ const AREAS: [(&str, &[Check]); 4] = [
 ];
 
 impl Doctor {
-    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+    /// Checks the machine and prints the findings.
+    ///
+    /// # Errors
+    /// If standard output cannot be written.
+    pub fn run(self) -> anyhow::Result<ExitCode> {
         let files = SystemFiles::of_this_machine();
         let online = files.online().unwrap_or_else(|_| tapeline_measure::cores());
         let named = self.cores.map(|Cores(cores)| cores);

@@ -4,7 +4,7 @@ use std::net::SocketAddrV4;
 use std::time::Duration;
 
 use clap::Args;
-use tapeline_console::failure::Hinted;
+use tapeline_console::failure::of_socket;
 use tapeline_console::stop::Stop;
 use tapeline_measure::{Clock, Nanos, Pacer, Waiting};
 use tapeline_wire::udp::{SendOptions, Sender};
@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_millis(100);
 
 /// The options for sending, except the destination itself.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct Route {
+pub struct Route {
     /// Second line (B), which carries the same datagrams
     #[arg(long, value_name = "GROUP:PORT")]
     pub(super) also: Option<SocketAddrV4>,
@@ -35,7 +35,7 @@ pub(crate) struct Route {
 
 impl Route {
     /// Without faults.
-    pub(crate) fn plain(also: Option<SocketAddrV4>, interface: &str, ttl: u8) -> Self {
+    pub fn plain(also: Option<SocketAddrV4>, interface: &str, ttl: u8) -> Self {
         Self { also, interface: interface.to_owned(), ttl, faults: FaultArgs::default() }
     }
 }
@@ -102,7 +102,7 @@ pub(super) struct Carried {
 
 /// The open lines.
 #[derive(Debug)]
-pub(crate) struct Lines {
+pub struct Lines {
     senders: Vec<Sender>,
     carried: Carried,
     faults: Option<Faults>,
@@ -112,7 +112,7 @@ pub(crate) struct Lines {
 
 impl Lines {
     /// Opens line A to `to` and, if requested, line B.
-    pub(crate) fn open(to: SocketAddrV4, route: &Route) -> anyhow::Result<Self> {
+    pub fn open(to: SocketAddrV4, route: &Route) -> anyhow::Result<Self> {
         let open = |destination| {
             let options = SendOptions {
                 interface: route.interface.clone(),
@@ -122,7 +122,7 @@ impl Lines {
             Sender::open(&options)
         };
         let senders = [Some(to), route.also].into_iter().flatten().map(open).collect::<Result<_, _>>();
-        let senders: Vec<Sender> = senders.map_err(hinted)?;
+        let senders: Vec<Sender> = senders.map_err(of_socket)?;
         let faults = Faults::of(&route.faults, senders.len())?;
         Ok(Self { senders, carried: Carried::default(), faults, left: Staged::new(0) })
     }
@@ -212,12 +212,12 @@ impl Lines {
     }
 
     /// The addresses, for people.
-    pub(crate) fn describe(&self) -> String {
+    pub fn describe(&self) -> String {
         self.senders.iter().map(|sender| sender.destination().to_string()).collect::<Vec<_>>().join(" and ")
     }
 
     /// Advice on the socket settings, if any.
-    pub(crate) fn advice(&self) -> Option<String> {
+    pub fn advice(&self) -> Option<String> {
         self.senders.iter().find_map(Sender::advice)
     }
 }
@@ -232,7 +232,7 @@ fn send_on(
 ) -> anyhow::Result<bool> {
     let mut done = 0;
     while done < batch.len() {
-        let sent = sender.send_many(batch.iter().skip(done)).map_err(hinted)?;
+        let sent = sender.send_many(batch.iter().skip(done)).map_err(of_socket)?;
         done += sent.count;
         if sent.blocked {
             let since = clock.now();
@@ -245,14 +245,6 @@ fn send_on(
         }
     }
     Ok(true)
-}
-
-/// A socket error with its hint.
-pub(super) fn hinted(error: tapeline_wire::Error) -> anyhow::Error {
-    match error.hint() {
-        Some(hint) => Hinted::new(error.to_string(), hint).into(),
-        None => error.into(),
-    }
 }
 
 #[cfg(test)]

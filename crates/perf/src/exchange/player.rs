@@ -22,7 +22,7 @@ const ENDS: usize = 3;
 
 /// When datagrams are due.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Pace {
+pub enum Pace {
     /// At the original times, this many times as fast.
     Original(f64),
     /// At a fixed rate a second.
@@ -33,33 +33,46 @@ pub(crate) enum Pace {
 
 /// The result, for programs.
 #[derive(Debug, Serialize)]
-pub(crate) struct Outcome {
-    pub(crate) datagrams: u64,
+pub struct Outcome {
+    /// Datagrams sent on each line.
+    pub datagrams: u64,
     /// Messages packed here; absent if the datagrams came from captures.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) messages: Option<u64>,
-    pub(crate) bytes: u64,
-    pub(crate) lines: usize,
-    pub(crate) heartbeats: u64,
-    pub(crate) duration_ns: u64,
-    pub(crate) datagrams_per_second: f64,
-    pub(crate) bytes_per_second: f64,
-    pub(crate) back_pressure: u64,
-    pub(crate) back_pressure_ns: u64,
-    pub(crate) latest_ns: u64,
+    pub messages: Option<u64>,
+    /// Bytes of UDP payload.
+    pub bytes: u64,
+    /// Lines.
+    pub lines: usize,
+    /// Heartbeats sent in silence.
+    pub heartbeats: u64,
+    /// Time from the first datagram to the last, in ns.
+    pub duration_ns: u64,
+    /// Rate reached.
+    pub datagrams_per_second: f64,
+    /// The same in bytes.
+    pub bytes_per_second: f64,
+    /// Batches that waited for socket capacity.
+    pub back_pressure: u64,
+    /// Time of these waits in ns.
+    pub back_pressure_ns: u64,
+    /// The greatest delay after the due time, in ns.
+    pub latest_ns: u64,
     /// Counts of applied faults, by line.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) faults: Option<Done>,
-    pub(crate) interrupted: bool,
+    pub faults: Option<Done>,
+    /// Whether a signal ended the run early.
+    pub interrupted: bool,
 }
 
 /// Sends datagrams when they are due.
-pub(crate) struct Player {
+#[derive(Debug)]
+pub struct Player {
     pub(super) lines: Lines,
     stop: Stop,
     progress: Progress,
     pace: Pace,
-    pub(crate) session: Session,
+    /// The session of datagrams packed here.
+    pub session: Session,
     staged: Staged,
     clock: Clock,
     start: Nanos,
@@ -74,14 +87,14 @@ pub(crate) struct Player {
     /// Messages or datagrams so far, for a fixed rate.
     units: u64,
     /// Sequence of the next message, after a file of messages has been played.
-    pub(crate) next_sequence: Option<u64>,
+    pub next_sequence: Option<u64>,
     heartbeats: u64,
     latest_ns: u64,
 }
 
 impl Player {
     /// A player for these lines.
-    pub(crate) fn new(lines: Lines, stop: Stop, pace: Pace, session: Session) -> Self {
+    pub fn new(lines: Lines, stop: Stop, pace: Pace, session: Session) -> Self {
         let clock = Clock::calibrate();
         let start = clock.now();
         Self {
@@ -108,7 +121,7 @@ impl Player {
 
     /// Sends one datagram when it is due, with others that are due by then. `sequence` is the sequence of a datagram
     /// that was packed here; its feed sends heartbeats. Returns `false` if the user stopped it.
-    pub(crate) fn play(
+    pub fn play(
         &mut self,
         time: Nanos,
         units: u64,
@@ -165,7 +178,7 @@ impl Player {
     }
 
     /// Sends the staged datagrams.
-    pub(crate) fn flush(&mut self) -> anyhow::Result<bool> {
+    pub fn flush(&mut self) -> anyhow::Result<bool> {
         if self.staged.len() > 0 {
             let sent = self.lines.send(&self.staged, &self.clock, &self.stop)?;
             self.staged.clear();
@@ -180,7 +193,7 @@ impl Player {
     }
 
     /// Sends the staged datagrams and those that faults still buffer; no more follow.
-    pub(crate) fn finish(&mut self) -> anyhow::Result<bool> {
+    pub fn finish(&mut self) -> anyhow::Result<bool> {
         self.flush()?;
         self.lines.finish(&self.clock, &self.stop)
     }
@@ -198,13 +211,13 @@ impl Player {
     }
 
     /// Continues the schedule with the next file.
-    pub(crate) fn next_file(&mut self) {
+    pub fn next_file(&mut self) {
         self.origin = None;
         self.due = self.due.max(self.start);
     }
 
     /// Ends the session of datagrams packed here: at once, and repeatedly for `linger`.
-    pub(crate) fn end(&mut self, linger: Duration) -> anyhow::Result<bool> {
+    pub fn end(&mut self, linger: Duration) -> anyhow::Result<bool> {
         let Some(next) = self.next_sequence else { return self.lines.finish(&self.clock, &self.stop) };
         let packet = end_of_session(self.session, next);
         for _ in 0..ENDS {
@@ -224,7 +237,8 @@ impl Player {
         Ok(false)
     }
 
-    pub(crate) fn outcome(&self, interrupted: bool) -> Outcome {
+    /// Returns the result so far.
+    pub fn outcome(&self, interrupted: bool) -> Outcome {
         let carried = self.lines.carried();
         let duration_ns = self.last_sent.0.saturating_sub(self.start.0).max(1);
         let per_second = |count: u64| count as f64 * 1e9 / duration_ns as f64;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use tapeline_console::arguments;
+use tapeline_console::failure::Hinted;
 use tapeline_console::output::{self, Format};
 use tapeline_console::paths::{self, FilePath};
 use tapeline_console::stop::Stop;
@@ -17,7 +18,6 @@ use tapeline_feed::moldudp64::Session;
 use tapeline_feed::simulate::Schedule;
 use tapeline_measure::figures;
 
-use super::dbn_report;
 use super::faults;
 use super::lines::{Lines, Route};
 use super::player::{Outcome, Pace, Player};
@@ -30,7 +30,7 @@ const TOGETHER_NS: u64 = 1_000_000;
 #[command(after_help = "Examples:\n  \
     tapeline feed replay day.pcap.gz --to 239.255.12.111:26477 --speed 100x\n  \
     tapeline feed replay day.itch --to 239.255.12.111:26477 --also 239.255.230.111:26478 --rate 1M")]
-pub(super) struct Replay {
+pub struct Replay {
     /// Captures (pcap, pcapng) or files of ITCH messages, plain or gzipped, one after another
     #[arg(required = true, value_name = "FILE")]
     files: Vec<FilePath>,
@@ -97,7 +97,11 @@ fn speed(text: &str) -> Result<Speed, String> {
 }
 
 impl Replay {
-    pub(super) fn run(self) -> anyhow::Result<ExitCode> {
+    /// Sends all files to the end.
+    ///
+    /// # Errors
+    /// If a file cannot be read or a socket cannot send.
+    pub fn run(self) -> anyhow::Result<ExitCode> {
         let stop = Stop::on_signals().context("cannot listen for signals")?;
         let lines = Lines::open(self.to, &self.route)?;
         if let Some(advice) = lines.advice() {
@@ -176,7 +180,7 @@ impl Replay {
                         let packer = Packer::starting_at(first, messages, player.session, self.packing());
                         play_messages(player, packer).with_context(name)?
                     }
-                    Recording::Records(_) => return Err(dbn_report::no_datagrams(path)),
+                    Recording::Records(_) => return Err(no_datagrams(path)),
                 };
                 if !going_on || !player.flush()? {
                     return Ok(false);
@@ -277,6 +281,12 @@ fn play_messages(player: &mut Player, mut packer: Packer<'_>) -> anyhow::Result<
         anstream::eprintln!("note: {trailing} bytes at the end of the file are not a whole message");
     }
     Ok(true)
+}
+
+/// The error for a DBN file where packets of a feed are expected.
+pub fn no_datagrams(path: &Path) -> anyhow::Error {
+    let hint = "no exchange sends DBN records; `tapeline feed inspect` shows what the file holds";
+    Hinted::new(format!("{} holds DBN records, not a feed's packets", paths::shown(&path)), hint).into()
 }
 
 #[cfg(test)]

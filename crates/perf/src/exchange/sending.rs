@@ -9,7 +9,7 @@ use tapeline_measure::{Clock, Lateness, Nanos, Pacer, Recorder, Waiting};
 
 use super::generator::Generator;
 use super::lines::{BATCH, Lines, Staged};
-use crate::trading_day;
+use tapeline_console::trading_day;
 
 /// Interval of heartbeats on a silent feed, as exchanges send them, and of clock recalibration.
 const SECOND_NS: u64 = 1_000_000_000;

@@ -48,7 +48,7 @@ const FILE_MIDNIGHT: Nanos = Nanos(1_577_941_200 * SECOND_NS);
     tapeline feed simulate --to 239.255.12.111:26477 --rate 1M --duration 60s\n  \
     tapeline feed simulate --to 239.255.12.111:26477 --rate 200k --burst 10x:50ms:1s\n  \
     tapeline feed simulate --write day.pcap --messages 5M")]
-pub(super) struct Simulate {
+pub struct Simulate {
     /// Destination: a multicast group, or an address for unicast
     #[arg(long, value_name = "GROUP:PORT", required_unless_present = "write")]
     to: Option<SocketAddrV4>,
@@ -149,7 +149,11 @@ struct Outcome {
 }
 
 impl Simulate {
-    pub(super) fn run(self) -> anyhow::Result<ExitCode> {
+    /// Sends the whole day, or writes it.
+    ///
+    /// # Errors
+    /// If options contradict each other, a socket cannot send or the file cannot be written.
+    pub fn run(self) -> anyhow::Result<ExitCode> {
         if self.rate == 0 || self.rate > FASTEST_HZ {
             let hint =
                 format!("between 1 and {} messages a second are possible", figures::thousands(FASTEST_HZ));

@@ -4,7 +4,7 @@ use tapeline_console::failure::Hinted;
 use tapeline_ring::{Error, Name, list};
 
 /// Adds the cause and a hint to a ring error; if there is no such ring, the hint lists the existing rings.
-pub(super) fn told(error: Error) -> anyhow::Error {
+pub fn with_hint(error: Error) -> anyhow::Error {
     let hint = match &error {
         Error::NotFound { .. } => Some(existing()),
         other => other.hint(),
@@ -31,7 +31,7 @@ fn existing() -> String {
 }
 
 /// Parses a ring's name given as an argument.
-pub(super) fn name(text: &str) -> Result<Name, String> {
+pub fn name(text: &str) -> Result<Name, String> {
     Name::new(text).map_err(|error| match error.hint() {
         Some(hint) => format!("{error}; {hint}"),
         None => error.to_string(),

@@ -32,7 +32,7 @@ Examples:
   tapeline ring pub --name smem --rate 250k                        a quarter of a million a second
   tapeline ring pub --name smem --messages 100M --subscribers 1    wait for one subscriber, then full speed
   tapeline ring pub --name smem --message-size 100 --queue-size 8MiB --rate 1M --seconds 30 --cpu 1")]
-pub(super) struct Publish {
+pub struct Publish {
     /// The ring's name: 1 to 64 of A-Z a-z 0-9 . _ -
     #[arg(long, alias = "ring", value_name = "NAME", value_parser = failures::name)]
     pub(super) name: Name,
@@ -188,7 +188,11 @@ fn mode(text: &str) -> Result<u32, String> {
 }
 
 impl Publish {
-    pub(super) fn run(self) -> anyhow::Result<ExitCode> {
+    /// Runs the command to its end.
+    ///
+    /// # Errors
+    /// If the ring cannot be used, or the process has no time or memory to lock.
+    pub fn run(self) -> anyhow::Result<ExitCode> {
         let stop = Stop::on_signals().context("cannot listen for signals")?;
         let capacity = self.capacity()?;
         let options = Options {
@@ -208,10 +212,10 @@ impl Publish {
     }
 
     fn publish<D: Discipline>(&self, options: &Options, stop: &Stop) -> anyhow::Result<ExitCode> {
-        let publisher = PublisherOf::<D>::open(&self.name, options).map_err(failures::told)?;
+        let publisher = PublisherOf::<D>::open(&self.name, options).map_err(failures::with_hint)?;
         self.check_message_size(publisher.max_frame() as u64)?;
         if self.lock_memory {
-            publisher.lock_memory().map_err(failures::told)?;
+            publisher.lock_memory().map_err(failures::with_hint)?;
         }
         if publisher.epoch() > 1 {
             self.log_level.notice(&format!(

@@ -426,7 +426,7 @@ impl<'a, D: Readable> Reader<'a, D> {
             } else {
                 self.progress.set_elapsed();
             }
-            if self.dry && !self.subscriber.publisher_alive().map_err(failures::told)? {
+            if self.dry && !self.subscriber.publisher_alive().map_err(failures::with_hint)? {
                 self.look_for_successor()?;
             }
         }
@@ -475,7 +475,7 @@ impl<'a, D: Readable> Reader<'a, D> {
     /// Everything has been read, and there is no publisher. Either the publisher has just ended the ring, which
     /// `next` will report, or it has died; another publisher may continue the ring while the ring has its name.
     fn look_for_successor(&mut self) -> anyhow::Result<()> {
-        self.forsaken = !self.subscriber.is_named().map_err(failures::told)?;
+        self.forsaken = !self.subscriber.is_named().map_err(failures::with_hint)?;
         if !self.forsaken && !std::mem::replace(&mut self.orphaned, true) {
             let name = self.name;
             let text = format!("the publisher of ring {name} died; waiting for another (Ctrl-C ends)");

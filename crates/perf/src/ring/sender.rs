@@ -345,7 +345,7 @@ impl<'a, D: Discipline> Sender<'a, D> {
         let epoch = publisher.epoch();
         let (reclaimed, evicted) = (publisher.reclaimed(), publisher.evicted());
         // Before the percentiles are computed: subscribers wait for the end.
-        self.publisher.close().map_err(failures::told)?;
+        self.publisher.close().map_err(failures::with_hint)?;
         Ok(Summary {
             name: self.name.to_string(),
             topic: self.topic.text(),

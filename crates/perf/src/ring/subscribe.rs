@@ -36,7 +36,7 @@ Examples:
   tapeline ring sub --name smem --stats interval,latency            a line each second as well
   tapeline ring sub --name ticks --from oldest --raw | head         bytes of any ring, in hex
   tapeline ring sub --name smem --count --seconds 5                 only the number of frames")]
-pub(super) struct Subscribe {
+pub struct Subscribe {
     /// The ring's name; `ring ls` lists them
     #[arg(long, alias = "ring", value_name = "NAME", value_parser = failures::name)]
     pub(super) name: Name,
@@ -170,7 +170,11 @@ enum Stats {
 }
 
 impl Subscribe {
-    pub(super) fn run(self) -> anyhow::Result<ExitCode> {
+    /// Runs the command to its end.
+    ///
+    /// # Errors
+    /// If the ring cannot be used, or the process has no time or memory to lock.
+    pub fn run(self) -> anyhow::Result<ExitCode> {
         let stop = Stop::on_signals().context("cannot listen for signals")?;
         if let Some(Core(Some(core))) = self.cpu {
             pin(core)?;
@@ -228,7 +232,7 @@ impl Subscribe {
             match joined {
                 Ok(joined) => {
                     if self.lock_memory {
-                        joined.lock_memory().map_err(failures::told)?;
+                        joined.lock_memory().map_err(failures::with_hint)?;
                     }
                     return Ok(Some(joined));
                 }
@@ -238,7 +242,7 @@ impl Subscribe {
                     }
                     std::thread::sleep(LOOK_FOR_RING);
                 }
-                Err(error) => return Err(failures::told(error)),
+                Err(error) => return Err(failures::with_hint(error)),
             }
         }
     }

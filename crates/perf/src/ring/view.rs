@@ -5,9 +5,11 @@ use tapeline_ring::{Snapshot, SubscriberView};
 
 /// A ring, as JSON.
 #[derive(Debug, Serialize)]
-pub(super) struct RingView {
-    pub(super) name: String,
-    pub(super) state: &'static str,
+pub struct RingView {
+    /// The name of the ring.
+    pub name: String,
+    /// As [`state`].
+    pub state: &'static str,
     path: String,
     capacity: usize,
     max_frame: usize,
@@ -50,7 +52,8 @@ struct SubscriberJson {
 }
 
 impl RingView {
-    pub(super) fn new(name: &str, ring: &Snapshot) -> Self {
+    /// The snapshot of a ring for output.
+    pub fn new(name: &str, ring: &Snapshot) -> Self {
         let publisher = &ring.publisher;
         let subscriber = |view: &SubscriberView| SubscriberJson {
             slot: view.slot,
@@ -93,7 +96,7 @@ impl RingView {
 }
 
 /// The state of a ring's publisher: live, ended (the publisher closed the ring) or dead.
-pub(super) fn state(ring: &Snapshot) -> &'static str {
+pub fn state(ring: &Snapshot) -> &'static str {
     match (ring.publisher.ended, ring.publisher.alive) {
         (true, _) => "ended",
         (false, true) => "live",
@@ -102,7 +105,7 @@ pub(super) fn state(ring: &Snapshot) -> &'static str {
 }
 
 /// Bytes in the largest unit that fits: `1 MiB`, `1.5 MiB`, `1023 B`.
-pub(super) fn bytes(bytes: u64) -> String {
+pub fn bytes(bytes: u64) -> String {
     for (unit, size) in [("GiB", 1u64 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)] {
         if bytes >= size {
             let value = bytes as f64 / size as f64;

@@ -13,7 +13,7 @@ use super::{PartArgs, TABLE};
 
 /// Publish to a tickerplant that is measured.
 #[derive(Debug, Args)]
-pub(crate) struct Feed {
+pub struct Feed {
     #[command(flatten)]
     part: PartArgs,
     /// Updates a second; 0 as fast as they are taken
@@ -44,7 +44,7 @@ const HEAD: usize = 128;
 const ROW: usize = 32;
 
 impl Feed {
-    pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
+    pub fn run(&self) -> anyhow::Result<ExitCode> {
         let stop = Stop::on_signals()?;
         let mut link = self.part.link()?;
         let clock = Clock::calibrate();

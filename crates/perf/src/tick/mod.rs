@@ -19,6 +19,8 @@ mod table;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use crate::report::Report;
+use crate::run_folder::RunFolder;
 use anyhow::Context;
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
@@ -28,8 +30,6 @@ use tapeline_console::output::{self, Format};
 use tapeline_console::paths::{self, FilePath};
 use tapeline_console::stop::Stop;
 use tapeline_measure::{Nanos, figures};
-use tapeline_perf::report::Report;
-use tapeline_perf::run_folder::RunFolder;
 
 use self::place::{Link, Place};
 use self::round::{Bench, Round, Through};
@@ -51,7 +51,7 @@ const TABLE: &str = "trade";
         tapeline tick bench --through tickerplant,plant --journal written\n  \
         tapeline tick bench --target localhost:5010    # q tick.q with trade:([]time:`timespan$();sym:`symbol$();price:`float$();size:`long$())"
 )]
-pub(crate) struct BenchArgs {
+pub struct BenchArgs {
     /// Rates to measure in turn, in updates a second [default: nine rates from 10k to 1M]
     #[arg(long, value_name = "RATES", value_delimiter = ',', value_parser = arguments::rate)]
     rates: Vec<u64>,
@@ -135,7 +135,7 @@ enum Waits {
 
 /// The parts of a bench, which it starts itself.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Part {
+pub enum Part {
     /// Publish
     Feed(feed::Feed),
     /// Subscribe
@@ -145,7 +145,11 @@ pub(crate) enum Part {
 }
 
 impl Part {
-    pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
+    /// Runs the part until it is told to end or its work is done.
+    ///
+    /// # Errors
+    /// If its connection fails.
+    pub fn run(&self) -> anyhow::Result<ExitCode> {
         match self {
             Self::Feed(feed) => feed.run(),
             Self::Sink(sink) => sink.run(),
@@ -204,7 +208,11 @@ const USUAL_RATES: [u64; 9] = [10_000, 20_000, 40_000, 60_000, 80_000, 100_000, 
 const USUAL_DURATION: Duration = Duration::from_secs(60);
 
 impl BenchArgs {
-    pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
+    /// Measures all rates and prints the table.
+    ///
+    /// # Errors
+    /// If a part fails or the run folder cannot be written.
+    pub fn run(&self) -> anyhow::Result<ExitCode> {
         let stop = Stop::on_signals()?;
         let (rates, duration) = (self.rates_to_measure()?, self.time_of_each_rate()?);
         self.check_nothing_twice(&rates)?;

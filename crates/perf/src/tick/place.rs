@@ -16,7 +16,7 @@ use tapeline_wire::tcp::Received;
 /// Where a tickerplant listens: `HOST:PORT`, the path of a Unix-domain socket, or `@` and its name in the abstract
 /// namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place(String);
+pub(super) struct Place(String);
 
 impl FromStr for Place {
     type Err = String;

@@ -14,7 +14,7 @@ use tapeline_wire::streams::{Ready, Settings, StreamId, Streams};
 
 /// Pass bytes on from publishers to the first who connects.
 #[derive(Debug, Args)]
-pub(crate) struct Relay {
+pub struct Relay {
     /// The name of a Unix-domain socket in place of TCP
     #[arg(long)]
     unix: Option<FilePath>,
@@ -43,7 +43,7 @@ const ROOM: usize = 64 << 10;
 const QUEUE: usize = 64 << 20;
 
 impl Relay {
-    pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
+    pub fn run(&self) -> anyhow::Result<ExitCode> {
         let stop = Stop::on_signals()?;
         super::pin(self.cpu)?;
         let mut streams = Streams::new(Settings { max_connections: 16, queue_bytes: QUEUE })?;

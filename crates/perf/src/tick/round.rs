@@ -5,13 +5,13 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::run_folder::{Hop, Process, Run, RunFolder, Throughput};
 use anyhow::Context;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tapeline_console::part::Part;
 use tapeline_console::stop::Stop;
 use tapeline_measure::{Clock, Environment, Evidence, Nanos, Percentiles, Recorder, Verdict};
-use tapeline_perf::run_folder::{Hop, Process, Run, RunFolder, Throughput};
 
 use super::feed::Sent;
 use super::place::Place;

@@ -20,7 +20,7 @@ use super::{PartArgs, TABLE};
 
 /// Subscribe to a tickerplant that is measured.
 #[derive(Debug, Args)]
-pub(crate) struct Sink {
+pub struct Sink {
     #[command(flatten)]
     part: PartArgs,
     /// Rows that will be sent
@@ -90,7 +90,7 @@ fn decode(text: &str) -> anyhow::Result<Recorder> {
 }
 
 impl Sink {
-    pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
+    pub fn run(&self) -> anyhow::Result<ExitCode> {
         let stop = Stop::on_signals()?;
         let mut link = self.part.link()?;
         if !self.bare {

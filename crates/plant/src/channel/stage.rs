@@ -196,12 +196,8 @@ impl Stage {
         time: &impl Time,
         to: &mut Sequencer<P>,
     ) -> Result<(), Refused> {
-        let origin = Consolidating {
-            channel: self.number,
-            feed_seq: sequence,
-            source_type: applied.letter,
-            stamps,
-        };
+        let origin =
+            Consolidating { channel: self.number, feed_seq: sequence, source_type: applied.letter, stamps };
         let symbol = self.symbols.get(applied.instrument.0 as usize).copied().unwrap_or_default();
         to.show(&origin, symbol, draft, time)
     }

@@ -7,10 +7,8 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use tapeline_console::failure::Hinted;
 use tapeline_console::near::note_unknown;
 use tapeline_console::output::{self, Format, table};
-use tapeline_console::paths;
 use tapeline_feed::dbn::{self, Best, Book, Header, Settings, Summary, Symbols};
 use tapeline_feed::itch::Side;
 use tapeline_measure::figures::thousands;
@@ -100,12 +98,6 @@ pub(super) fn print(
     }
     let damaged = files.iter().any(|file| file.error.is_some());
     Ok(if damaged { ExitCode::FAILURE } else { ExitCode::SUCCESS })
-}
-
-/// The error for a DBN file where a feed's packets are required.
-pub(super) fn no_datagrams(path: &Path) -> anyhow::Error {
-    let hint = "no exchange sends DBN records; `tapeline feed inspect` shows what the file holds";
-    Hinted::new(format!("{} holds DBN records, not a feed's packets", paths::shown(&path)), hint).into()
 }
 
 /// A record with all its fields, under the names of the format.

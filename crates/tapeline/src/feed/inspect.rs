@@ -16,6 +16,7 @@ use tapeline_feed::capture::{self, Capture, Counts, Framing, ItchFile, Place, Re
 use tapeline_feed::iex::tp;
 use tapeline_feed::line::{self, Arbiter, Line, MAX_LINES};
 use tapeline_measure::Nanos;
+use tapeline_perf::exchange::no_datagrams;
 
 use super::dbn_report::{self, DbnFile};
 use super::iex::{IexFindings, Restart};
@@ -295,7 +296,7 @@ pub(crate) fn check_readable_by_a_plant(path: &Path) -> anyhow::Result<()> {
     let mut capture = match capture::open(file).with_context(|| paths::shown(&path).to_string())? {
         Recording::Datagrams(capture) => capture,
         Recording::Messages(_) => return Ok(()),
-        Recording::Records(_) => return Err(dbn_report::no_datagrams(path)),
+        Recording::Records(_) => return Err(no_datagrams(path)),
     };
     let (mut seen, mut iex) = (0, 0);
     while seen < LOOKED_AT

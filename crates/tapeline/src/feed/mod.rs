@@ -1,12 +1,9 @@
 //! `tapeline feed`: replay, inspect, simulate or serve a market feed.
 //!
+//! `replay` and `simulate`, the sending side, are `tapeline_perf::exchange`.
+//!
 //! | file | owns |
 //! |---|---|
-//! | `lines.rs` | destinations of datagrams: one or two lines, back pressure, batches |
-//! | `faults.rs` | scripted faults of outgoing datagrams |
-//! | `replay.rs` | a capture onto the network: options, files to play |
-//! | `player.rs` | sending datagrams on the lines when they are due |
-//! | `simulate.rs`, `generator.rs`, `sending.rs` | the simulated exchange, onto the network or into a file |
 //! | `inspect.rs`, `report.rs` | content of captures: reading, and reporting |
 //! | `dbn_report.rs` | files of DBN records |
 //! | `serve_retransmit.rs`, `serve_soup.rs`, `past.rs` | serving messages over UDP and TCP, and their source |
@@ -15,32 +12,24 @@
 //! | `iex.rs`, `iex_report.rs` | the same for IEX's TOPS and DEEP |
 
 mod dbn_report;
-mod faults;
 mod fetch_soup;
-mod generator;
 mod iex;
 mod iex_report;
 mod inspect;
 mod itch_report;
-mod lines;
 mod past;
-mod player;
-mod replay;
 mod report;
-mod sending;
 mod serve_retransmit;
 mod serve_soup;
-mod simulate;
 mod tally;
 
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+use tapeline_perf::exchange::{Replay, Simulate};
 
 pub(crate) use self::inspect::check_readable_by_a_plant;
 pub(crate) use self::itch_report::ItchReport;
-pub(crate) use self::lines::{Lines, Route};
-pub(crate) use self::player::{Pace, Player};
 pub(crate) use self::tally::Tally;
 
 /// Replay, inspect or simulate a market feed.
@@ -57,7 +46,7 @@ enum Command {
     /// The UDP payloads of a capture are sent unchanged. Files of length-prefixed ITCH messages are packed into MoldUDP64, with
     /// heartbeats when the feed is silent for a second and three end-of-session packets at the end. Sequences continue across files
     /// and loops.
-    Replay(replay::Replay),
+    Replay(Replay),
     /// Show the content of captures: message types, sequences, gaps, symbols, books
     ///
     /// Several captures are taken as the lines A, B, … of one feed and arbitrated by sequence, in time order. Several files of
@@ -68,7 +57,7 @@ enum Command {
     /// The same seed gives the same messages except for their times. Event times are those at which messages were due, so that a
     /// receiver can measure latency from the due time. With --write, nothing is sent: the day is generated as fast as possible, with
     /// event times from 09:30 on at the given rate.
-    Simulate(simulate::Simulate),
+    Simulate(Simulate),
     /// Answer MoldUDP64 retransmission requests, from captures or from a plant's ring
     ///
     /// Reads the captures once, as `inspect` does: several captures are the lines of one feed. The answer to a request is one packet

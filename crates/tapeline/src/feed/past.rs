@@ -19,11 +19,11 @@ use tapeline_feed::moldudp64::Session;
 use tapeline_measure::{Nanos, figures};
 use tapeline_node::ticks::{self, Next};
 use tapeline_omm::rwf::{Domain, MessageView};
+use tapeline_perf::exchange::no_datagrams;
 use tapeline_plant::session_begun;
 use tapeline_plant::tick::{Flags, Kind, Tick};
 use tapeline_ring::{Name, Start, Subscriber};
 
-use super::dbn_report;
 use crate::plant::status_text;
 
 /// What to serve.
@@ -183,7 +183,7 @@ impl PastArgs {
                     }
                     next = messages(file, path, next, stop, &mut history)?;
                 }
-                Recording::Records(_) => return Err(dbn_report::no_datagrams(path)),
+                Recording::Records(_) => return Err(no_datagrams(path)),
             }
         }
         if !captures.is_empty() && next > 1 {

@@ -9,6 +9,7 @@ use anyhow::Context;
 use clap::Args;
 use serde::Serialize;
 use tapeline_console::arguments;
+use tapeline_console::failure::of_socket;
 use tapeline_console::output::{self, Format};
 use tapeline_console::stop::Stop;
 use tapeline_feed::history::History;
@@ -16,7 +17,6 @@ use tapeline_feed::moldudp64::retransmit::{LONGEST_ANSWER, Server, Settings, Sta
 use tapeline_measure::{Clock, figures};
 use tapeline_wire::udp::{Batch, ReceiveOptions, Receiver};
 
-use super::lines::hinted;
 use super::past::{Past, PastArgs};
 
 /// The options; the help is with the subcommand.
@@ -105,7 +105,7 @@ impl ServeRetransmit {
         let stop = Stop::on_signals().context("cannot listen for signals")?;
         let mut past = self.past.open(&stop)?;
         let options = ReceiveOptions { stamps: false, ..ReceiveOptions::new(self.listen) };
-        let mut socket = Receiver::open(&options).map_err(hinted)?;
+        let mut socket = Receiver::open(&options).map_err(of_socket)?;
         Ready::of(socket.local_address(), past.history()).say(self.format)?;
         let mut server = Server::new(Settings {
             requester_bytes_per_second: self.rate_each,
@@ -138,7 +138,7 @@ impl ServeRetransmit {
             }
             let there = socket.wait(past.patience(LOOK));
             past.follow()?;
-            if !there || socket.receive(&mut batch).map_err(hinted)? == 0 {
+            if !there || socket.receive(&mut batch).map_err(of_socket)? == 0 {
                 continue;
             }
             for request in &batch {

@@ -10,6 +10,7 @@ use anyhow::Context;
 use clap::Args;
 use serde::Serialize;
 use tapeline_console::arguments;
+use tapeline_console::failure::of_socket;
 use tapeline_console::output::{self, Format};
 use tapeline_console::paths::FilePath;
 use tapeline_console::stop::Stop;
@@ -18,7 +19,6 @@ use tapeline_feed::soupbintcp::{Accounts, Over, SILENCE_NS, Server, ServerState,
 use tapeline_measure::{Clock, Nanos, figures};
 use tapeline_wire::tcp::{self, Interest, Listener, Received, Stream};
 
-use super::lines::hinted;
 use super::past::{Past, PastArgs};
 use super::serve_retransmit::Ready;
 use crate::password;
@@ -96,7 +96,7 @@ impl ServeSoup {
             accounts.add(Username::new(user), password::read(self.password_file.as_deref())?);
         }
         let mut past = self.past.open(&stop)?;
-        let mut listener = Listener::open(self.listen).map_err(hinted)?;
+        let mut listener = Listener::open(self.listen).map_err(of_socket)?;
         Ready::of(listener.local_address(), past.history()).say(self.format)?;
         let outcome = self.serve(&mut listener, &accounts, &mut past, &stop)?;
         self.print(&outcome)?;

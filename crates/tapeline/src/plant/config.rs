@@ -24,6 +24,7 @@ use jiff::civil::Date;
 use serde::Deserialize;
 use tapeline_console::failure::Hinted;
 use tapeline_console::paths;
+use tapeline_console::trading_day;
 use tapeline_feed::Protocol;
 use tapeline_hub::Posts;
 use tapeline_measure::Clock;
@@ -38,7 +39,6 @@ use toml::Spanned;
 
 pub(crate) use self::source::Source;
 use crate::tick::config::RawTickerplant;
-use crate::trading_day;
 
 /// A sample that `tapeline plant sample` prints, and that the tests check.
 pub(crate) const SAMPLE: &str = include_str!("sample.toml");

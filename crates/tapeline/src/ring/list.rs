@@ -6,10 +6,11 @@ use clap::Args;
 use serde::Serialize;
 use tapeline_console::output::{self, Format};
 use tapeline_measure::figures;
+use tapeline_perf::ring::{
+    failures,
+    view::{self, RingView},
+};
 use tapeline_ring::{Entry, list};
-
-use super::failures;
-use super::view::{self, RingView};
 
 /// List the rings of this machine
 #[derive(Debug, Args)]
@@ -36,7 +37,7 @@ enum Item {
 
 impl List {
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
-        let entries = list().map_err(failures::told)?;
+        let entries = list().map_err(failures::with_hint)?;
         match self.format {
             Format::Json => {
                 let items: Vec<Item> = entries.iter().map(item).collect();

@@ -1,24 +1,13 @@
 //! `tapeline ring`: shared-memory rings from the command line.
 
-mod failures;
 mod list;
-mod message;
-mod publish;
-mod reader;
 mod remove;
-mod sender;
-mod source;
 mod stat;
-mod subscribe;
-mod sweep;
-mod talk;
-mod tally;
-mod view;
-mod warm_up;
 
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+use tapeline_perf::ring::{Publish, Subscribe, Sweep};
 
 /// Publish to, read from, list and remove shared-memory rings.
 #[derive(Debug, Args)]
@@ -42,9 +31,9 @@ pub(crate) struct Ring {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Publish time-stamped messages at a rate, or as fast as the subscribers read
-    Pub(publish::Publish),
+    Pub(Publish),
     /// Read a ring: check sequences and measure latency, or print frames
-    Sub(subscribe::Subscribe),
+    Sub(Subscribe),
     /// List the rings of this machine
     Ls(list::List),
     /// Remove rings
@@ -52,7 +41,7 @@ enum Command {
     /// Show a ring's publisher and subscribers
     Stat(stat::Stat),
     /// Measure a matrix of sizes, rates, rings, receivers and framings, and write a report with plots
-    Sweep(sweep::Sweep),
+    Sweep(Sweep),
 }
 
 impl Ring {

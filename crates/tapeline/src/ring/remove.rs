@@ -4,9 +4,8 @@ use std::process::ExitCode;
 
 use clap::Args;
 use tapeline_console::failure::Hinted;
+use tapeline_perf::ring::failures;
 use tapeline_ring::{Entry, Error, Name, inspect, list, remove};
-
-use super::failures;
 
 /// Remove rings
 #[derive(Debug, Args)]
@@ -46,7 +45,8 @@ impl Remove {
             );
         }
         if self.dead {
-            let dead = list().map_err(failures::told)?.into_iter().filter(is_dead).map(|entry| entry.name);
+            let dead =
+                list().map_err(failures::with_hint)?.into_iter().filter(is_dead).map(|entry| entry.name);
             names.extend(dead.collect::<Vec<_>>());
         }
         // Try each ring; report the first failure at the end.
@@ -55,7 +55,7 @@ impl Remove {
             match remove_one(&name, self.force) {
                 Ok(readers) => anstream::eprintln!("removed {name}{readers}"),
                 Err(error) => {
-                    let error = told(error);
+                    let error = with_hint(error);
                     match &failure {
                         None => failure = Some(error),
                         Some(_) => anstream::eprintln!("error: {error}"),
@@ -67,13 +67,13 @@ impl Remove {
     }
 }
 
-fn told(error: Error) -> anyhow::Error {
+fn with_hint(error: Error) -> anyhow::Error {
     match error {
         Error::PublisherAlive { pid, .. } => {
             let hint = format!("end process {pid} first, or remove it anyway with --force");
             Hinted::new(error.to_string(), hint).into()
         }
-        other => failures::told(other),
+        other => failures::with_hint(other),
     }
 }
 

@@ -11,10 +11,11 @@ use tapeline_console::arguments;
 use tapeline_console::output::{self, Format};
 use tapeline_console::stop::Stop;
 use tapeline_measure::{Nanos, figures, instant};
+use tapeline_perf::ring::{
+    failures,
+    view::{self, RingView},
+};
 use tapeline_ring::{Name, Policy, Snapshot, inspect};
-
-use super::failures;
-use super::view::{self, RingView};
 
 /// Show a ring's publisher and subscribers
 #[derive(Debug, Args)]
@@ -80,7 +81,7 @@ impl Stat {
                     anstream::eprintln!("ring {name} is gone");
                     return Ok(ExitCode::SUCCESS);
                 }
-                Err(error) => return Err(failures::told(error)),
+                Err(error) => return Err(failures::with_hint(error)),
             };
             let now = instant();
             let rates = before.as_ref().map(|(before, then)| rates(before, &ring, now.duration_since(*then)));

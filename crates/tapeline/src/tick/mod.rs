@@ -1,20 +1,19 @@
-//! `tapeline tick`: a tickerplant for kdb+ clients, and a benchmark of tickerplants.
+//! `tapeline tick`: a tickerplant for kdb+ clients. The benchmark, `tapeline tick bench`, is `tapeline_perf::tick`.
 //!
 //! | file | owns |
 //! |---|---|
 //! | `serve.rs` | the command |
 //! | `config.rs` | its TOML file |
 //! | `access.rs` | that file's users and their rights |
-//! | `bench` | the benchmark: latency by rate, compared with a bare relay |
 
 mod access;
-mod bench;
 pub(crate) mod config;
 mod serve;
 
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+use tapeline_perf::tick::{BenchArgs, Part};
 
 /// Serve kdb+ clients as a tickerplant does, and measure tickerplants.
 #[derive(Debug, Args)]
@@ -28,9 +27,9 @@ enum Command {
     /// Serve kdb+ publishers and subscribers, as a TOML file configures
     Serve(serve::Serve),
     /// Measure a tickerplant: latency by rate, from when updates were due, compared with a bare relay
-    Bench(Box<bench::BenchArgs>),
+    Bench(Box<BenchArgs>),
     #[command(subcommand, hide = true)]
-    Part(bench::Part),
+    Part(Part),
 }
 
 impl Tick {

@@ -2,13 +2,13 @@
 
 use std::process::ExitCode;
 
+use anyhow::Context;
 use clap::Args;
 use tapeline_console::output::{self, Format};
 use tapeline_console::paths::FilePath;
 use tapeline_console::stop::{self, Stop};
 use tapeline_node::tick::server::Server;
 
-use super::bench::pin;
 use super::config;
 use crate::events;
 
@@ -40,7 +40,9 @@ impl Serve {
         let config = config::read(&self.config)?;
         // The thread that checks passwords exists by now, so it is not pinned.
         let mut server = Server::open(config, "the configuration", None, &events::printed())?;
-        pin(self.cpu)?;
+        if let Some(core) = self.cpu {
+            tapeline_measure::pin(core).with_context(|| format!("cannot run on core {core}"))?;
+        }
         tell(&server, self.format)?;
         while !stop.requested() {
             server.turn(server.nap())?;

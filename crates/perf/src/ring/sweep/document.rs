@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use crate::plot::Chart;
 use anyhow::Context;
-use tapeline_perf::plot::Chart;
 
 /// A report, including its plots.
 #[derive(Debug)]

@@ -16,6 +16,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use crate::jitter;
+use crate::run_folder::RunFolder;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
@@ -25,8 +27,6 @@ use tapeline_console::output::{self, Format, Progress};
 use tapeline_console::paths::{self, FilePath};
 use tapeline_console::stop::Stop;
 use tapeline_measure::{Clock, Environment, Jitter, cores, instant};
-use tapeline_perf::jitter;
-use tapeline_perf::run_folder::RunFolder;
 
 use self::figures::Figure;
 use self::plan::{Plan, Section};
@@ -58,7 +58,7 @@ Examples:
   tapeline ring sweep --short --run-folder look                a little of everything: half a minute
   tapeline ring sweep --resume runs/2026-11-21T11-10-36Z-sweep-19ee
   tapeline ring sweep --report-only look                       the report again, from the results")]
-pub(super) struct Sweep {
+pub struct Sweep {
     /// Sections to run, comma-separated [default: all]
     #[arg(long, value_enum, value_delimiter = ',')]
     sections: Vec<Section>,
@@ -97,7 +97,11 @@ pub(super) struct Sweep {
 }
 
 impl Sweep {
-    pub(super) fn run(self) -> anyhow::Result<ExitCode> {
+    /// Runs the whole matrix and writes its report.
+    ///
+    /// # Errors
+    /// If a process of the matrix fails, or the run folder cannot be written.
+    pub fn run(self) -> anyhow::Result<ExitCode> {
         let stop = Stop::on_signals().context("cannot listen for signals")?;
         if let Some(folder) = &self.report_only {
             let plan = read_plan(folder)?;

@@ -1,7 +1,7 @@
 //! A sweep's report: text, tables and plots, as one HTML page and as Markdown with separate plots.
 
+use crate::plot::{Chart, Point, Scale, Series};
 use serde_json::Value;
-use tapeline_perf::plot::{Chart, Point, Scale, Series};
 
 use super::document::Document;
 use super::figures::{Figure, Spread, latency, millions, rate};

@@ -21,10 +21,10 @@ use tapeline_plant::session_begun;
 use tapeline_plant::tick::{Flags, Kind, Tick};
 
 use super::Speed;
-use crate::feed::{Lines, Pace, Player, Route};
 use crate::journal::ending::say_torn;
 use crate::journal::hinted;
 use crate::plant::status_text;
+use tapeline_perf::exchange::{Lines, Pace, Player, Route};
 
 /// At a limited speed, messages this close together share a datagram; otherwise as many as fit.
 const TOGETHER_NS: i64 = 1_000_000;
