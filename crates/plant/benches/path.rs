@@ -34,7 +34,9 @@ use tapeline_feed::moldudp64::{DEFAULT_PACKET_BYTES, PacketBuilder, Session};
 use tapeline_feed::normalise::{Itch, Normaliser};
 use tapeline_measure::{Clock, Nanos, cores, pin, ticks_ordered};
 use tapeline_plant::tick::Tick;
-use tapeline_plant::{Channel, ChannelSettings, Items, Publish, PublishPolicy, Refused, RingPublish, Sequencer};
+use tapeline_plant::{
+    Channel, ChannelSettings, Items, Publish, PublishPolicy, Refused, RingPublish, Sequencer,
+};
 use tapeline_ring::{Options as RingOptions, Poll, Publisher, Start, Subscriber};
 
 const ROWS: [&str; 4] = ["books", "quotes", "ticks", "ring"];
@@ -237,10 +239,8 @@ fn main() {
         assert_eq!(state.live_orders(), input.live_orders);
         drop(state);
 
-        let mut drafts = Drafts {
-            normaliser: Normaliser::Itch(Itch::new(BookSettings::default(), Nanos(0))),
-            count: 0,
-        };
+        let mut drafts =
+            Drafts { normaliser: Normaliser::Itch(Itch::new(BookSettings::default(), Nanos(0))), count: 0 };
         let mut arbiter = Arbiter::new(line::Settings::default());
         for packet in Frames::with(&before, Framing::Length) {
             arbiter.datagram(Line::A, packet, Nanos(1), &mut drafts).unwrap();
@@ -270,7 +270,8 @@ fn main() {
         let read = AtomicU64::new(0);
         std::thread::scope(|scope| {
             let subscriber = scope.spawn(|| subscribe(&name, other, &read));
-            let mut to = Sequencer::new(1, Items::new(100_000), RingPublish::new(publisher, Box::new(|_, _| true)));
+            let mut to =
+                Sequencer::new(1, Items::new(100_000), RingPublish::new(publisher, Box::new(|_, _| true)));
             while to.publisher().ring().subscribers() == 0 {
                 std::thread::yield_now();
             }

@@ -10,7 +10,7 @@ use tapeline_measure::{Clock, Nanos, Recorder};
 use tapeline_wire::pool::{Outlet, Poll, SLOT_BYTES};
 use tapeline_wire::udp::{Batch, Receiver};
 
-use super::plan::{Decode, Plan, Told};
+use super::plan::{BurstPlan, Decode, Told};
 use super::stream::{Stream, Timetable};
 
 /// Least time between notes while datagrams arrive, and while none arrive.
@@ -181,7 +181,7 @@ impl Source for Socket {
 
 /// Decodes until all sent datagrams have arrived, or no more arrive.
 pub(super) fn decode(
-    plan: &Plan,
+    plan: &BurstPlan,
     source: &mut impl Source,
     timetable: &Timetable,
     clock: &Clock,

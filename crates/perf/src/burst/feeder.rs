@@ -4,7 +4,7 @@ use tapeline_console::stop::Stop;
 use tapeline_measure::{Clock, Nanos, Recorder, Waiting};
 
 use super::gun::Gun;
-use super::plan::{AFTER, At, Plan, Told};
+use super::plan::{AFTER, At, BurstPlan, Told};
 use super::stream::Timetable;
 
 /// Limit of due datagrams that are sent together.
@@ -30,7 +30,7 @@ pub(super) struct Fed {
 
 /// Sends the feed of a round until some time after the drain, or until the give-up time.
 pub(super) fn feed(
-    plan: &Plan,
+    plan: &BurstPlan,
     mut gun: Gun,
     timetable: &Timetable,
     clock: &Clock,
@@ -50,7 +50,7 @@ pub(super) fn feed(
 }
 
 fn run(
-    plan: &Plan,
+    plan: &BurstPlan,
     gun: &mut Gun,
     timetable: &Timetable,
     clock: &Clock,

@@ -9,7 +9,7 @@ use tapeline_measure::{Clock, monotonic_ns};
 use tapeline_wire::udp::Batch;
 
 use super::decoding::Account;
-use super::plan::Plan;
+use super::plan::BurstPlan;
 use super::round::sockets;
 
 /// Overhead of a datagram on Ethernet, in bytes: UDP 8, IPv4 20, header 14, checksum 4, preamble 8, gap 12 (IEEE
@@ -37,7 +37,7 @@ pub(super) struct Floor {
 
 impl Floor {
     /// Measures the decoder and calculates the rest.
-    pub(super) fn of(plan: &Plan, line_rate_bits: u64) -> Self {
+    pub(super) fn of(plan: &BurstPlan, line_rate_bits: u64) -> Self {
         let stream = &plan.stream;
         let mut account = Account::new(plan.decode);
         let mut bytes = Vec::new();
@@ -71,7 +71,7 @@ impl Floor {
 
 /// Sends the withheld datagrams and only receives them. Returns the nanoseconds from the first send to the last
 /// receive, or `None` if the kernel dropped some.
-pub(super) fn bare(plan: &Plan, clock: &Clock) -> anyhow::Result<Option<u64>> {
+pub(super) fn bare(plan: &BurstPlan, clock: &Clock) -> anyhow::Result<Option<u64>> {
     let (mut receiver, mut gun) = sockets(plan)?;
     let stream = &plan.stream;
     let mut bytes = Vec::new();

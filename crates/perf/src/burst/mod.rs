@@ -31,9 +31,9 @@ use tapeline_wire::pool::MAX_SLOTS;
 
 use self::floor::Floor;
 pub(crate) use self::plan::Exhausted;
-use self::plan::{At, Decode, Plan, Pool, roomy};
-use self::report::{Measured, Report};
-use self::round::Outcome;
+use self::plan::{At, BurstPlan, Decode, Pool, roomy};
+use self::report::{BurstMeasured, BurstReport};
+use self::round::BurstOutcome;
 use self::stream::{MOST_MESSAGES, Stream};
 use crate::jitter;
 use crate::run_folder::RunFolder;
@@ -162,7 +162,7 @@ impl Burst {
         Ok(if report.verdict == Verdict::Lossy { ExitCode::from(3) } else { ExitCode::SUCCESS })
     }
 
-    fn plan(&self) -> anyhow::Result<Plan> {
+    fn plan(&self) -> anyhow::Result<BurstPlan> {
         let refused = |what: String, hint: String| Err(Hinted::new(what, hint).into());
         let most = MAX_SLOTS as u64 / 2;
         if self.hold == 0 || self.hold > most {
@@ -199,7 +199,7 @@ impl Burst {
             let hint = format!("the cores that may be used are {}", figures::list(&usable));
             return refused(format!("core {core} is not available to this process"), hint);
         }
-        let plan = Plan {
+        let plan = BurstPlan {
             stream: Stream::new(self.messages_per_datagram),
             rate_hz: self.feed_rate,
             hold: self.hold,
@@ -225,7 +225,7 @@ impl Burst {
         Ok(plan)
     }
 
-    fn measure(&self, plan: &Plan, stop: &Stop) -> anyhow::Result<Option<Report>> {
+    fn measure(&self, plan: &BurstPlan, stop: &Stop) -> anyhow::Result<Option<BurstReport>> {
         let clock = Clock::calibrate();
         let started = clock.now();
         let pools = if self.compare { Pool::compared(self.at) } else { vec![self.pool] };
@@ -245,7 +245,7 @@ impl Burst {
             for number in 0..pools.len() {
                 // Each pool takes each position of the order equally often.
                 let pool = pools[(number + round as usize) % pools.len()];
-                let Some(outcome) = Outcome::measure(plan, pool, round, &clock, stop)? else {
+                let Some(outcome) = BurstOutcome::measure(plan, pool, round, &clock, stop)? else {
                     return Ok(None);
                 };
                 outcomes.push(outcome);
@@ -253,7 +253,7 @@ impl Burst {
             }
         }
         drop(progress);
-        Ok(Some(Report::of(Measured {
+        Ok(Some(BurstReport::of(BurstMeasured {
             started,
             settings: self.settings(plan),
             plan: *plan,
@@ -267,7 +267,7 @@ impl Burst {
     }
 
     /// The settings in use, defaults included.
-    fn settings(&self, plan: &Plan) -> serde_json::Value {
+    fn settings(&self, plan: &BurstPlan) -> serde_json::Value {
         json!({
             "hold": plan.hold,
             "feed_rate_hz": plan.rate_hz,

@@ -109,7 +109,7 @@ pub(super) enum Decode {
 
 /// The plan of one round.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Plan {
+pub(super) struct BurstPlan {
     pub(super) stream: Stream,
     /// Messages a second.
     pub(super) rate_hz: u64,
@@ -128,7 +128,7 @@ pub(super) struct Plan {
     pub(super) give_up: Duration,
 }
 
-impl Plan {
+impl BurstPlan {
     /// Datagrams a second.
     pub(super) fn datagrams_hz(&self) -> f64 {
         self.rate_hz as f64 / self.stream.messages() as f64
@@ -217,7 +217,7 @@ pub(super) fn roomy(hold: u64) -> u64 {
 }
 
 #[cfg(test)]
-impl Plan {
+impl BurstPlan {
     /// A plan with `rate_hz` messages a second, `messages` in each datagram.
     pub(super) fn of_tests(rate_hz: u64, messages: u64) -> Self {
         Self {
@@ -243,9 +243,9 @@ mod tests {
 
     #[test]
     fn the_hold_comes_behind_the_opening_and_the_steady_state() {
-        let fast = Plan::of_tests(100_000, 1);
+        let fast = BurstPlan::of_tests(100_000, 1);
         assert_eq!((fast.warm(), fast.first_held(), fast.end_held()), (15_000, 40_000, 40_500));
-        let slow = Plan::of_tests(1_000, 4);
+        let slow = BurstPlan::of_tests(1_000, 4);
         assert_eq!(slow.warm(), slow.stream.opening());
         assert_eq!(slow.first_held(), slow.warm() + 63);
     }

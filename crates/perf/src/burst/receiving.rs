@@ -6,7 +6,7 @@ use tapeline_measure::{Clock, Nanos};
 use tapeline_wire::pool::{Counters, Intake, Pages};
 use tapeline_wire::udp::Receiver;
 
-use super::plan::{At, Plan, Told};
+use super::plan::{At, BurstPlan, Told};
 
 /// The results of the receiving thread.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ impl Taken {
 
 /// Receives until the round has ended.
 pub(super) fn receive(
-    plan: &Plan,
+    plan: &BurstPlan,
     mut receiver: Receiver,
     mut intake: Intake,
     clock: &Clock,

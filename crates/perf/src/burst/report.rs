@@ -11,8 +11,8 @@ use tapeline_measure::{Environment, Nanos, Percentiles, Rank, Recorder, Verdict,
 use tapeline_wire::pool::MAX_SLOTS;
 
 use super::floor::Floor;
-use super::plan::{At, Plan, Pool, roomy};
-use super::round::Outcome;
+use super::plan::{At, BurstPlan, Pool, roomy};
+use super::round::BurstOutcome;
 use crate::plot::{Curve, Curves, Scale};
 use crate::run_folder::RunFolder;
 
@@ -52,7 +52,7 @@ impl Spread {
 
 /// One pool over all rounds.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Summary {
+pub(super) struct BurstSummary {
     pub(super) pool: Pool,
     /// The drain, over the rounds that drained.
     pub(super) drain_ns: Option<Spread>,
@@ -75,14 +75,14 @@ pub(super) struct Summary {
     pub(super) to_first: Option<f64>,
     /// Ratio of the median drain to bare sending and receiving; only if the feeder withheld the datagrams.
     pub(super) to_bare: Option<f64>,
-    pub(super) rounds: Vec<Outcome>,
+    pub(super) rounds: Vec<BurstOutcome>,
 }
 
-impl Summary {
-    fn of(pool: Pool, rounds: Vec<Outcome>) -> Self {
-        let sum = |of: fn(&Outcome) -> u64| rounds.iter().map(of).sum();
-        let most = |of: fn(&Outcome) -> u64| rounds.iter().map(of).max().unwrap_or(0);
-        let merged = |of: fn(&Outcome) -> &Recorder| {
+impl BurstSummary {
+    fn of(pool: Pool, rounds: Vec<BurstOutcome>) -> Self {
+        let sum = |of: fn(&BurstOutcome) -> u64| rounds.iter().map(of).sum();
+        let most = |of: fn(&BurstOutcome) -> u64| rounds.iter().map(of).max().unwrap_or(0);
+        let merged = |of: fn(&BurstOutcome) -> &Recorder| {
             let mut all = Recorder::new();
             rounds.iter().for_each(|round| all.merge(of(round)));
             all.percentiles()
@@ -109,8 +109,8 @@ impl Summary {
     }
 
     /// The round with the median drain, or the first round.
-    fn typical(&self) -> Option<&Outcome> {
-        let mut drained: Vec<&Outcome> =
+    fn typical(&self) -> Option<&BurstOutcome> {
+        let mut drained: Vec<&BurstOutcome> =
             self.rounds.iter().filter(|round| round.drain_ns.is_some()).collect();
         drained.sort_by_key(|round| round.drain_ns);
         drained.get(drained.len() / 2).copied().or(self.rounds.first())
@@ -119,7 +119,7 @@ impl Summary {
 
 /// Everything about a run: the contents of `run.json`, and of the printed summary.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Report {
+pub(super) struct BurstReport {
     layout: u32,
     kind: &'static str,
     started: Nanos,
@@ -129,7 +129,7 @@ pub(super) struct Report {
     why: String,
     /// Limits that were too small, each with how to raise it.
     advice: Vec<String>,
-    pools: Vec<Summary>,
+    pools: Vec<BurstSummary>,
     floor: Floor,
     /// Bare sending and receiving of the withheld datagrams, measured between the rounds.
     bare_ns: Option<Spread>,
@@ -137,31 +137,31 @@ pub(super) struct Report {
     jitter_floor_p99_ns: u64,
     environment: Environment,
     #[serde(skip)]
-    plan: Plan,
+    plan: BurstPlan,
 }
 
 /// The measurements of a run.
 #[derive(Debug)]
-pub(super) struct Measured {
+pub(super) struct BurstMeasured {
     pub(super) started: Nanos,
     pub(super) settings: serde_json::Value,
-    pub(super) plan: Plan,
+    pub(super) plan: BurstPlan,
     pub(super) pools: Vec<Pool>,
-    pub(super) outcomes: Vec<Outcome>,
+    pub(super) outcomes: Vec<BurstOutcome>,
     pub(super) bare: Vec<u64>,
     pub(super) floor: Floor,
     pub(super) jitter_floor_p99_ns: u64,
     pub(super) environment: Environment,
 }
 
-impl Report {
-    pub(super) fn of(measured: Measured) -> Self {
-        let Measured { plan, mut outcomes, .. } = measured;
-        let mut pools: Vec<Summary> = Vec::new();
+impl BurstReport {
+    pub(super) fn of(measured: BurstMeasured) -> Self {
+        let BurstMeasured { plan, mut outcomes, .. } = measured;
+        let mut pools: Vec<BurstSummary> = Vec::new();
         for pool in measured.pools {
             let (of_pool, others) = outcomes.into_iter().partition(|outcome| outcome.pool == pool);
             outcomes = others;
-            pools.push(Summary::of(pool, of_pool));
+            pools.push(BurstSummary::of(pool, of_pool));
         }
         let bare_ns = Spread::of(measured.bare);
         let bare = bare_ns.filter(|_| plan.at == At::Sender).map(|bare| bare.median);
@@ -196,7 +196,7 @@ impl Report {
         for line in &self.advice {
             let _ = writeln!(text, "hint: {line}");
         }
-        let Plan { hold, rate_hz, stream, .. } = &self.plan;
+        let BurstPlan { hold, rate_hz, stream, .. } = &self.plan;
         let rounds = self.pools.first().map_or(0, |pool| pool.rounds.len());
         let _ = writeln!(
             text,
@@ -402,18 +402,19 @@ impl Report {
 
     /// The ratios of the pools' drains to bare sending and receiving, as the end of a sentence.
     fn ratios_to_bare(&self) -> String {
-        let ratio = |pool: &Summary| pool.to_bare.map(|ratio| format!("{} {ratio:.2}", pool.pool.name()));
+        let ratio =
+            |pool: &BurstSummary| pool.to_bare.map(|ratio| format!("{} {ratio:.2}", pool.pool.name()));
         let ratios: Vec<String> = self.pools.iter().filter_map(ratio).collect();
         if ratios.is_empty() { String::new() } else { format!("; drains beside that: {}", ratios.join(", ")) }
     }
 
-    fn rounds(&self) -> impl Iterator<Item = &Outcome> {
+    fn rounds(&self) -> impl Iterator<Item = &BurstOutcome> {
         self.pools.iter().flat_map(|pool| &pool.rounds)
     }
 
     /// Backlog over time, for the round with the median drain of each pool.
     fn plot(&self) -> Curves {
-        let curve = |(number, pool): (usize, &Summary)| {
+        let curve = |(number, pool): (usize, &BurstSummary)| {
             let round = pool.typical()?;
             let drain = round.drain_ns.map_or_else(|| "never".to_owned(), figures::duration);
             let points = round.backlog.iter().map(|(ns, backlog)| (*ns as f64 / 1e6, *backlog as f64));
@@ -449,12 +450,12 @@ fn plural(count: u64, what: &str) -> String {
 }
 
 /// The verdict on the first pool, which is the one under test; a loss in any pool counts.
-fn judge(plan: &Plan, pools: &[Summary]) -> (Verdict, String) {
+fn judge(plan: &BurstPlan, pools: &[BurstSummary]) -> (Verdict, String) {
     let Some(first) = pools.first() else {
         return (Verdict::GeneratorLimited, "nothing was measured".to_owned());
     };
     let lost: u64 = pools.iter().map(|pool| pool.lost_messages).sum();
-    let wrong: Vec<&Outcome> = pools
+    let wrong: Vec<&BurstOutcome> = pools
         .iter()
         .flat_map(|pool| &pool.rounds)
         .filter(|round| {
@@ -517,7 +518,7 @@ fn judge(plan: &Plan, pools: &[Summary]) -> (Verdict, String) {
 
 /// Why an absorbed burst was not the requested one: fewer datagrams were withheld, or the pool ran out of slots
 /// and datagrams had to wait elsewhere.
-fn shortfall(plan: &Plan, held: u64, exhaustions: u64) -> Option<String> {
+fn shortfall(plan: &BurstPlan, held: u64, exhaustions: u64) -> Option<String> {
     let fewer = (held < plan.hold).then(|| {
         let (held, asked) = (figures::thousands(held), figures::thousands(plan.hold));
         format!("no more than {held} of {asked} datagrams could be withheld")
@@ -534,7 +535,7 @@ fn shortfall(plan: &Plan, held: u64, exhaustions: u64) -> Option<String> {
 }
 
 /// The buffers that were too small, each with how to raise it.
-fn advice(plan: &Plan, pools: &[Summary]) -> Vec<String> {
+fn advice(plan: &BurstPlan, pools: &[BurstSummary]) -> Vec<String> {
     let rounds = || pools.iter().flat_map(|pool| &pool.rounds);
     let mut advice = Vec::new();
     let kernel_drops: u64 = rounds().map(|round| round.kernel_drops).sum();
@@ -575,7 +576,7 @@ fn advice(plan: &Plan, pools: &[Summary]) -> Vec<String> {
 }
 
 /// The expected duration of a whole run.
-pub(super) fn estimate(plan: &Plan, rounds: u32) -> Duration {
+pub(super) fn estimate(plan: &BurstPlan, rounds: u32) -> Duration {
     plan.duration() * rounds
 }
 
@@ -593,7 +594,7 @@ mod tests {
 
     #[test]
     fn a_burst_that_was_not_the_one_asked_for_falls_short() {
-        let plan = Plan { slots: 1, hold: 100, ..Plan::of_tests(100_000, 1) };
+        let plan = BurstPlan { slots: 1, hold: 100, ..BurstPlan::of_tests(100_000, 1) };
         let why = |held, exhaustions| shortfall(&plan, held, exhaustions);
         assert_eq!(why(100, 0), None);
         assert_eq!(why(99, 0).unwrap(), "no more than 99 of 100 datagrams could be withheld");

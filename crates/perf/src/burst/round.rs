@@ -13,7 +13,7 @@ use tapeline_wire::udp::{ReceiveOptions, Receiver, SendOptions, Sender};
 use super::decoding::{Decoded, Note, Socket, decode};
 use super::feeder::{Fed, feed};
 use super::gun::Gun;
-use super::plan::{Plan, Pool, Told};
+use super::plan::{BurstPlan, Pool, Told};
 use super::receiving::{Taken, receive};
 use super::stream::Timetable;
 
@@ -29,7 +29,7 @@ const POINTS: usize = 400;
 
 /// The result of one round.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Outcome {
+pub(super) struct BurstOutcome {
     pub(super) pool: Pool,
     pub(super) round: u32,
     /// Time from the release until the backlog is back at its steady level; `None` if it never was.
@@ -91,7 +91,7 @@ pub(super) struct Recorders {
 }
 
 /// Opens a receiving socket and a socket that sends to it.
-pub(super) fn sockets(plan: &Plan) -> anyhow::Result<(Receiver, Gun)> {
+pub(super) fn sockets(plan: &BurstPlan) -> anyhow::Result<(Receiver, Gun)> {
     let local = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
     let options = ReceiveOptions { receive_buffer: plan.receive_buffer, ..ReceiveOptions::new(local) };
     let receiver = Receiver::open(&options).map_err(of_socket)?;
@@ -99,10 +99,10 @@ pub(super) fn sockets(plan: &Plan) -> anyhow::Result<(Receiver, Gun)> {
     Ok((receiver, Gun::new(sender, plan.segmented)))
 }
 
-impl Outcome {
+impl BurstOutcome {
     /// Runs one round; `None` if the user asked to stop.
     pub(super) fn measure(
-        plan: &Plan,
+        plan: &BurstPlan,
         pool: Pool,
         round: u32,
         clock: &Clock,
@@ -130,7 +130,7 @@ impl Outcome {
     }
 
     fn of(
-        plan: &Plan,
+        plan: &BurstPlan,
         pool: Pool,
         round: u32,
         timetable: &Timetable,
@@ -196,7 +196,7 @@ impl Outcome {
 
 /// Receives and decodes, in two threads with a pool between them, or in one thread without a pool.
 fn take(
-    plan: &Plan,
+    plan: &BurstPlan,
     pool: Pool,
     receiver: Receiver,
     timetable: &Timetable,

@@ -32,7 +32,7 @@ use tapeline_measure::{Clock, Environment, SystemFiles, figures};
 
 use self::finding::Finding;
 use self::machine::{Check, Machine};
-use self::show::{Looked, Report};
+use self::show::{Looked, MachineReport};
 
 /// Look at this machine, and say what would improve latency
 #[derive(Debug, Args)]
@@ -96,7 +96,7 @@ impl Doctor {
             findings.push(Looked { area: "cores", topic: "jitter floor", finding });
         }
         let environment = Environment::read(&clock);
-        let report = Report::new(&machine, findings, &environment);
+        let report = MachineReport::new(&machine, findings, &environment);
         match self.format {
             Format::Table => output::print(&report.text())?,
             Format::Json => output::print_json(&report)?,

@@ -17,7 +17,7 @@ pub(super) struct Looked {
 
 /// All findings.
 #[derive(Debug, Serialize)]
-pub(super) struct Report<'a> {
+pub(super) struct MachineReport<'a> {
     /// The cores that should be quiet.
     quiet_cores: &'a [usize],
     pub(super) could_be_better: usize,
@@ -27,7 +27,7 @@ pub(super) struct Report<'a> {
     environment: &'a Environment,
 }
 
-impl<'a> Report<'a> {
+impl<'a> MachineReport<'a> {
     pub(super) fn new(machine: &'a Machine, findings: Vec<Looked>, environment: &'a Environment) -> Self {
         let count = |severity| findings.iter().filter(|looked| looked.finding.severity == severity).count();
         Self {

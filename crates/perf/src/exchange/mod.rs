@@ -16,6 +16,6 @@ mod sending;
 mod simulate;
 
 pub use lines::{Lines, Route};
-pub use player::{Outcome, Pace, Player};
+pub use player::{Outcome, PlayPace, Player};
 pub use replay::{Replay, no_datagrams};
 pub use simulate::Simulate;

@@ -22,7 +22,7 @@ const ENDS: usize = 3;
 
 /// When datagrams are due.
 #[derive(Clone, Copy, Debug)]
-pub enum Pace {
+pub enum PlayPace {
     /// At the original times, this many times as fast.
     Original(f64),
     /// At a fixed rate a second.
@@ -70,7 +70,7 @@ pub struct Player {
     pub(super) lines: Lines,
     stop: Stop,
     progress: Progress,
-    pace: Pace,
+    pace: PlayPace,
     /// The session of datagrams packed here.
     pub session: Session,
     staged: Staged,
@@ -94,7 +94,7 @@ pub struct Player {
 
 impl Player {
     /// A player for these lines.
-    pub fn new(lines: Lines, stop: Stop, pace: Pace, session: Session) -> Self {
+    pub fn new(lines: Lines, stop: Stop, pace: PlayPace, session: Session) -> Self {
         let clock = Clock::calibrate();
         let start = clock.now();
         Self {
@@ -129,9 +129,9 @@ impl Player {
         sequence: Option<u64>,
     ) -> anyhow::Result<bool> {
         self.due = match self.pace {
-            Pace::Max => self.now,
-            Pace::Rate(schedule) => self.start + schedule.due_ns(self.units),
-            Pace::Original(factor) => {
+            PlayPace::Max => self.now,
+            PlayPace::Rate(schedule) => self.start + schedule.due_ns(self.units),
+            PlayPace::Original(factor) => {
                 let (from, at) = *self.origin.get_or_insert((time, self.due));
                 at + (time.0.saturating_sub(from.0) as f64 / factor) as u64
             }
@@ -146,7 +146,7 @@ impl Player {
         if self.due > self.now && !self.wait(sequence)? {
             return Ok(false);
         }
-        if matches!(self.pace, Pace::Original(_) | Pace::Rate(_)) {
+        if matches!(self.pace, PlayPace::Original(_) | PlayPace::Rate(_)) {
             self.latest_ns = self.latest_ns.max(self.now.0.saturating_sub(self.due.0));
         }
         self.staged.push(payload);

@@ -20,7 +20,7 @@ use tapeline_measure::figures;
 
 use super::faults;
 use super::lines::{Lines, Route};
-use super::player::{Outcome, Pace, Player};
+use super::player::{Outcome, PlayPace, Player};
 
 /// At original speed, messages this close together share a datagram.
 const TOGETHER_NS: u64 = 1_000_000;
@@ -108,9 +108,9 @@ impl Replay {
             anstream::eprintln!("note: {advice}");
         }
         let pace = match (self.rate, self.speed) {
-            (Some(rate), _) => Pace::Rate(Schedule::new(rate, None)),
-            (None, Speed::Factor(factor)) => Pace::Original(factor),
-            (None, Speed::Max) => Pace::Max,
+            (Some(rate), _) => PlayPace::Rate(Schedule::new(rate, None)),
+            (None, Speed::Factor(factor)) => PlayPace::Original(factor),
+            (None, Speed::Max) => PlayPace::Max,
         };
         let session = Session::new(self.session.as_deref().unwrap_or("TAPELINE"));
         let mut player = Player::new(lines, stop, pace, session);

@@ -21,7 +21,7 @@ pub(super) const ENDS: usize = 3;
 const LEAD_NS: u64 = 1_000_000;
 
 /// State of the sender.
-pub(super) struct Sending {
+pub(super) struct DaySender {
     pub(super) lines: Lines,
     stop: Stop,
     clock: Clock,
@@ -46,7 +46,7 @@ pub(super) struct Sending {
     pub(super) trend: Lateness,
 }
 
-impl Sending {
+impl DaySender {
     /// A sender of datagrams of at most `datagram_bytes`; the first is due after the lead time.
     pub(super) fn new(
         lines: Lines,

@@ -31,7 +31,7 @@ use super::faults::{self, Done, Faults};
 use super::generator::{Generator, SHORTEST_LIMIT};
 use super::lines::{Lines, Route, Staged};
 use super::replay::Pack;
-use super::sending::{ENDS, Sending};
+use super::sending::{DaySender, ENDS};
 
 const SECOND_NS: u64 = 1_000_000_000;
 /// Exit status of a sender that did not keep its schedule.
@@ -220,7 +220,7 @@ impl Simulate {
         };
         let mut generator = self.generator();
         let mut sending =
-            Sending::new(lines, stop, waiting, usize::from(self.datagram_bytes), generator.total())?;
+            DaySender::new(lines, stop, waiting, usize::from(self.datagram_bytes), generator.total())?;
         let complete = sending.day(&mut generator)?;
         let (carried, duration_ns) = (sending.lines.carried(), sending.duration_ns());
         let interrupted = !(complete && sending.end(generator.session(), self.linger)?);

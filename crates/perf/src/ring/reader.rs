@@ -17,7 +17,7 @@ use super::message::{Note, Topic};
 use super::source::{Look, Readable};
 use super::subscribe::{How, Subscribe};
 use super::talk::Level;
-use super::tally::Tally;
+use super::tally::ReaderTally;
 use super::warm_up::spin;
 
 /// Frames between two clock checks, and empty polls between two.
@@ -113,7 +113,7 @@ impl<W: Write> Sink for Raw<W> {
 
 /// Checks and measures messages.
 pub(super) struct Measured {
-    pub(super) tally: Tally,
+    pub(super) tally: ReaderTally,
     pub(super) intervals: bool,
 }
 
@@ -161,7 +161,7 @@ impl Sink for Measured {
 }
 
 /// Only counts: the minimum work per message that still proves that no message is missing.
-pub(super) struct Counted(pub(super) Tally);
+pub(super) struct Counted(pub(super) ReaderTally);
 
 impl Sink for Counted {
     #[inline]

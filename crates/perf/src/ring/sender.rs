@@ -27,7 +27,7 @@ const DRAIN_LIMIT_NS: u64 = 2_000_000_000;
 
 /// The summary of a run, as JSON.
 #[derive(Serialize)]
-pub(super) struct Summary {
+pub(super) struct PublishSummary {
     name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     topic: Option<String>,
@@ -334,7 +334,7 @@ impl<'a, D: Discipline> Sender<'a, D> {
     }
 
     /// Ends the ring `linger` after the last message, and returns the summary.
-    pub(super) fn finish(mut self, linger: Duration) -> anyhow::Result<Summary> {
+    pub(super) fn finish(mut self, linger: Duration) -> anyhow::Result<PublishSummary> {
         let now = self.clock.now();
         self.write_note(now);
         self.linger(linger);
@@ -346,7 +346,7 @@ impl<'a, D: Discipline> Sender<'a, D> {
         let (reclaimed, evicted) = (publisher.reclaimed(), publisher.evicted());
         // Before the percentiles are computed: subscribers wait for the end.
         self.publisher.close().map_err(failures::with_hint)?;
-        Ok(Summary {
+        Ok(PublishSummary {
             name: self.name.to_string(),
             topic: self.topic.text(),
             messages,
@@ -381,7 +381,7 @@ impl<'a, D: Discipline> Sender<'a, D> {
     }
 }
 
-impl Summary {
+impl PublishSummary {
     pub(super) fn text(&self) -> String {
         let mut text = format!(
             "sent         {} messages of {} bytes in {:.1} s\n\

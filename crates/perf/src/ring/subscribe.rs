@@ -17,7 +17,7 @@ use super::message::Topic;
 use super::reader::{Counted, Measured, Raw, Reader};
 use super::source::Readable;
 use super::talk::Level;
-use super::tally::{Tally, Wanted};
+use super::tally::{ReaderTally, Wanted};
 use super::warm_up::WarmUp;
 
 /// Interval at which to look for a ring that does not exist yet.
@@ -200,7 +200,7 @@ impl Subscribe {
             bytes: self.verify,
             warm_up: self.warmup,
         };
-        let tally = Tally::new(wanted);
+        let tally = ReaderTally::new(wanted);
         let (tally, note) = if self.fast {
             let (Counted(tally), note) = reader.read(Counted(tally))?;
             (tally, note)

@@ -12,7 +12,7 @@ use super::warm_up::WarmUp;
 
 /// Counts and distributions of one subscriber.
 #[derive(Debug)]
-pub(super) struct Tally {
+pub(super) struct ReaderTally {
     /// Frames of all kinds.
     frames: u64,
     bytes: u64,
@@ -76,7 +76,7 @@ struct Interval {
     service: Recorder,
 }
 
-impl Tally {
+impl ReaderTally {
     pub(super) fn new(wanted: Wanted) -> Self {
         Self {
             frames: 0,
@@ -273,7 +273,7 @@ impl Tally {
     }
 
     /// The result; `note` is the publisher's note, if the publisher is a `ring pub`.
-    pub(super) fn summary(mut self, note: Option<Note>) -> Summary {
+    pub(super) fn summary(mut self, note: Option<Note>) -> SubscribeSummary {
         if let Some((first, last)) = self.counted {
             let there = self.frames - self.foreign;
             let sent = last.saturating_sub(first) + 1;
@@ -313,7 +313,7 @@ impl Tally {
             verdict = Some(Verdict::Lossy);
             why = Some(format!("{damaged} of {measured} messages have other bytes than were sent"));
         }
-        Summary {
+        SubscribeSummary {
             verdict,
             why,
             messages: self.frames,
@@ -341,7 +341,7 @@ impl Tally {
 
 /// The result, as JSON.
 #[derive(Debug, Serialize)]
-pub(super) struct Summary {
+pub(super) struct SubscribeSummary {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) verdict: Option<Verdict>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -385,7 +385,7 @@ pub(super) struct Summary {
     service: Option<Percentiles>,
 }
 
-impl Summary {
+impl SubscribeSummary {
     /// The result as text; with `latency`, includes the percentile table.
     pub(super) fn text(&self, latency: bool) -> String {
         let mut lines = Vec::new();
@@ -465,7 +465,7 @@ mod tests {
     #[test]
     fn what_is_missing_is_counted_once() {
         let clock = Clock::calibrate();
-        let mut tally = Tally::new(Wanted { latency: false, ..ALL });
+        let mut tally = ReaderTally::new(Wanted { latency: false, ..ALL });
         for sequence in [7, 8, 9, 12, 13, 13, 14] {
             tally.take(&frame(sequence, None), None, &clock);
         }
@@ -480,7 +480,7 @@ mod tests {
     #[test]
     fn latency_counts_from_due_and_from_sent() {
         let clock = Clock::calibrate();
-        let mut tally = Tally::new(ALL);
+        let mut tally = ReaderTally::new(ALL);
         for sequence in 0..100 {
             let now = clock.now().0;
             let stamps = Stamps { due: Nanos(now - 2_000_000), sent: Nanos(now - 1_000_000) };
@@ -494,7 +494,7 @@ mod tests {
 
     #[test]
     fn other_publishers_frames_have_no_verdict() {
-        let mut tally = Tally::new(ALL);
+        let mut tally = ReaderTally::new(ALL);
         tally.take(&[0; 64], None, &Clock::calibrate());
         let summary = tally.summary(None);
         assert_eq!(summary.verdict, None);
@@ -509,7 +509,7 @@ mod tests {
             frame
         };
         let wanted = Wanted { warm_up: WarmUp::Messages(3), ..ALL };
-        let (mut tally, mut counter) = (Tally::new(wanted), Tally::new(wanted));
+        let (mut tally, mut counter) = (ReaderTally::new(wanted), ReaderTally::new(wanted));
         for frame in (0..2).map(warm).chain((2..10).map(|sequence| frame(sequence, None))) {
             assert_eq!(tally.take(&frame, None, &clock), counter.count(&frame, &clock));
         }
@@ -521,7 +521,7 @@ mod tests {
     #[test]
     fn counting_alone_shows_what_is_missing() {
         let clock = Clock::calibrate();
-        let mut tally = Tally::new(ALL);
+        let mut tally = ReaderTally::new(ALL);
         for sequence in [5, 6, 9] {
             assert!(tally.count(&frame(sequence, None), &clock));
         }
@@ -531,7 +531,7 @@ mod tests {
 
     #[test]
     fn other_bytes_than_were_sent_are_a_loss() {
-        let mut tally = Tally::new(ALL);
+        let mut tally = ReaderTally::new(ALL);
         let mut wrong = frame(1, None);
         wrong[31] ^= 1;
         tally.take(&wrong, None, &Clock::calibrate());

@@ -31,7 +31,7 @@ use tapeline_console::paths::{self, FilePath};
 use tapeline_console::stop::Stop;
 use tapeline_measure::{Nanos, figures};
 
-use self::place::{Link, Place};
+use self::place::{Place, TickLink};
 use self::round::{Bench, Round, Through};
 
 /// The table of the benchmark.
@@ -139,7 +139,7 @@ pub enum Part {
     /// Publish
     Feed(feed::Feed),
     /// Subscribe
-    Sink(sink::Sink),
+    Sink(sink::SinkPart),
     /// Pass on
     Relay(relay::Relay),
 }
@@ -178,9 +178,9 @@ struct PartArgs {
 
 impl PartArgs {
     /// Pins this process, and connects.
-    fn link(&self) -> anyhow::Result<Link> {
+    fn link(&self) -> anyhow::Result<TickLink> {
         pin(self.cpu)?;
-        Link::open(&self.target, MOST_MESSAGE, self.spins)
+        TickLink::open(&self.target, MOST_MESSAGE, self.spins)
     }
 
     fn measured_from(&self) -> Nanos {

@@ -92,13 +92,13 @@ pub(super) enum Came {
 }
 
 /// A logged-in connection to a tickerplant.
-pub(super) struct Link {
+pub(super) struct TickLink {
     socket: Socket,
     frames: Frames,
     spins: bool,
 }
 
-impl Link {
+impl TickLink {
     /// Connects and logs in.
     pub(super) fn open(place: &Place, most_message: usize, spins: bool) -> anyhow::Result<Self> {
         let mut link = Self { socket: place.connect()?, frames: Frames::new(most_message), spins };

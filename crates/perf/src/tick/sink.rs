@@ -20,7 +20,7 @@ use super::{PartArgs, TABLE};
 
 /// Subscribe to a tickerplant that is measured.
 #[derive(Debug, Args)]
-pub struct Sink {
+pub struct SinkPart {
     #[command(flatten)]
     part: PartArgs,
     /// Rows that will be sent
@@ -89,7 +89,7 @@ fn decode(text: &str) -> anyhow::Result<Recorder> {
     Ok(Recorder::decode(&bytes)?)
 }
 
-impl Sink {
+impl SinkPart {
     pub fn run(&self) -> anyhow::Result<ExitCode> {
         let stop = Stop::on_signals()?;
         let mut link = self.part.link()?;

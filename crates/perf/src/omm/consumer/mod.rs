@@ -28,14 +28,14 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use self::plan::Plan;
+use self::plan::ConsumerPlan;
 use super::collect::{self, Limit, Rates, Run, Tool};
 use super::options::ConsumerArgs;
 
 /// Runs a thread of a consumer with these options.
 #[cfg(test)]
 pub(super) fn consume(options: &str, link: super::link::Link) {
-    let plan = Plan::new(&super::options::of::<ConsumerArgs>(options)).unwrap();
+    let plan = ConsumerPlan::new(&super::options::of::<ConsumerArgs>(options)).unwrap();
     working::work(&Arc::new(plan), 0, link);
 }
 
@@ -43,7 +43,7 @@ impl ConsumerArgs {
     /// Runs the tool to its end; the code is the process's exit status.
     pub fn run(&self) -> anyhow::Result<ExitCode> {
         self.check()?;
-        let plan = Arc::new(Plan::new(self)?);
+        let plan = Arc::new(ConsumerPlan::new(self)?);
         let run = Run {
             tool: Tool::Consumer,
             inputs: plan.inputs(self),

@@ -24,7 +24,7 @@ use super::super::tally::Kind;
 use super::servers::Servers;
 
 /// The work of all threads.
-pub(super) struct Plan {
+pub(super) struct ConsumerPlan {
     /// Per thread.
     servers: Vec<Servers>,
     pub(super) credentials: Login,
@@ -61,7 +61,7 @@ pub(super) struct Rate {
     pub(super) stamped: u64,
 }
 
-impl Plan {
+impl ConsumerPlan {
     /// # Errors
     /// A file cannot be read or is invalid; options contradict each other or the files.
     pub(super) fn new(args: &ConsumerArgs) -> anyhow::Result<Self> {

@@ -14,7 +14,7 @@ use tapeline_omm::rwf::{
 use super::super::slices::{Lots, Share, Slices};
 use super::super::stamp::{self, Stamp};
 use super::super::tally::{Counts, Kind, Tally};
-use super::plan::{Plan, Rate};
+use super::plan::{ConsumerPlan, Rate};
 
 /// All traffic that is sent in the steady state.
 pub(super) struct Sending {
@@ -29,7 +29,7 @@ pub(super) struct Sending {
 
 /// Messages of one kind.
 struct Flow {
-    plan: Arc<Plan>,
+    plan: Arc<ConsumerPlan>,
     kind: Kind,
     poster: PostUserInfo,
     /// The items that accept them.
@@ -54,7 +54,7 @@ const BESIDE: usize = 128;
 impl Sending {
     /// Sends to these items, from `start` on.
     pub(super) fn new(
-        plan: &Arc<Plan>,
+        plan: &Arc<ConsumerPlan>,
         posts: Vec<(Handle, Domain)>,
         generics: Vec<(Handle, Domain)>,
         poster: PostUserInfo,
@@ -101,7 +101,7 @@ impl Sending {
 impl Flow {
     /// `None` if the rate is 0 or no item accepts them.
     fn new(
-        plan: &Arc<Plan>,
+        plan: &Arc<ConsumerPlan>,
         kind: Kind,
         items: Vec<(Handle, Domain)>,
         rate: Rate,

@@ -14,7 +14,7 @@ use tapeline_wire::rssl::{ConnectionId, Reactor};
 
 use super::super::slices::{Share, Slices};
 use super::super::tally::Kind;
-use super::plan::{Plan, takes};
+use super::plan::{ConsumerPlan, takes};
 use super::taking::Taking;
 use tapeline_omm::role::Nowhere;
 
@@ -78,7 +78,7 @@ pub(super) struct Asking {
 pub(super) type Items = Vec<(Handle, Domain)>;
 
 impl Server {
-    pub(super) fn new(plan: &Plan, thread: usize, number: usize) -> anyhow::Result<Self> {
+    pub(super) fn new(plan: &ConsumerPlan, thread: usize, number: usize) -> anyhow::Result<Self> {
         Ok(Self {
             thread,
             number,
@@ -101,19 +101,19 @@ impl Server {
     }
 
     /// The current or last endpoint.
-    pub(super) fn endpoint<'p>(&self, plan: &'p Plan) -> &'p Endpoint {
+    pub(super) fn endpoint<'p>(&self, plan: &'p ConsumerPlan) -> &'p Endpoint {
         let endpoints = plan.servers(self.thread).endpoints(self.number);
         &endpoints[self.endpoint % endpoints.len()]
     }
 
     /// The endpoint for the next attempt, in turn.
-    pub(super) fn next_endpoint<'p>(&mut self, plan: &'p Plan) -> &'p Endpoint {
+    pub(super) fn next_endpoint<'p>(&mut self, plan: &'p ConsumerPlan) -> &'p Endpoint {
         self.endpoint = self.wants.attempt as usize;
         self.endpoint(plan)
     }
 
     /// The service in the directory: by name, or by number once that is known.
-    pub(super) fn service(&self, plan: &Plan) -> Option<&ServiceEntry> {
+    pub(super) fn service(&self, plan: &ConsumerPlan) -> Option<&ServiceEntry> {
         let directory = self.consumer.directory();
         match self.service_id {
             Some(id) => directory.service(id),
@@ -121,27 +121,27 @@ impl Server {
         }
     }
 
-    fn is_service(&self, plan: &Plan, so: fn(&ServiceState) -> bool) -> bool {
+    fn is_service(&self, plan: &ConsumerPlan, so: fn(&ServiceState) -> bool) -> bool {
         self.service(plan).and_then(ServiceEntry::state).is_some_and(so)
     }
 
     /// Whether the service is present and not down.
-    pub(super) fn is_up(&self, plan: &Plan) -> bool {
+    pub(super) fn is_up(&self, plan: &ConsumerPlan) -> bool {
         self.is_service(plan, ServiceState::is_up)
     }
 
     /// Whether the service accepts requests.
-    pub(super) fn is_open(&self, plan: &Plan) -> bool {
+    pub(super) fn is_open(&self, plan: &ConsumerPlan) -> bool {
         self.consumer.is_ready() && self.is_service(plan, ServiceState::accepts_requests)
     }
 
     /// Whether it could become the active server.
-    pub(super) fn can_take_over(&self, plan: &Plan) -> bool {
+    pub(super) fn can_take_over(&self, plan: &ConsumerPlan) -> bool {
         !self.is_out && self.connection.is_some() && self.asking.is_some() && self.is_open(plan)
     }
 
     /// Begins to request items.
-    pub(super) fn begin(&mut self, plan: &Plan, now: Nanos) {
+    pub(super) fn begin(&mut self, plan: &ConsumerPlan, now: Nanos) {
         self.service_id = self.service(plan).map(|service| service.id).filter(|_| plan.asks_by_id);
         self.asking = Some(Asking {
             slices: Slices::new(plan.tick_rate, now),
@@ -155,7 +155,7 @@ impl Server {
     /// Opens the items of the slices that have begun; returns whether the first item is among them.
     pub(super) fn ask(
         &mut self,
-        plan: &Plan,
+        plan: &ConsumerPlan,
         thread: usize,
         now: Nanos,
         taking: &mut Taking,
@@ -201,17 +201,17 @@ impl Server {
     }
 
     /// Whether all items of a thread are requested.
-    pub(super) fn has_asked(&self, plan: &Plan, thread: usize) -> bool {
+    pub(super) fn has_asked(&self, plan: &ConsumerPlan, thread: usize) -> bool {
         self.asking.as_ref().is_some_and(|asking| asking.opened == plan.division.of(thread))
     }
 
     /// When the next items are to be requested.
-    pub(super) fn due(&self, plan: &Plan, thread: usize) -> Option<Nanos> {
+    pub(super) fn due(&self, plan: &ConsumerPlan, thread: usize) -> Option<Nanos> {
         self.asking.as_ref().filter(|_| !self.has_asked(plan, thread)).map(|asking| asking.slices.due())
     }
 
     /// Whether it is a standby that could take over, for the first time since it became one.
-    pub(super) fn stands_by_anew(&mut self, plan: &Plan, thread: usize) -> bool {
+    pub(super) fn stands_by_anew(&mut self, plan: &ConsumerPlan, thread: usize) -> bool {
         let is_ready = self.told == Some(ServerType::Standby)
             && self.can_take_over(plan)
             && self.has_asked(plan, thread);

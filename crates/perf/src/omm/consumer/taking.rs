@@ -13,12 +13,12 @@ use super::super::link::{Link, Word};
 use super::super::stamp::{self, Stamp};
 use super::super::tally::{Kind, Milestone, Phase, Timed};
 use super::decoding::{Decoder, Found};
-use super::plan::Plan;
+use super::plan::ConsumerPlan;
 use super::renewal::Renewal;
 
 /// Processes received messages.
 pub(super) struct Taking {
-    plan: Arc<Plan>,
+    plan: Arc<ConsumerPlan>,
     thread: usize,
     pub(super) link: Link,
     decoder: Decoder,
@@ -42,7 +42,7 @@ pub(super) struct Taking {
 }
 
 impl Taking {
-    pub(super) fn new(plan: &Arc<Plan>, thread: usize, link: Link) -> Self {
+    pub(super) fn new(plan: &Arc<ConsumerPlan>, thread: usize, link: Link) -> Self {
         let items = plan.division.of(thread);
         Self {
             plan: Arc::clone(plan),

@@ -17,7 +17,7 @@ use tapeline_wire::rssl::{Event, Reactor};
 
 use super::super::link::{Link, Word};
 use super::super::tally::Milestone;
-use super::plan::Plan;
+use super::plan::ConsumerPlan;
 use super::sending::Sending;
 use super::server::Server;
 use super::taking::Taking;
@@ -29,7 +29,7 @@ const TURN: Duration = Duration::from_millis(100);
 const DRAIN_NS: u64 = 5_000_000_000;
 
 /// Runs one thread's work.
-pub(super) fn work(plan: &Arc<Plan>, thread: usize, link: Link) {
+pub(super) fn work(plan: &Arc<ConsumerPlan>, thread: usize, link: Link) {
     let mut taking = Taking::new(plan, thread, link);
     let how = match Working::new(plan, thread) {
         Ok(mut working) => match plan.api_threads.get(thread) {
@@ -52,7 +52,7 @@ enum Stage {
 }
 
 struct Working {
-    plan: Arc<Plan>,
+    plan: Arc<ConsumerPlan>,
     thread: usize,
     reactor: Reactor,
     /// One server, or with warm standby several.
@@ -68,7 +68,7 @@ fn now() -> Nanos {
 }
 
 impl Working {
-    fn new(plan: &Arc<Plan>, thread: usize) -> anyhow::Result<Self> {
+    fn new(plan: &Arc<ConsumerPlan>, thread: usize) -> anyhow::Result<Self> {
         let count = plan.servers(thread).count();
         let mut servers =
             (0..count).map(|number| Server::new(plan, thread, number)).collect::<anyhow::Result<Vec<_>>>()?;
@@ -468,7 +468,7 @@ mod tests {
             "--item-count 100 --posting-rate 1000 --posting-latency-rate 100 --generic-msg-rate 1000";
         let args =
             of::<ConsumerArgs>(&format!("{options} --measure-decode --server localhost:{}", pair.port));
-        let plan = Arc::new(Plan::new(&args).unwrap());
+        let plan = Arc::new(ConsumerPlan::new(&args).unwrap());
         let mut taking = Taking::new(&plan, 0, pair.link());
         let mut working = Working::new(&plan, 0).unwrap();
         pair.serve("--update-rate 10000 --latency-update-rate all --generic-msg-rate 1000");

@@ -18,7 +18,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use self::plan::Plan;
+use self::plan::NiProviderPlan;
 use super::collect::{self, Limit, Rates, Run, Tool};
 use super::options::NiProviderArgs;
 
@@ -26,7 +26,7 @@ impl NiProviderArgs {
     /// Runs the tool to its end; the code is the process's exit status.
     pub fn run(&self) -> anyhow::Result<ExitCode> {
         self.check()?;
-        let plan = Arc::new(Plan::new(self)?);
+        let plan = Arc::new(NiProviderPlan::new(self)?);
         let run = Run {
             tool: Tool::NiProvider,
             inputs: plan.inputs(self),

@@ -23,7 +23,7 @@ use super::super::publishing::Publishing;
 use super::super::stamp::Unit;
 
 /// The work of all threads.
-pub(super) struct Plan {
+pub(super) struct NiProviderPlan {
     /// Name of the settings in the configuration.
     name: String,
     pub(super) publishing: Publishing,
@@ -47,7 +47,7 @@ const USUAL: &str = "localhost:14003";
 /// Time between two connection attempts, as in the guide.
 const AGAIN: Duration = Duration::from_secs(1);
 
-impl Plan {
+impl NiProviderPlan {
     /// # Errors
     /// A file cannot be read or is invalid; options contradict each other or the files.
     pub(super) fn new(args: &NiProviderArgs) -> anyhow::Result<Self> {

@@ -19,7 +19,7 @@ use super::super::dispatching::{self, Dispatched};
 use super::super::link::{Link, Word};
 use super::super::slices::Slices;
 use super::super::tally::{Milestone, Phase};
-use super::plan::Plan;
+use super::plan::NiProviderPlan;
 use super::publisher::{Item, Publisher};
 use tapeline_omm::role::Nowhere;
 
@@ -29,7 +29,7 @@ const IDLE: Duration = Duration::from_millis(50);
 const GOODBYE_NS: u64 = 5_000_000_000;
 
 /// Runs one thread until it is told to end, or its connection is lost.
-pub(super) fn work(plan: &Arc<Plan>, thread: usize, mut link: Link) {
+pub(super) fn work(plan: &Arc<NiProviderPlan>, thread: usize, mut link: Link) {
     // It has no start-up phase: images are part of its traffic.
     link.tally.phase = Phase::Steady;
     let decoder = plan.measures_decode.then(|| Decoder::new(Arc::clone(&plan.dictionary)));
@@ -39,7 +39,7 @@ pub(super) fn work(plan: &Arc<Plan>, thread: usize, mut link: Link) {
 }
 
 struct Working {
-    plan: Arc<Plan>,
+    plan: Arc<NiProviderPlan>,
     thread: usize,
     reactor: Reactor,
     provider: NiProvider,
@@ -65,7 +65,7 @@ fn now() -> Nanos {
 }
 
 impl Working {
-    fn new(plan: &Arc<Plan>, thread: usize, publisher: &mut Publisher) -> anyhow::Result<Self> {
+    fn new(plan: &Arc<NiProviderPlan>, thread: usize, publisher: &mut Publisher) -> anyhow::Result<Self> {
         let (credentials, services) = (plan.credentials.request(), [plan.service.clone()]);
         let mut provider = NiProvider::new(plan.settings.clone(), &credentials, &services)?;
         for (number, item) in plan.items_of(thread).enumerate() {

@@ -43,7 +43,7 @@ pub(super) fn results(
 }
 
 fn of_one(tool: Tool, rates: Rates, figures: &Figures, resources: Option<&Resources>) -> String {
-    let mut lines = Lines::default();
+    let mut lines = SummaryLines::default();
     match tool {
         Tool::Consumer => of_consumer(&mut lines, rates, figures, resources),
         Tool::Provider => of_provider(&mut lines, rates, figures, resources),
@@ -59,7 +59,7 @@ fn of_one(tool: Tool, rates: Rates, figures: &Figures, resources: Option<&Resour
     lines.0
 }
 
-fn of_consumer(lines: &mut Lines, rates: Rates, figures: &Figures, resources: Option<&Resources>) {
+fn of_consumer(lines: &mut SummaryLines, rates: Rates, figures: &Figures, resources: Option<&Resources>) {
     let counts = &figures.counts;
     lines.head("Startup State Statistics:");
     lines.phase(&figures.startup, "No latency information was received during startup time.");
@@ -113,7 +113,7 @@ fn of_consumer(lines: &mut Lines, rates: Rates, figures: &Figures, resources: Op
     lines.generic_rates(rates, figures);
 }
 
-fn of_provider(lines: &mut Lines, rates: Rates, figures: &Figures, resources: Option<&Resources>) {
+fn of_provider(lines: &mut SummaryLines, rates: Rates, figures: &Figures, resources: Option<&Resources>) {
     let counts = &figures.counts;
     lines.head("Overall Statistics:");
     lines.latency("GenMsg latency", &figures.generics, "No GenMsg latency information was received.");
@@ -140,9 +140,9 @@ fn of_provider(lines: &mut Lines, rates: Rates, figures: &Figures, resources: Op
 
 /// Lines under headings.
 #[derive(Debug, Default)]
-pub(super) struct Lines(String);
+pub(super) struct SummaryLines(String);
 
-impl Lines {
+impl SummaryLines {
     pub(super) fn head(&mut self, text: &str) {
         if !self.0.is_empty() {
             self.0.push('\n');

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::resources::{MEGABYTE, Resources};
 use super::statistics::{Interval, Moment};
-use super::summary::Lines;
+use super::summary::SummaryLines;
 use crate::omm::sums::{Figures, Moments};
 use crate::omm::tally::{Counts, Times};
 use crate::run_folder::Throughput;
@@ -60,7 +60,7 @@ pub(super) fn console(thread: Option<usize>, interval: &Interval, moment: &Momen
 }
 
 /// Summary of one thread, or of all.
-pub(super) fn summary(lines: &mut Lines, figures: &Figures, resources: Option<&Resources>) {
+pub(super) fn summary(lines: &mut SummaryLines, figures: &Figures, resources: Option<&Resources>) {
     let Figures { counts, overall, .. } = figures;
     lines.head("Statistics:");
     let Moments { count, mean, deviation, max, min } = overall.latency;

@@ -26,7 +26,7 @@ use tapeline_client::ema_config::Group;
 use tapeline_console::failure::Hinted;
 use tapeline_wire::rssl::Reactor;
 
-use self::plan::Plan;
+use self::plan::ProviderPlan;
 use super::collect::{self, Limit, Rates, Run, Tool};
 use super::options::{ProviderArgs, StampRate};
 
@@ -41,7 +41,7 @@ const MOST_HELD: usize = 256 << 20;
 #[cfg(test)]
 pub(super) fn serve(options: &str, reactor: Reactor, link: super::link::Link) {
     let args = super::options::of::<ProviderArgs>(options);
-    let plan = Plan::new(&args, tapeline_client::ema_config::Chosen::default()).unwrap();
+    let plan = ProviderPlan::new(&args, tapeline_client::ema_config::Chosen::default()).unwrap();
     working::work(&Arc::new(plan), 0, reactor, link);
 }
 
@@ -59,7 +59,7 @@ impl ProviderArgs {
             return Err(Hinted::new(what, "start one provider for each port, or take one thread").into());
         }
         let hosts = std::mem::take(&mut chosen.hosts);
-        let plan = Arc::new(Plan::new(self, chosen)?);
+        let plan = Arc::new(ProviderPlan::new(self, chosen)?);
         let (address, mut settings) = self.server.listen(hosts, USUAL_PORT)?;
         plan.publishing.check_pack(settings.max_fragment_size)?;
         Arc::make_mut(&mut settings).pack_bytes = Some(self.publishing.pack_bytes());

@@ -19,7 +19,7 @@ use super::super::publishing::Publishing;
 use super::super::stamp::Unit;
 
 /// The work of all threads of the interactive provider.
-pub(super) struct Plan {
+pub(super) struct ProviderPlan {
     /// Name of the settings in the configuration.
     pub(super) name: String,
     pub(super) publishing: Publishing,
@@ -43,7 +43,7 @@ const OTHER_STREAMS: u32 = 64;
 /// one long generic message.
 const MOST_OWED: usize = 17 << 20;
 
-impl Plan {
+impl ProviderPlan {
     /// # Errors
     /// A file cannot be read or is invalid; options contradict the files.
     pub(super) fn new(args: &ProviderArgs, chosen: Chosen) -> anyhow::Result<Self> {

@@ -22,7 +22,7 @@ use super::super::stamp::{self, Stamp};
 use super::super::tally::{Kind, Phase, Timed};
 use super::answers::Answers;
 use super::client::Client;
-use super::plan::Plan;
+use super::plan::ProviderPlan;
 
 /// Maximum wait of a thread that has nothing to send: the main thread may request its tally meanwhile.
 const IDLE: Duration = Duration::from_millis(50);
@@ -31,7 +31,7 @@ const GOODBYE_NS: u64 = 5_000_000_000;
 
 /// State that the consumers of a thread share.
 pub(super) struct Desk {
-    pub(super) plan: Arc<Plan>,
+    pub(super) plan: Arc<ProviderPlan>,
     pub(super) link: Link,
     /// Slices that have begun.
     pub(super) begun: u64,
@@ -62,7 +62,7 @@ pub(super) struct Working {
 }
 
 /// Runs one thread until it is told to end.
-pub(super) fn work(plan: &Arc<Plan>, thread: usize, reactor: Reactor, link: Link) {
+pub(super) fn work(plan: &Arc<ProviderPlan>, thread: usize, reactor: Reactor, link: Link) {
     let mut working = Working::new(plan, thread, reactor, link);
     let done = working.run();
     let Working { mut desk, mut clients, .. } = working;
@@ -71,7 +71,7 @@ pub(super) fn work(plan: &Arc<Plan>, thread: usize, reactor: Reactor, link: Link
 }
 
 impl Working {
-    fn new(plan: &Arc<Plan>, thread: usize, reactor: Reactor, mut link: Link) -> Self {
+    fn new(plan: &Arc<ProviderPlan>, thread: usize, reactor: Reactor, mut link: Link) -> Self {
         // A provider has no start-up phase.
         link.tally.phase = Phase::Steady;
         let desk = Desk {
@@ -340,7 +340,7 @@ mod tests {
     fn what_is_sent_allocates_nothing_once_it_goes_on() {
         for options in ["--latency-update-rate 1000", "--pre-enc", "--max-pack-count 7 --measure-encode"] {
             let args = of::<ProviderArgs>(&format!("--update-rate 10000 --generic-msg-rate 1000 {options}"));
-            let plan = Arc::new(Plan::new(&args, Chosen::default()).unwrap());
+            let plan = Arc::new(ProviderPlan::new(&args, Chosen::default()).unwrap());
             let mut pair = Pair::new();
             let mut working = Working::new(&plan, 0, pair.reactor.take().unwrap(), pair.link());
             pair.consume("--item-count 100 --posting-rate 1000 --generic-msg-rate 1000");

@@ -25,7 +25,7 @@ use tapeline_wire::rssl::{Reactor, Settings};
 
 pub(super) use self::message::SHORTEST;
 use self::sending::{Load, Rate};
-use self::working::Plan;
+use self::working::TransportPlan;
 use super::collect::{self, Limit, Rates, Run, Tool};
 use super::options::{End, TransportPerfArgs};
 use super::stamp::Unit;
@@ -49,7 +49,7 @@ impl TransportPerfArgs {
             }
             End::Server => (None, self.listen(threads)?),
         };
-        let plan = Arc::new(Plan {
+        let plan = Arc::new(TransportPlan {
             endpoint,
             attempts: self.attempts,
             load: Load {

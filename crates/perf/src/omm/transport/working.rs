@@ -27,7 +27,7 @@ const MOST_WAITING: usize = 16 << 20;
 
 /// The work of all threads.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct TransportPlan {
     /// A client's server.
     pub(super) endpoint: Option<Endpoint>,
     /// Connection attempts of each thread of a client; `None`: no limit.
@@ -45,7 +45,7 @@ pub(super) struct Plan {
 }
 
 /// Runs one thread's work.
-pub(super) fn work(plan: &Arc<Plan>, thread: usize, reactor: Reactor, mut link: Link) {
+pub(super) fn work(plan: &Arc<TransportPlan>, thread: usize, reactor: Reactor, mut link: Link) {
     link.begin(Phase::Steady);
     let mut working = Working {
         plan: Arc::clone(plan),
@@ -67,7 +67,7 @@ pub(super) fn work(plan: &Arc<Plan>, thread: usize, reactor: Reactor, mut link: 
 }
 
 struct Working {
-    plan: Arc<Plan>,
+    plan: Arc<TransportPlan>,
     thread: usize,
     reactor: Reactor,
     flows: Vec<Flow>,
@@ -333,7 +333,7 @@ impl Working {
 
     /// Reports the end once all clients have disconnected, if configured.
     fn is_all_over(&mut self) {
-        let Plan { ends_with_clients, open, opened, .. } = &*self.plan;
+        let TransportPlan { ends_with_clients, open, opened, .. } = &*self.plan;
         // Relaxed: the counts publish no other data.
         let is_left = opened.load(Ordering::Relaxed) > 0 && open.load(Ordering::Relaxed) == 0;
         if *ends_with_clients && is_left && !self.is_done {
@@ -351,7 +351,7 @@ enum Over {
 }
 
 impl Flow {
-    fn new(plan: &Plan, id: ConnectionId, agreed: &Negotiated, now: Nanos) -> Self {
+    fn new(plan: &TransportPlan, id: ConnectionId, agreed: &Negotiated, now: Nanos) -> Self {
         let is_json = agreed.is_json();
         // Seeded by the clock, so that no two connections draw the same slices.
         let sending = (!plan.reflects).then(|| Sending::new(&plan.load, is_json, now, now.0)).flatten();

@@ -8,7 +8,7 @@ use serde_json::Value;
 use tapeline_console::output;
 use tapeline_measure::figures;
 
-use super::plan::{Cell, Plan};
+use super::plan::{Cell, SweepPlan};
 use super::record::Record;
 use crate::ring::view;
 
@@ -34,7 +34,7 @@ impl Spread {
 
 /// The results of one cell.
 #[derive(Debug, Serialize)]
-pub(super) struct Figure {
+pub(super) struct SweepFigure {
     #[serde(flatten)]
     pub(super) cell: Cell,
     /// Number of runs.
@@ -60,9 +60,9 @@ pub(super) struct Figure {
 /// The percentiles in a figure.
 const RANKS: [&str; 6] = ["min", "p50", "p90", "p99", "p99.9", "max"];
 
-impl Figure {
+impl SweepFigure {
     /// The figures of all cells with a record, in the plan's order.
-    pub(super) fn all(folder: &Path, plan: &Plan) -> Vec<Self> {
+    pub(super) fn all(folder: &Path, plan: &SweepPlan) -> Vec<Self> {
         let records = |cell: &Cell| -> Vec<Record> {
             (1..=plan.runs).filter_map(|round| Record::read(folder, cell, round)).collect()
         };
@@ -123,7 +123,7 @@ fn worst(record: &Record, pointer: &str, worse: fn(f64, f64) -> f64) -> Option<f
 }
 
 /// All figures as CSV, one cell per line, for other programs.
-pub(super) fn csv(figures: &[Figure]) -> String {
+pub(super) fn csv(figures: &[SweepFigure]) -> String {
     let mut text =
         "section,framing,message_size,queue_size,rate_hz,subscribers,spin,sender_spin,runs,shared_cores,\
                     messages_per_second,messages_per_second_least,messages_per_second_most,\
@@ -172,7 +172,7 @@ pub(super) fn section(cell: &Cell) -> String {
 }
 
 /// The figures as a table for a terminal.
-pub(super) fn table(figures: &[Figure]) -> String {
+pub(super) fn table(figures: &[SweepFigure]) -> String {
     let mut table = output::table([
         "section",
         "framing",
@@ -238,7 +238,7 @@ pub(super) fn millions(per_second: f64) -> String {
 }
 
 /// The median of a percentile over the runs; a dash if there is none.
-pub(super) fn latency(figure: &Figure, rank: &str) -> String {
+pub(super) fn latency(figure: &SweepFigure, rank: &str) -> String {
     match figure.latency_ns.get(rank) {
         Some(spread) => figures::duration(spread.median.round() as u64),
         None => "–".to_owned(),

@@ -28,8 +28,8 @@ use tapeline_console::paths::{self, FilePath};
 use tapeline_console::stop::Stop;
 use tapeline_measure::{Clock, Environment, Jitter, cores, instant};
 
-use self::figures::Figure;
-use self::plan::{Plan, Section};
+use self::figures::SweepFigure;
+use self::plan::{Section, SweepPlan};
 use self::record::Record;
 
 /// How long the cores are observed before the first run of a session.
@@ -130,7 +130,7 @@ impl Sweep {
     }
 
     /// Creates the folder with its plan, or opens the one of a sweep to continue.
-    fn prepare(&self) -> anyhow::Result<(PathBuf, Plan)> {
+    fn prepare(&self) -> anyhow::Result<(PathBuf, SweepPlan)> {
         let plan = self.plan();
         check_cores(&plan.cpus)?;
         if let Some(folder) = self.run_folder.as_ref().filter(|folder| folder.join("plan.json").exists()) {
@@ -142,7 +142,7 @@ impl Sweep {
         Ok((folder, plan))
     }
 
-    fn plan(&self) -> Plan {
+    fn plan(&self) -> SweepPlan {
         let sections =
             if self.sections.is_empty() { Section::value_variants() } else { self.sections.as_slice() };
         let (per_run, runs) = if self.short { (PER_RUN_SHORT, RUNS_SHORT) } else { (PER_RUN, RUNS) };
@@ -151,17 +151,17 @@ impl Sweep {
             None => cores().into_iter().take(MOST_CORES).collect(),
         };
         let (per_run, runs) = (self.seconds_per_run.unwrap_or(per_run), self.runs.unwrap_or(runs));
-        Plan::new(sections, self.short, per_run, runs, cpus)
+        SweepPlan::new(sections, self.short, per_run, runs, cpus)
     }
 
     /// The plan that this program makes from the same options.
-    fn plan_like(&self, plan: &Plan) -> Plan {
-        Plan::new(&plan.sections, plan.short, plan.per_run(), plan.runs, plan.cpus.clone())
+    fn plan_like(&self, plan: &SweepPlan) -> SweepPlan {
+        SweepPlan::new(&plan.sections, plan.short, plan.per_run(), plan.runs, plan.cpus.clone())
     }
 
     /// Writes figures and a report from the available results.
-    fn conclude(&self, folder: &Path, plan: &Plan, failed: usize) -> anyhow::Result<ExitCode> {
-        let figures = Figure::all(folder, plan);
+    fn conclude(&self, folder: &Path, plan: &SweepPlan, failed: usize) -> anyhow::Result<ExitCode> {
+        let figures = SweepFigure::all(folder, plan);
         write(&folder.join("figures.json"), &(output::json(&figures)? + "\n"))?;
         write(&folder.join("figures.csv"), &figures::csv(&figures))?;
         let command = command(plan);
@@ -187,7 +187,7 @@ enum Outcome {
 }
 
 /// Runs every cell that has no record yet, one round over all cells at a time.
-fn run_all(folder: &Path, plan: &Plan, stop: &Stop) -> anyhow::Result<Outcome> {
+fn run_all(folder: &Path, plan: &SweepPlan, stop: &Stop) -> anyhow::Result<Outcome> {
     let left: Vec<_> = (1..=plan.runs)
         .flat_map(|round| plan.cells.iter().map(move |cell| (cell, round)))
         .filter(|(cell, round)| Record::read(folder, cell, *round).is_none())
@@ -234,7 +234,7 @@ fn run_all(folder: &Path, plan: &Plan, stop: &Stop) -> anyhow::Result<Outcome> {
 }
 
 /// Records place and time, and the noise of the cores before anything runs on them.
-fn begin_session(folder: &Path, plan: &Plan, clock: &Clock, stop: &Stop) -> anyhow::Result<()> {
+fn begin_session(folder: &Path, plan: &SweepPlan, clock: &Clock, stop: &Stop) -> anyhow::Result<()> {
     let time = if plan.short { JITTER_SHORT } else { JITTER };
     let threshold = Duration::from_nanos(Jitter::THRESHOLD_NS);
     let jitter = jitter::measure(&plan.cpus, time, threshold, clock, stop)?;
@@ -254,7 +254,7 @@ fn read_sessions(folder: &Path) -> Vec<Value> {
     serde_json::from_slice(&text).unwrap_or_default()
 }
 
-fn read_plan(folder: &Path) -> anyhow::Result<Plan> {
+fn read_plan(folder: &Path) -> anyhow::Result<SweepPlan> {
     let path = folder.join("plan.json");
     let hint = "name the folder of a sweep: the sweep printed it at its start";
     let text =
@@ -264,7 +264,7 @@ fn read_plan(folder: &Path) -> anyhow::Result<Plan> {
         .with_context(|| Hinted::new(format!("cannot read {}", path.display()), hint))
 }
 
-fn check_same(folder: &Path, there: &Plan, now: &Plan) -> anyhow::Result<()> {
+fn check_same(folder: &Path, there: &SweepPlan, now: &SweepPlan) -> anyhow::Result<()> {
     match there.difference(now) {
         None => Ok(()),
         Some(difference) => {
@@ -296,7 +296,7 @@ fn write(path: &Path, text: &str) -> anyhow::Result<()> {
 }
 
 /// The command that repeats this sweep.
-fn command(plan: &Plan) -> String {
+fn command(plan: &SweepPlan) -> String {
     let sections = plan.sections.iter().filter_map(Section::to_possible_value);
     let sections: Vec<String> = sections.map(|value| value.get_name().to_owned()).collect();
     let cpus: Vec<String> = plan.cpus.iter().map(usize::to_string).collect();

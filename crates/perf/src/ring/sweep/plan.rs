@@ -141,7 +141,7 @@ impl Cell {
 
 /// All cells to run, and how to run them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Plan {
+pub(super) struct SweepPlan {
     layout: u32,
     /// Figures of two builds must not be mixed.
     build: String,
@@ -158,7 +158,7 @@ pub(super) struct Plan {
 /// Time of a run beyond its measured time: two processes, two clock calibrations, the warm-up.
 const OVERHEAD: Duration = Duration::from_millis(400);
 
-impl Plan {
+impl SweepPlan {
     pub(super) fn new(
         sections: &[Section],
         short: bool,
@@ -331,8 +331,8 @@ mod tests {
 
     use super::*;
 
-    fn whole() -> Plan {
-        Plan::new(Section::value_variants(), false, Duration::from_millis(300), 5, vec![0, 1])
+    fn whole() -> SweepPlan {
+        SweepPlan::new(Section::value_variants(), false, Duration::from_millis(300), 5, vec![0, 1])
     }
 
     #[test]
@@ -345,13 +345,13 @@ mod tests {
 
     #[test]
     fn the_whole_takes_about_twelve_minutes_and_the_short_one_seconds() {
-        let minutes = |plan: &Plan| {
+        let minutes = |plan: &SweepPlan| {
             let runs = plan.cells.len() as u64 * u64::from(plan.runs);
             plan.estimate(runs).as_secs_f64() / 60.0
         };
         let whole = whole();
         assert!((10.0..14.0).contains(&minutes(&whole)), "{}", minutes(&whole));
-        let short = Plan::new(Section::value_variants(), true, Duration::from_millis(30), 1, vec![0, 1]);
+        let short = SweepPlan::new(Section::value_variants(), true, Duration::from_millis(30), 1, vec![0, 1]);
         assert!(minutes(&short) < 0.5, "{}", minutes(&short));
         assert_eq!(short.sections, whole.sections);
     }
@@ -359,7 +359,7 @@ mod tests {
     #[test]
     fn a_plan_reads_back_and_differences_are_named() {
         let plan = whole();
-        let read: Plan = serde_json::from_str(&serde_json::to_string(&plan).unwrap()).unwrap();
+        let read: SweepPlan = serde_json::from_str(&serde_json::to_string(&plan).unwrap()).unwrap();
         assert_eq!(plan.difference(&read), None);
         assert_eq!(plan, read);
         let mut other = whole();
@@ -368,7 +368,7 @@ mod tests {
         let mut other = whole();
         other.cells.pop();
         assert!(plan.difference(&other).unwrap().starts_with("cells"));
-        let fewer = Plan::new(&[Section::Spin], false, Duration::from_millis(300), 5, vec![0, 1]);
+        let fewer = SweepPlan::new(&[Section::Spin], false, Duration::from_millis(300), 5, vec![0, 1]);
         assert!(plan.difference(&fewer).unwrap().ends_with("ring-size,subscribers there, spin now"));
     }
 

@@ -11,7 +11,7 @@ use tapeline_console::part::Part;
 use tapeline_console::stop::Stop;
 use tapeline_measure::Nanos;
 
-use super::plan::{Cell, Plan, Reading};
+use super::plan::{Cell, Reading, SweepPlan};
 
 /// Time limit beyond the measured time: a slow receiver reads a full ring of messages before and after.
 const SLACK: Duration = Duration::from_secs(60);
@@ -58,7 +58,13 @@ impl Record {
     }
 
     /// Runs a cell once.
-    pub(super) fn run(plan: &Plan, cell: &Cell, round: u32, now: Nanos, stop: &Stop) -> anyhow::Result<Self> {
+    pub(super) fn run(
+        plan: &SweepPlan,
+        cell: &Cell,
+        round: u32,
+        now: Nanos,
+        stop: &Stop,
+    ) -> anyhow::Result<Self> {
         let places = Places::new(&plan.cpus, cell.subscribers);
         let ring = format!("sweep-{}-{round}", std::process::id());
         let limit = plan.per_run() + SLACK;
@@ -114,7 +120,7 @@ fn words<const N: usize>(words: [&str; N]) -> Vec<String> {
     words.map(str::to_owned).to_vec()
 }
 
-fn publisher(plan: &Plan, cell: &Cell, ring: &str, places: &Places) -> Vec<String> {
+fn publisher(plan: &SweepPlan, cell: &Cell, ring: &str, places: &Places) -> Vec<String> {
     let mut line = words(["ring", "pub", "--name", ring, "--format", "json", "--log-level", "error"]);
     for (option, value) in [
         ("--framing", cell.framing.word().to_owned()),

@@ -4,16 +4,22 @@ use crate::plot::{Chart, Point, Scale, Series};
 use serde_json::Value;
 
 use super::document::Document;
-use super::figures::{Figure, Spread, latency, millions, rate};
-use super::plan::{Cell, Framing, MAX, Plan, REGIMES, Reading, Regime, Section};
+use super::figures::{Spread, SweepFigure, latency, millions, rate};
+use super::plan::{Cell, Framing, MAX, REGIMES, Reading, Regime, Section, SweepPlan};
 use crate::ring::view;
 
 /// The report on the results so far.
-pub(super) fn report(plan: &Plan, figures: &[Figure], sessions: &[Value], command: &str) -> Document {
+pub(super) fn report(
+    plan: &SweepPlan,
+    figures: &[SweepFigure],
+    sessions: &[Value],
+    command: &str,
+) -> Document {
     let mut document = Document::new("Ring sweep");
     opening(&mut document, plan, figures, sessions, command);
     for section in &plan.sections {
-        let figures: Vec<&Figure> = figures.iter().filter(|figure| figure.cell.section == *section).collect();
+        let figures: Vec<&SweepFigure> =
+            figures.iter().filter(|figure| figure.cell.section == *section).collect();
         if figures.is_empty() {
             continue;
         }
@@ -34,7 +40,13 @@ fn floor_ns(sessions: &[Value]) -> Option<f64> {
     sessions.iter().filter_map(|session| session["jitter_floor_p99_ns"].as_f64()).reduce(f64::max)
 }
 
-fn opening(document: &mut Document, plan: &Plan, figures: &[Figure], sessions: &[Value], command: &str) {
+fn opening(
+    document: &mut Document,
+    plan: &SweepPlan,
+    figures: &[SweepFigure],
+    sessions: &[Value],
+    command: &str,
+) {
     let lost: u64 = figures.iter().map(|figure| figure.lost).sum();
     let runs: usize = figures.iter().map(|figure| figure.runs).sum();
     document.paragraph(format!(
@@ -69,7 +81,7 @@ fn opening(document: &mut Document, plan: &Plan, figures: &[Figure], sessions: &
 
 /// A section's figures.
 struct Part<'a> {
-    figures: Vec<&'a Figure>,
+    figures: Vec<&'a SweepFigure>,
     floor_ns: Option<f64>,
 }
 
@@ -255,7 +267,7 @@ impl Part<'_> {
             |cell| cell.subscribers,
             |cell| cell.reading == Reading::Latency,
             |cell| cell.framing.word().to_owned(),
-            |figure: &Figure| figure.latency_ns.get("p50").copied(),
+            |figure: &SweepFigure| figure.latency_ns.get("p50").copied(),
             false,
         );
         for (file, title, y_title, series) in [
@@ -370,7 +382,7 @@ impl Part<'_> {
         key: impl Fn(&Cell) -> K,
         wanted: impl Fn(&Cell) -> bool,
         name: impl Fn(&Cell) -> String,
-        value: impl Fn(&Figure) -> Option<Spread>,
+        value: impl Fn(&SweepFigure) -> Option<Spread>,
         dashed: bool,
     ) -> Vec<Series> {
         self.series_by(key, wanted, name, value, |cell| (usize::from(cell.framing == Framing::Lines), dashed))
@@ -383,7 +395,7 @@ impl Part<'_> {
         key: impl Fn(&Cell) -> K,
         wanted: impl Fn(&Cell) -> bool,
         name: impl Fn(&Cell) -> String,
-        value: impl Fn(&Figure) -> Option<Spread>,
+        value: impl Fn(&SweepFigure) -> Option<Spread>,
         looks: impl Fn(&Cell) -> (usize, bool),
     ) -> Vec<Series> {
         let categories = self.categories(&key);
@@ -414,10 +426,10 @@ impl Part<'_> {
 }
 
 /// Millions of messages a second.
-const RATE: fn(&Figure) -> Option<Spread> = |figure| scaled(figure.messages_per_second, 1e-6);
-const BYTES: fn(&Figure) -> Option<Spread> = |figure| scaled(figure.bytes_per_second, 1e-9);
+const RATE: fn(&SweepFigure) -> Option<Spread> = |figure| scaled(figure.messages_per_second, 1e-6);
+const BYTES: fn(&SweepFigure) -> Option<Spread> = |figure| scaled(figure.bytes_per_second, 1e-9);
 /// Per cent.
-const HELD_BACK: fn(&Figure) -> Option<Spread> = |figure| scaled(figure.held_back_share, 100.0);
+const HELD_BACK: fn(&SweepFigure) -> Option<Spread> = |figure| scaled(figure.held_back_share, 100.0);
 
 fn scaled(spread: Option<Spread>, factor: f64) -> Option<Spread> {
     spread.map(|Spread { median, least, most }| Spread {
@@ -428,7 +440,7 @@ fn scaled(spread: Option<Spread>, factor: f64) -> Option<Spread> {
 }
 
 /// Throughput, its spread, and messages per catch-up.
-fn rates(figure: &Figure) -> Vec<String> {
+fn rates(figure: &SweepFigure) -> Vec<String> {
     let Some(rate) = figure.messages_per_second else { return vec![String::new(); 3] };
     let catch_up = figure.messages_per_catch_up.map_or(0.0, |messages| messages.median);
     vec![
@@ -438,7 +450,7 @@ fn rates(figure: &Figure) -> Vec<String> {
     ]
 }
 
-fn verdicts(figure: &Figure) -> String {
+fn verdicts(figure: &SweepFigure) -> String {
     let each = figure.verdicts.iter().map(|(verdict, count)| format!("{count} {verdict}"));
     each.collect::<Vec<_>>().join(", ")
 }

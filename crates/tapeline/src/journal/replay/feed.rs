@@ -24,7 +24,7 @@ use super::Speed;
 use crate::journal::ending::say_torn;
 use crate::journal::hinted;
 use crate::plant::status_text;
-use tapeline_perf::exchange::{Lines, Pace, Player, Route};
+use tapeline_perf::exchange::{Lines, PlayPace, Player, Route};
 
 /// At a limited speed, messages this close together share a datagram; otherwise as many as fit.
 const TOGETHER_NS: i64 = 1_000_000;
@@ -88,7 +88,7 @@ impl ToFeed {
             anstream::eprintln!("note: {advice}");
         }
         let whither = lines.describe();
-        let pace = speed.0.map_or(Pace::Max, Pace::Original);
+        let pace = speed.0.map_or(PlayPace::Max, PlayPace::Original);
         let mut feed = Feed {
             player: Player::new(lines, stop, pace, Session::new(&self.session)),
             number: self.feed,
