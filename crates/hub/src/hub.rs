@@ -432,18 +432,7 @@ impl Hub {
         if session.backlog.len() < had || !session_state.is_full && session_state.owes_nothing() {
             session_state.stuck = None;
         }
-        let age_ms = self.shared.settings.age_ms(session_state.slow);
-        if let Some(age_ms) = age_of_too_old(now, &session.backlog, age_ms) {
-            let interest = &mut self.shared.interest;
-            session.too_old(age_ms, |session_state, provider, stream| {
-                if let Some(open) = interest.stream_mut(id, stream)
-                    && open.phase == StreamPhase::Current
-                {
-                    open.phase = StreamPhase::GapOwed;
-                    session_state.owe(provider, stream, PendingReply::Image);
-                }
-            });
-        }
+        self.shared.drop_old(now, id, session);
         let session_state = &mut session.session_state;
         let open = session.provider.held_streams();
         self.shared.streams = (self.shared.streams + open).saturating_sub(session_state.streams);
@@ -462,6 +451,23 @@ impl Hub {
         while self.notes.len() > MOST_NOTES {
             self.notes.pop_front();
         }
+    }
+}
+
+impl SharedState {
+    /// Drops updates that have waited in a session's backlog for longer than its policy allows; their streams get images instead.
+    #[inline]
+    fn drop_old(&mut self, now: Nanos, id: SessionId, session: &mut Session) {
+        let age_ms = self.settings.age_ms(session.session_state.slow);
+        let Some(age_ms) = age_of_too_old(now, &session.backlog, age_ms) else { return };
+        session.too_old(age_ms, |session_state, provider, stream| {
+            if let Some(open) = self.interest.stream_mut(id, stream)
+                && open.phase == StreamPhase::Current
+            {
+                open.phase = StreamPhase::GapOwed;
+                session_state.owe(provider, stream, PendingReply::Image);
+            }
+        });
     }
 }
 

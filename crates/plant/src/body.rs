@@ -16,6 +16,22 @@ use tapeline_omm::{FieldListEncoder, Full};
 use crate::state;
 use crate::tick::Kind;
 
+/// Writes the message of a feed's tick: an image, an update, or an update without fields if there is no draft.
+#[inline]
+pub(crate) fn of_change(
+    out: &mut [u8],
+    kind: Kind,
+    draft: Option<&Draft>,
+    detail: Option<&Detail>,
+    suspect: bool,
+) -> Option<usize> {
+    match draft {
+        Some(draft) if kind == Kind::Refresh => refresh(out, draft, detail, suspect),
+        Some(draft) => update(out, draft, detail),
+        None => empty_update(out),
+    }
+}
+
 /// Writes the changed fields of a draft, and those of its detail; returns the length. `None` if they do not fit in `out`, here and below.
 pub(crate) fn update(out: &mut [u8], draft: &Draft, detail: Option<&Detail>) -> Option<usize> {
     let header = rwf::update_header(out, Domain::MARKET_PRICE, 0, draft.update, DataType::FIELD_LIST).ok()?;

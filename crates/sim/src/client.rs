@@ -380,9 +380,14 @@ impl Client {
             let mut out = end.out(now, sight.network);
             self.talk.speak(&mut self.consumer, &mut out, &mut self.chance, (&items, sight.names));
         }
-        if !self.chance.one_in(12) {
-            return;
+        if self.chance.one_in(12) {
+            self.change_something(sight);
         }
+    }
+
+    /// Opens, closes or changes a stream.
+    fn change_something(&mut self, sight: &mut Sight<'_>) {
+        let now = sight.now;
         match self.chance.below(10) {
             0..4 => {
                 let name = self.some_name(sight);

@@ -124,26 +124,10 @@ impl ClientConnections {
             }
             if let Event::Connected(agreed) = event {
                 let mut room = RoleConnection::new(Side::Server, agreed, &self.dictionary, self.json);
-                room.set_services(&self.services);
                 let (is_json, login) = (agreed.is_json(), RoleConnection::cookie_login(agreed));
-                let peer = Peer {
-                    address: self.reactor.peer_address(id),
-                    is_encrypted: self.reactor.tls_version(id).is_some(),
-                    is_json,
-                };
-                let session = hub.open_from(now, peer);
+                room.set_services(&self.services);
                 room.share_texts(&self.texts);
-                if self.connections.len() <= session.index() {
-                    self.connections.resize_with(session.index() + 1, || None);
-                }
-                // A client that has logged in by a cookie sends no message for it.
-                if let Some((login, mut sender)) = login.zip(self.reactor.sender(id)) {
-                    hub.message(now, session, &login, &mut room.outbox(&mut sender));
-                }
-                self.connections[session.index()] =
-                    Some(ClientConnection { connection: id, room, since: now });
-                self.sessions.insert(id, session);
-                self.close_those_over(hub, now);
+                self.open(hub, now, id, room, (is_json, login));
                 continue;
             }
             let Some(session) = self.sessions.get(&id).copied() else {
@@ -194,6 +178,30 @@ impl ClientConnections {
         }
         // There is input left for the next turn, or a connection to accept.
         Ok(is_busy || !self.reactor.is_idle())
+    }
+
+    /// Opens the session of a new connection.
+    fn open(
+        &mut self,
+        hub: &mut Hub,
+        now: Nanos,
+        id: ConnectionId,
+        mut room: RoleConnection,
+        (is_json, login): (bool, Option<Vec<u8>>),
+    ) {
+        let address = self.reactor.peer_address(id);
+        let is_encrypted = self.reactor.tls_version(id).is_some();
+        let session = hub.open_from(now, Peer { address, is_encrypted, is_json });
+        if self.connections.len() <= session.index() {
+            self.connections.resize_with(session.index() + 1, || None);
+        }
+        // A client that has logged in by a cookie sends no message for it.
+        if let Some((login, mut sender)) = login.zip(self.reactor.sender(id)) {
+            hub.message(now, session, &login, &mut room.outbox(&mut sender));
+        }
+        self.connections[session.index()] = Some(ClientConnection { connection: id, room, since: now });
+        self.sessions.insert(id, session);
+        self.close_those_over(hub, now);
     }
 
     /// Closes the connections of the sessions that the hub has ended: after a delay, so that the last message

@@ -167,12 +167,7 @@ impl Stage {
             _ => None,
         };
         to.tick(kind, flags, &origin, stamps, time, |out| {
-            let written = match draft {
-                Some(draft) if image.is_some() => body::refresh(out, draft, detail, suspect),
-                Some(draft) => body::update(out, draft, detail),
-                None => body::empty_update(out),
-            };
-            written.unwrap_or_else(|| {
+            body::of_change(out, kind, draft, detail, suspect).unwrap_or_else(|| {
                 cut = true;
                 body::empty_update(out).unwrap_or(0)
             })

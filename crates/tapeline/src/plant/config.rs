@@ -16,8 +16,10 @@ pub(crate) mod web;
 mod zeromq;
 
 use std::net::SocketAddrV4;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use jiff::civil::Date;
@@ -27,12 +29,13 @@ use tapeline_console::paths;
 use tapeline_console::trading_day;
 use tapeline_feed::Protocol;
 use tapeline_hub::Posts;
-use tapeline_measure::Clock;
-use tapeline_node::config::{Config, Feed, Line, Receive, Recording};
+use tapeline_measure::{Clock, Nanos};
+use tapeline_node::config::{Config, Feed, Line, Receive, Recording, SourcesConfig};
 use tapeline_node::config::{MAX_ITEMS, RECEIVE_BUFFER, REORDER_TIME, RING_BYTES, STALE_AFTER, STALL_LIMIT};
+use tapeline_node::hub::HubConfig;
 use tapeline_node::image_server::ImageServerConfig;
 use tapeline_omm::Dictionary;
-use tapeline_plant::PublishPolicy;
+use tapeline_plant::{ConsolidationSettings, PublishPolicy};
 use tapeline_wire::pool;
 use tapeline_wire::udp::MAX_WAIT;
 use toml::Spanned;
@@ -88,6 +91,18 @@ struct RawPlant {
     standby_size: Option<Spanned<String>>,
     #[serde(default)]
     shared_items: bool,
+}
+
+/// The checked settings of `[plant]` that depend on no other table.
+struct OfPlant {
+    /// `None` if the name is not valid.
+    ring: Option<tapeline_ring::Name>,
+    ring_bytes: usize,
+    publish: PublishPolicy,
+    ends_without_name: bool,
+    spin: bool,
+    receive: Receive,
+    stall_limit: Duration,
 }
 
 #[derive(Deserialize)]
@@ -159,6 +174,18 @@ fn first(path: &Path, faults: Vec<anyhow::Error>) -> anyhow::Error {
     Hinted::new(format!("{first:#}"), hint).into()
 }
 
+/// Gives the hub the services of the providers; its own has a name only if feeds or kdb+ clients publish.
+fn set_services(hub: &mut HubConfig, sources: Option<&SourcesConfig>, has_own: bool) {
+    if !has_own {
+        hub.settings.service.clear();
+    }
+    hub.settings.services = sources.map(|sources| sources.for_clients.clone()).unwrap_or_default();
+    if let Some(zeromq) = &mut hub.zeromq {
+        let services = hub.settings.services.iter();
+        zeromq.services.extend(services.map(|service| (service.id, service.name.clone())));
+    }
+}
+
 /// Checks the text of a configuration.
 #[cfg(test)]
 pub(crate) fn parse(file: &str, text: &str) -> anyhow::Result<Config> {
@@ -170,45 +197,8 @@ impl Source<'_> {
     /// Adds errors to the faults; `None` if they leave no complete configuration.
     fn check(&self, raw: RawConfig) -> Option<Config> {
         let plant = raw.plant;
-        let ring = tapeline_ring::Name::new(plant.ring.get_ref()).map_err(|error| {
-            self.wrong(
-                plant.ring.span(),
-                error,
-                "letters, digits, dot, dash and underscore, at most 64 of them",
-            )
-        });
-        let ring = self.sound(ring);
-        let ring_bytes = self.or(self.ring_size(plant.ring_size.as_ref()), RING_BYTES);
-        let publish = self.one_of(
-            "publish",
-            plant.publish.as_ref(),
-            &[("changes", PublishPolicy::Changes), ("every-message", PublishPolicy::EveryMessage)],
-            "\"changes\" gives a tick where a published field changes",
-        );
-        let publish = self.or(publish, PublishPolicy::Changes);
-        let ends_without_name = self.one_of(
-            "ring_removed",
-            plant.ring_removed.as_ref(),
-            &[("warn", false), ("end", true)],
-            "\"end\" ends the plant, so that a supervisor can start it again with a named ring",
-        );
-        let ends_without_name = self.or(ends_without_name, false);
-        let spin = self.one_of(
-            "wait",
-            plant.wait.as_ref(),
-            &[("block", false), ("spin", true)],
-            "\"spin\" takes a whole core and saves the wake-up",
-        );
-        let spin = self.or(spin, false);
-        let receive = self.or(self.receive(&plant), Receive::Inline);
-        let stall_limit = self.time(
-            plant.stall_limit.as_ref(),
-            STALL_LIMIT,
-            "stall_limit = \"1s\" is the default; \"0s\" waits for ever",
-        );
-        if let Some(cpu) = &plant.cpu {
-            self.sound(self.core(cpu));
-        }
+        let OfPlant { ring, ring_bytes, publish, ends_without_name, spin, receive, stall_limit } =
+            self.of_plant(&plant);
         let of_sources = sources::RawSources {
             services: raw.service,
             providers: raw.provider,
@@ -216,23 +206,15 @@ impl Source<'_> {
         };
         let count = raw.feed.len();
         if count == 0 && of_sources.are_none() && raw.kdb.is_none() || count > MAX_FEEDS {
-            let what = format!("{count} feeds; 1 to {MAX_FEEDS} are expected");
-            self.sound::<()>(Err(self.wrong(
-                self.text.len()..self.text.len(),
-                what,
-                "a feed is a table [[feed]] with its [[feed.line]]s; with a [[service]] or [kdb] none is needed",
-            )));
+            self.sound::<()>(Err(self.wrong_count(count)));
         }
         let several = count > 1 && !plant.shared_items;
-        let feeds = raw.feed.into_iter().filter_map(|feed| self.sound(self.feed(feed, publish, several)));
-        let feeds: Vec<Feed> = feeds.collect();
+        let feeds = raw.feed.into_iter();
+        let feeds: Vec<_> = feeds.filter_map(|feed| self.sound(self.feed(feed, publish, several))).collect();
         let max_items = plant.max_items.as_ref().map_or(MAX_ITEMS, |items| *items.get_ref());
-        let mut nbbo = None;
         // With an invalid feed left out, checks over all feeds would report wrong faults.
-        if feeds.len() == count {
-            self.sound(self.together(&feeds, several, raw.nbbo.as_ref().map(symbols::RawNbbo::suffix)));
-            nbbo = raw.nbbo.as_ref().and_then(|nbbo| self.sound(self.nbbo(nbbo, &feeds, max_items)));
-        }
+        let all = (feeds.len() == count).then_some(&feeds);
+        let nbbo = all.and_then(|feeds| self.over_all(feeds, several, raw.nbbo.as_ref(), max_items));
         let name = plant.name.map_or_else(|| "TAPELINE".to_owned(), Spanned::into_inner);
         let mut hub = raw.hub.and_then(|hub| self.sound(self.hub(hub, &name, max_items)));
         let of_feeds =
@@ -245,50 +227,28 @@ impl Source<'_> {
             max_items,
             dictionary: hub.as_ref().map(|hub| hub.settings.dictionary.clone()),
             posts: hub.as_ref().map_or(Posts::Refuse, |hub| hub.settings.posts),
-            standby: plant.standby_size.as_ref().and_then(|size| {
-                let bytes = self.sound(self.size(Some(size), 0))?;
-                Some((bytes, size.span()))
-            }),
+            standby: self.standby(plant.standby_size.as_ref()),
         };
         let sources = self.sound(self.sources(&of_sources, &beside)).flatten();
         if let Some(hub) = &mut hub {
-            if count == 0 && raw.kdb.is_none() {
-                hub.settings.service.clear();
-            }
-            hub.settings.services =
-                sources.as_ref().map(|sources| sources.for_clients.clone()).unwrap_or_default();
-            if let Some(zeromq) = &mut hub.zeromq {
-                let services = hub.settings.services.iter();
-                zeromq.services.extend(services.map(|service| (service.id, service.name.clone())));
-            }
+            set_services(hub, sources.as_ref(), count > 0 || raw.kdb.is_some());
         }
         let service_id = hub.as_ref().map_or(1, |hub| hub.settings.service_id);
         let dictionary = hub.as_ref().map(|hub| hub.settings.dictionary.clone());
-        let of_kdb = dictionary.as_deref().unwrap_or_else(|| Dictionary::builtin());
         let services = sources.as_ref().map_or(0, |sources| sources.settings.services.len());
         let beside = kdb::Beside {
-            dictionary: of_kdb,
+            dictionary: dictionary.as_deref().unwrap_or_else(|| Dictionary::builtin()),
             max_items,
             has_feeds: count > 0,
             channel: (count + 1 + services) as u16,
         };
         let kdb = raw.kdb.as_ref().and_then(|kdb| self.kdb(kdb, &beside));
-        let has_kdb = kdb.is_some();
-        let reserved_items = self.reserved_items(
-            plant.reserved_items.as_ref(),
-            max_items,
-            (count + usize::from(has_kdb), services),
-        );
+        let sources_of_ticks = (count + usize::from(kdb.is_some()), services);
+        let reserved_items = self.reserved_items(plant.reserved_items.as_ref(), max_items, sources_of_ticks);
         self.ports_apart(hub.as_ref(), sources.as_ref(), kdb.as_ref());
-        let images = plant.images.as_ref().and_then(|size| {
-            let of_providers = sources.iter().flat_map(|sources| &sources.settings.services);
-            Some(ImageServerConfig {
-                bytes: self.sound(self.size(Some(size), 0))?,
-                max_items,
-                services: of_providers.map(|service| service.id).chain([service_id]).collect(),
-                dictionary: dictionary.unwrap_or_else(|| Arc::new(Dictionary::builtin().clone())),
-            })
-        });
+        let of_providers = sources.iter().flat_map(|sources| &sources.settings.services);
+        let services = of_providers.map(|service| service.id).chain([service_id]).collect();
+        let images = self.images(plant.images.as_ref(), max_items, services, dictionary);
         Some(Config {
             images,
             kdb,
@@ -429,7 +389,7 @@ impl Source<'_> {
         Ok(())
     }
 
-    fn feed(&self, raw: RawFeed, publish: PublishPolicy, several: bool) -> anyhow::Result<Feed> {
+    fn feed(&self, mut raw: RawFeed, publish: PublishPolicy, several: bool) -> anyhow::Result<Feed> {
         let known = Protocol::named(raw.protocol.get_ref()).map_err(|_| {
             let what = format!("protocol \"{}\" is not known", raw.protocol.get_ref());
             let known: Vec<_> =
@@ -451,17 +411,7 @@ impl Source<'_> {
             "\"ignore\" takes repeated sequence numbers for duplicates, whatever their content",
         );
         let restart = self.or(restart, true);
-        let today = || trading_day::midnight_before(Clock::calibrate().now());
-        let midnight = match &raw.date {
-            None => today()?,
-            Some(date) => {
-                let day = date.get_ref().parse::<Date>().map_err(|error| {
-                    let hint = "the trading day in New York, such as date = \"2026-11-20\"";
-                    self.wrong(date.span(), error, hint)
-                });
-                self.sound(day).map_or_else(today, trading_day::midnight_of)?
-            }
-        };
+        let midnight = self.midnight(raw.date.as_ref())?;
         let stale_after = self.time(
             raw.stale_after.as_ref(),
             STALE_AFTER,
@@ -471,53 +421,16 @@ impl Source<'_> {
             self.time(raw.reorder_time.as_ref(), REORDER_TIME, "reorder_time = \"5ms\" is the default");
         let receive_buffer = self.or(self.size(raw.receive_buffer.as_ref(), RECEIVE_BUFFER), RECEIVE_BUFFER);
         let file = known.and_then(|protocol| self.sound(self.recording(&raw, protocol))).flatten();
-        let lines_expected = if raw.file.is_some() { 0..=0 } else { 1..=MAX_LINES };
-        if !lines_expected.contains(&raw.line.len()) {
-            let wrong = if let Some(file) = &raw.file {
-                let what = format!("feed {} has a file and lines", raw.name.get_ref());
-                self.wrong(file.span(), what, "a file replaces the lines")
-            } else {
-                let (name, lines) = (raw.name.get_ref(), raw.line.len());
-                let what = format!("feed {name} has {lines} lines; 1 to {MAX_LINES} are expected");
-                self.wrong(raw.name.span(), what, "a line is a table [[feed.line]] with its address")
-            };
-            self.sound::<()>(Err(wrong));
-        }
-        // With recovery, all messages after a gap wait for it: a quarter of a second of a busy feed.
-        let default = if raw.recovery.is_some() { 65_536 } else { 4_096 };
+        self.check_lines(&raw);
+        let reorder_messages = self.reorder_messages(raw.reorder_messages.as_ref(), raw.recovery.is_some());
         let recovery = raw
             .recovery
+            .take()
             .zip(known)
             .and_then(|(raw, protocol)| self.sound(self.recovery(raw, protocol.framing())));
-        let reorder_messages = raw.reorder_messages.as_ref().map_or(default, |count| *count.get_ref());
-        if !(1..=MAX_REORDER).contains(&reorder_messages) {
-            let span = raw.reorder_messages.map_or(0..0, |count| count.span());
-            let what = format!("reorder_messages is {reorder_messages}; 1 to {MAX_REORDER} are expected");
-            self.sound::<()>(Err(self.wrong(
-                span,
-                what,
-                "reorder_messages = 4096 is the default, 65536 with recovery; the memory is taken at the start",
-            )));
-        }
-        let lines = raw.line.into_iter().enumerate();
+        let lines = std::mem::take(&mut raw.line).into_iter().enumerate();
         let lines = lines.filter_map(|(at, line)| self.line(at, line)).collect();
-        if let Some(orders) = raw.market_by_order.as_ref().filter(|orders| *orders.get_ref())
-            && let Some(protocol) = known.filter(|protocol| !protocol.has_orders())
-        {
-            let what = format!("protocol \"{}\" has no orders to publish", protocol.name());
-            self.sound::<()>(Err(self.wrong(
-                orders.span(),
-                what,
-                "market_by_order is for feeds of single orders",
-            )));
-        }
-        let filter = raw.symbols.as_ref().map(Spanned::span).or(raw.symbols_file.as_ref().map(Spanned::span));
-        if let Some(span) = filter
-            && publish == PublishPolicy::EveryMessage
-        {
-            let what = "symbols are selected, but publish is \"every-message\"";
-            self.sound::<()>(Err(self.wrong(span, what, "set publish = \"changes\", or select no symbols")));
-        }
+        self.check_selection(&raw, known, publish);
         let venue = self.venue(raw.venue, raw.name.get_ref());
         let venue = self.or(venue, raw.name.get_ref().clone());
         let symbols = self.sound(self.symbols(raw.symbols, raw.symbols_file)).flatten();
@@ -545,6 +458,153 @@ impl Source<'_> {
             lines,
             file,
         })
+    }
+
+    /// The settings of `[plant]` that depend on no other table.
+    fn of_plant(&self, plant: &RawPlant) -> OfPlant {
+        let ring = tapeline_ring::Name::new(plant.ring.get_ref()).map_err(|error| {
+            self.wrong(
+                plant.ring.span(),
+                error,
+                "letters, digits, dot, dash and underscore, at most 64 of them",
+            )
+        });
+        let ring = self.sound(ring);
+        let ring_bytes = self.or(self.ring_size(plant.ring_size.as_ref()), RING_BYTES);
+        let publish = self.one_of(
+            "publish",
+            plant.publish.as_ref(),
+            &[("changes", PublishPolicy::Changes), ("every-message", PublishPolicy::EveryMessage)],
+            "\"changes\" gives a tick where a published field changes",
+        );
+        let publish = self.or(publish, PublishPolicy::Changes);
+        let ends_without_name = self.one_of(
+            "ring_removed",
+            plant.ring_removed.as_ref(),
+            &[("warn", false), ("end", true)],
+            "\"end\" ends the plant, so that a supervisor can start it again with a named ring",
+        );
+        let ends_without_name = self.or(ends_without_name, false);
+        let spin = self.one_of(
+            "wait",
+            plant.wait.as_ref(),
+            &[("block", false), ("spin", true)],
+            "\"spin\" takes a whole core and saves the wake-up",
+        );
+        let spin = self.or(spin, false);
+        let receive = self.or(self.receive(plant), Receive::Inline);
+        let stall_limit = self.time(
+            plant.stall_limit.as_ref(),
+            STALL_LIMIT,
+            "stall_limit = \"1s\" is the default; \"0s\" waits for ever",
+        );
+        if let Some(cpu) = &plant.cpu {
+            self.sound(self.core(cpu));
+        }
+        OfPlant { ring, ring_bytes, publish, ends_without_name, spin, receive, stall_limit }
+    }
+
+    /// The server of images, if the plant keeps images.
+    fn images(
+        &self,
+        size: Option<&Spanned<String>>,
+        max_items: usize,
+        services: Vec<u16>,
+        dictionary: Option<Arc<Dictionary>>,
+    ) -> Option<ImageServerConfig> {
+        let bytes = self.sound(self.size(Some(size?), 0))?;
+        let dictionary = dictionary.unwrap_or_else(|| Arc::new(Dictionary::builtin().clone()));
+        Some(ImageServerConfig { bytes, max_items, services, dictionary })
+    }
+
+    /// The size of a standby plant's ring, and the place of that key.
+    fn standby(&self, size: Option<&Spanned<String>>) -> Option<(usize, Range<usize>)> {
+        let size = size?;
+        Some((self.sound(self.size(Some(size), 0))?, size.span()))
+    }
+
+    /// Checks all feeds together, and returns the settings of their best bids and offers.
+    fn over_all(
+        &self,
+        feeds: &[Feed],
+        several: bool,
+        nbbo: Option<&symbols::RawNbbo>,
+        max_items: usize,
+    ) -> Option<ConsolidationSettings> {
+        self.sound(self.together(feeds, several, nbbo.map(symbols::RawNbbo::suffix)));
+        self.sound(self.nbbo(nbbo?, feeds, max_items))
+    }
+
+    fn wrong_count(&self, feeds: usize) -> anyhow::Error {
+        let end = self.text.len();
+        let what = format!("{feeds} feeds; 1 to {MAX_FEEDS} are expected");
+        let hint =
+            "a feed is a table [[feed]] with its [[feed.line]]s; with a [[service]] or [kdb] none is needed";
+        self.wrong(end..end, what, hint)
+    }
+
+    /// The start of the trading day in New York: of today, unless a day is given.
+    fn midnight(&self, date: Option<&Spanned<String>>) -> anyhow::Result<Nanos> {
+        let today = || trading_day::midnight_before(Clock::calibrate().now());
+        let Some(date) = date else { return today() };
+        let day = date.get_ref().parse::<Date>().map_err(|error| {
+            self.wrong(date.span(), error, "the trading day in New York, such as date = \"2026-11-20\"")
+        });
+        self.sound(day).map_or_else(today, trading_day::midnight_of)
+    }
+
+    /// A feed has lines or a file.
+    fn check_lines(&self, raw: &RawFeed) {
+        let lines_expected = if raw.file.is_some() { 0..=0 } else { 1..=MAX_LINES };
+        if !lines_expected.contains(&raw.line.len()) {
+            let wrong = if let Some(file) = &raw.file {
+                let what = format!("feed {} has a file and lines", raw.name.get_ref());
+                self.wrong(file.span(), what, "a file replaces the lines")
+            } else {
+                let (name, lines) = (raw.name.get_ref(), raw.line.len());
+                let what = format!("feed {name} has {lines} lines; 1 to {MAX_LINES} are expected");
+                self.wrong(raw.name.span(), what, "a line is a table [[feed.line]] with its address")
+            };
+            self.sound::<()>(Err(wrong));
+        }
+    }
+
+    /// The number of messages that may wait for missing ones.
+    fn reorder_messages(&self, count: Option<&Spanned<usize>>, has_recovery: bool) -> usize {
+        // With recovery, all messages after a gap wait for it: a quarter of a second of a busy feed.
+        let default = if has_recovery { 65_536 } else { 4_096 };
+        let messages = count.map_or(default, |count| *count.get_ref());
+        if !(1..=MAX_REORDER).contains(&messages) {
+            let span = count.map_or(0..0, Spanned::span);
+            let what = format!("reorder_messages is {messages}; 1 to {MAX_REORDER} are expected");
+            self.sound::<()>(Err(self.wrong(
+                span,
+                what,
+                "reorder_messages = 4096 is the default, 65536 with recovery; the memory is taken at the start",
+            )));
+        }
+        messages
+    }
+
+    /// The messages to publish must be messages that the protocol has.
+    fn check_selection(&self, raw: &RawFeed, known: Option<Protocol>, publish: PublishPolicy) {
+        if let Some(orders) = raw.market_by_order.as_ref().filter(|orders| *orders.get_ref())
+            && let Some(protocol) = known.filter(|protocol| !protocol.has_orders())
+        {
+            let what = format!("protocol \"{}\" has no orders to publish", protocol.name());
+            self.sound::<()>(Err(self.wrong(
+                orders.span(),
+                what,
+                "market_by_order is for feeds of single orders",
+            )));
+        }
+        let filter = raw.symbols.as_ref().map(Spanned::span).or(raw.symbols_file.as_ref().map(Spanned::span));
+        if let Some(span) = filter
+            && publish == PublishPolicy::EveryMessage
+        {
+            let what = "symbols are selected, but publish is \"every-message\"";
+            self.sound::<()>(Err(self.wrong(span, what, "set publish = \"changes\", or select no symbols")));
+        }
     }
 
     /// The file of a feed, if it has one.
