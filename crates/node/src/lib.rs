@@ -28,36 +28,22 @@
 
 pub mod access;
 pub mod config;
-mod counting;
-pub mod cursor;
 mod error;
 mod events;
-pub mod hub;
-pub mod image_server;
-mod images;
-mod intake;
-pub mod journal;
-pub mod journal_follower;
-pub mod kdb;
+mod inputs;
 mod plant;
-pub mod queue;
-mod reader;
-mod recorded;
-mod recovery;
+mod readers;
 pub mod report;
-mod sequence_cursor;
 mod socket_waker;
-pub mod soup;
-pub mod sources;
-pub mod stat;
 mod stop;
 pub mod tick;
-pub mod ticks;
-pub mod web;
-pub mod zeromq;
 
 pub use self::config::Config;
 pub use self::error::{Error, Result};
 pub use self::events::{Event, Events, Severity};
+pub use self::inputs::{queue, soup, sources};
 pub use self::plant::{Ended, Plant};
+pub use self::readers::{
+    cursor, hub, image_server, journal, journal_follower, kdb, stat, ticks, web, zeromq,
+};
 pub use self::stop::Stop;

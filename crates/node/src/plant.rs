@@ -16,19 +16,19 @@ use tapeline_wire::http::Server;
 use tapeline_wire::udp::{ReceiveOptions, Receiver, wait_any, wait_any_or};
 
 use crate::config::{Config, Feed, Receive};
-use crate::counting::{
-    Counting, FeedFigures, LatestSnapshot, OfHub, PlantFigures, Served, SnapshotWriter, telling,
-};
 use crate::error::Context;
 use crate::events::Events;
 use crate::hub::{Joining, RunningHub};
 use crate::image_server::RunningImageServer;
-use crate::intake::{Complaints, LONGEST_SLEEP, Source};
+use crate::inputs::intake::{Complaints, LONGEST_SLEEP, Source};
+use crate::inputs::recorded::Recorded;
+use crate::inputs::recovery::Recovery;
 use crate::journal::{Gate, RunningJournal};
 use crate::kdb::publishing::Publishing;
 use crate::kdb::{KdbReport, RunningKdb};
-use crate::recorded::Recorded;
-use crate::recovery::Recovery;
+use crate::readers::counting::{
+    Counting, FeedFigures, LatestSnapshot, OfHub, PlantFigures, Served, SnapshotWriter, telling,
+};
 use crate::report::{PlantReport, Ready};
 use crate::sources::RunningSources;
 use crate::stat::file::{self, Found};

@@ -11,9 +11,9 @@ use tapeline_wire::udp::Receiver;
 
 use crate::config::{self, Config};
 use crate::hub::HubReport;
+use crate::inputs::recovery::Recovery;
 use crate::journal::JournalReport;
 use crate::kdb::KdbReport;
-use crate::recovery::Recovery;
 use crate::sources::SourcesReport;
 use crate::tick::server::Listening;
 use crate::zeromq::ZeromqReport;

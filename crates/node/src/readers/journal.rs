@@ -16,7 +16,7 @@ use tapeline_ring::{Name, Poll, Subscriber, SubscriberId, Wait};
 use crate::Error;
 use crate::error::Context;
 use crate::events::Events;
-use crate::reader::Reader;
+use crate::readers::reader::Reader;
 use crate::ticks::{Next, Position};
 
 /// Maximum number of ticks taken from a busy ring before they are written.

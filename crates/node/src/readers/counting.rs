@@ -19,7 +19,7 @@ use crate::config::Config;
 use crate::error::Context;
 use crate::events::Events;
 use crate::hub::counting::{HubFigures, Merged};
-use crate::reader::Pulse;
+use crate::readers::reader::Pulse;
 use crate::stat::file::CountersFile;
 use crate::stat::snapshot::{
     Backpressure, FeedSnapshot, Journal, LAYOUT, Outlet, Part, Process, ReaderSnapshot, Snapshot,

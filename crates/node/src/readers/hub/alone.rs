@@ -6,7 +6,7 @@ use tapeline_ring::{Name, SubscriberId};
 
 use super::counting::HubFigures;
 use super::{HubConfig, HubReport, Joining, RunningHub};
-use crate::counting::{SnapshotReader, telling};
+use crate::readers::counting::{SnapshotReader, telling};
 use crate::{Events, Result};
 
 /// A hub on its own thread, without a plant.

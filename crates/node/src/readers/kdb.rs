@@ -29,12 +29,12 @@ use tapeline_ring::Name;
 
 use self::filling::{Filler, Filling};
 use self::publishing::{PublishedReport, Publishing, Saying};
-use crate::counting::Serving;
 use crate::cursor::{self, RingCursor};
 use crate::events::Events;
 use crate::journal::{Gate, WHILE_HELD};
-use crate::reader::{Reader, Signs};
-use crate::sequence_cursor::{Kept, SequenceCursor, Taken};
+use crate::readers::counting::Serving;
+use crate::readers::reader::{Reader, Signs};
+use crate::readers::sequence_cursor::{Kept, SequenceCursor, Taken};
 use crate::socket_waker::SocketWaker;
 use crate::tick::config::TickerplantConfig;
 use crate::tick::server::{Listening, Report, Server};

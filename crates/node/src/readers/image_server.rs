@@ -29,8 +29,8 @@ use tapeline_wire::local::{self, Listener};
 use crate::Error;
 use crate::error::Context;
 use crate::events::Events;
-use crate::images::Images;
-use crate::reader::Reader;
+use crate::readers::images::Images;
+use crate::readers::reader::Reader;
 use crate::stat::file;
 use crate::ticks::{Next, OnRing, Ticks};
 

@@ -9,7 +9,7 @@ use tapeline_plant::cache::Memory;
 use tapeline_plant::tick;
 
 use super::connections::ClientConnections;
-use crate::counting::{SnapshotWriter, per_second};
+use crate::readers::counting::{SnapshotWriter, per_second};
 use crate::stat::snapshot::{self, Cache, Hop, Latency, Rates, Totals};
 
 /// How often the hub reports.

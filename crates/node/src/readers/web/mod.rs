@@ -11,8 +11,8 @@ use tapeline_measure::{Clock, Nanos};
 use tapeline_wire::http::{Request, Response, Server, Settings};
 
 use crate::Error;
-use crate::counting::LatestSnapshot;
 use crate::hub::HubConfig;
+use crate::readers::counting::LatestSnapshot;
 use crate::stat::snapshot::Snapshot;
 
 /// Settings of metrics, health and the live page.

@@ -24,10 +24,10 @@ use tapeline_wire::rssl::{ConnectionId, Event, Reactor, Waker};
 
 use crate::Error;
 use crate::config::SourcesConfig;
-use crate::counting::SourceFigures;
 use crate::error::Context;
 use crate::events::{Events, Kind, Severity};
 use crate::queue::{Bytes, Entry, Exit, queue};
+use crate::readers::counting::SourceFigures;
 
 /// While feeds keep the plant busy, sources are looked at once per this interval: a look costs a system call.
 const WHILE_BUSY_NS: i64 = 50_000;

@@ -12,13 +12,13 @@ use tapeline_plant::demand::Demand;
 use tapeline_plant::tick::Tick;
 use tapeline_wire::rssl::Reactor;
 
-use crate::counting::{SnapshotWriter, telling};
 use crate::cursor::{Read, RingCursor};
 use crate::events::{Event, Events, Severity};
 use crate::hub::catching_up::{self, CatchingUp};
 use crate::hub::connections::ClientConnections;
 use crate::hub::counting::{HubFigures, Telling};
 use crate::journal::Gate;
+use crate::readers::counting::{SnapshotWriter, telling};
 use crate::sources::Demanding;
 use crate::ticks::Position;
 

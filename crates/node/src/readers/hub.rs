@@ -35,10 +35,10 @@ use self::counting::HubFigures;
 use self::turns::LARGE_BATCH;
 pub use self::turns::{HubTurn, HubTurns};
 
-use crate::counting::SnapshotWriter;
 use crate::cursor::{self, RingCursor};
 use crate::events::{Events, Kind, Severity};
 use crate::journal::{Gate, WHILE_HELD};
+use crate::readers::counting::SnapshotWriter;
 use crate::socket_waker::SocketWaker;
 use crate::sources::Demanding;
 use crate::ticks::OnRing;

@@ -494,7 +494,7 @@ mod tests {
 
     #[test]
     fn the_operators_page_has_every_metric() {
-        let page = include_str!("../../../../docs/operating.md");
+        let page = include_str!("../../../../../docs/operating.md");
         for (name, kind, _) in METRICS {
             assert!(page.contains(&format!("| `{name}` | {kind} |")), "{name}, {kind}");
         }

@@ -25,13 +25,13 @@ use tapeline_wire::zmtp::{Counters, Publisher, Route, Settings};
 
 use self::header::{Body, Header};
 use crate::Error;
-use crate::counting::Serving;
 use crate::cursor::RingCursor;
 use crate::events::{Events, Kind, Severity};
-use crate::images::{Images, Place};
 use crate::journal::{Gate, WHILE_HELD};
-use crate::reader::{Reader, Signs};
-use crate::sequence_cursor::{Kept, SequenceCursor, Taken};
+use crate::readers::counting::Serving;
+use crate::readers::images::{Images, Place};
+use crate::readers::reader::{Reader, Signs};
+use crate::readers::sequence_cursor::{Kept, SequenceCursor, Taken};
 
 /// The settings of the ZeroMQ outlet.
 #[derive(Debug)]
@@ -456,7 +456,7 @@ mod tests {
     use tapeline_omm::rwf::Domain;
 
     use super::*;
-    use crate::images;
+    use crate::readers::images;
 
     #[test]
     fn of_ticks_that_are_nowhere_every_topic_has_a_leap_and_no_image_is_told() {

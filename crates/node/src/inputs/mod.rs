@@ -1,0 +1,16 @@
+//! The inputs of a plant: what becomes ticks.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `intake.rs` | a feed's lines: sockets, and the pool between two threads |
+//! | `recovery.rs`, `recovery`, `soup.rs` | missing messages: requests over UDP and SoupBinTCP |
+//! | `recorded.rs` | a file instead of lines |
+//! | `sources.rs`, `sources` | OMM providers and publishers |
+//! | `queue.rs` | demand of clients on its way to the sources, and rows of kdb+ clients |
+
+pub(crate) mod intake;
+pub mod queue;
+pub(crate) mod recorded;
+pub(crate) mod recovery;
+pub mod soup;
+pub mod sources;
