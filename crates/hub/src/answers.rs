@@ -15,7 +15,8 @@ use crate::connections::{Behind, Connections, SessionId};
 use crate::hub::Hub;
 use crate::interest::StreamPhase;
 use crate::session::Session;
-use crate::settings::SlowPolicy;
+use crate::slow_clients::SlowPolicy;
+use crate::status_texts::{NO_ROOM_FOR_MESSAGE, RECEIPT_UNREADABLE};
 
 impl Hub {
     /// Returns the next demand for the sources. Call until it returns `None`. Demands stay queued until then, each item once, so that a caller
@@ -153,7 +154,7 @@ impl Hub {
             stream: StreamState::CLOSED_RECOVER,
             data: DataState::SUSPECT,
             code: StateCode::NO_RESOURCES,
-            text: b"There was no room for a message of this stream",
+            text: NO_ROOM_FOR_MESSAGE.as_bytes(),
         };
         let header = StatusHeader { state: Some(state), ..StatusHeader::new(Domain::MARKET_PRICE, 0) };
         self.say_last(now, id, stream, &header, connections);
@@ -169,7 +170,7 @@ impl Hub {
             // An unreadable message is not a receipt; and the client waits for one.
             _ => Some(Nak {
                 code: tapeline_omm::rwf::NakCode::INVALID_CONTENT,
-                text: b"The source's receipt cannot be read",
+                text: RECEIPT_UNREADABLE.as_bytes(),
             }),
         };
         let Session { provider, backlog, session_state } = session;

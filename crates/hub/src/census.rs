@@ -5,7 +5,7 @@ use tapeline_nanos::Nanos;
 use crate::connections::SessionId;
 use crate::event::SessionCounters;
 use crate::hub::Hub;
-use crate::settings::SlowPolicy;
+use crate::slow_clients::SlowPolicy;
 
 /// The state of one session at this moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

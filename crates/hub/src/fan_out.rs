@@ -5,8 +5,8 @@
 
 use tapeline_nanos::Nanos;
 use tapeline_omm::domain::{OwnedState, ServicePart};
-use tapeline_omm::role::provider::{Provider, StreamHandle};
-use tapeline_omm::role::{Outbox, Sent};
+use tapeline_omm::role::Sent;
+use tapeline_omm::role::provider::StreamHandle;
 use tapeline_omm::rwf::{
     DataState, DataType, Domain, Header, MessageView, RefreshHeader, StatusHeader, StreamState, flags,
 };
@@ -14,17 +14,16 @@ use tapeline_omm::{Qos, State};
 use tapeline_plant::tick::{self, Kind, Tick};
 use tapeline_plant::{ItemId, Seq};
 
-use crate::backlog::Backlog;
-use crate::connections::{Behind, Connections, SessionId};
-use crate::event::{End, TooMuch};
+use crate::connections::{Connections, SessionId};
 use crate::feeds;
 use crate::hub::Hub;
 use crate::images::Folded;
-use crate::interest::{ItemSlot, MOST_PERMISSION, Named, Open, StreamPhase};
+use crate::interest::{ItemSlot, MOST_PERMISSION, Named, StreamPhase};
 use crate::request_handler::copy;
 use crate::services;
-use crate::session::{PendingReply, Session};
-use crate::settings::{Settings, SlowPolicy};
+use crate::session::PendingReply;
+use crate::slow_clients::{SlowPolicy, offer};
+use crate::status_texts::MISSED;
 use crate::statuses::is_final;
 use crate::views::choose;
 
@@ -162,7 +161,7 @@ impl Hub {
         self.shared.interest.forget_numbers();
         let groups = self.shared.feeds.doubt_all();
         self.tell(now, groups.into_iter().map(ServicePart::Group), connections);
-        let changes = self.shared.services.doubt(feeds::MISSED);
+        let changes = self.shared.services.doubt(MISSED);
         self.announce(now, Seq(self.next_seq), &changes, connections);
     }
 
@@ -395,60 +394,4 @@ struct Offered {
     closed: Vec<(SessionId, StreamHandle)>,
     /// Some requested the item in the middle of an image that is not cached.
     are_left: bool,
-}
-
-/// Sends a message to a stream's client according to its policy. [`Sent::Full`]: the stream now waits for an image, or the session is over.
-fn offer(
-    now: Nanos,
-    session: &mut Session,
-    open: &mut Open,
-    settings: &Settings,
-    connections: &mut impl Connections,
-    mut send: impl FnMut(&mut Provider, &mut dyn Outbox) -> Sent,
-) -> Sent {
-    let Session { provider, backlog, session_state } = session;
-    let mut sent = Sent::Full;
-    if !session_state.is_full {
-        let there = connections.with(open.session, |out| send(provider, &mut Behind::new(backlog, out)));
-        sent = there.unwrap_or(Sent::NotOpen);
-    }
-    if sent != Sent::Full {
-        return sent;
-    }
-    session_state.found_no_room(now);
-    let slow = session_state.slow;
-    let full = if slow == SlowPolicy::Conflate {
-        TooMuch::Messages(0)
-    } else if let Some(age_ms) = age_of_too_old(now, backlog, settings.age_ms(slow)) {
-        TooMuch::Age(age_ms)
-    } else if backlog.limited() >= slow.messages() {
-        TooMuch::Messages(slow.messages())
-    } else {
-        backlog.at(now);
-        sent = backlog.update(open.stream, |backlog| send(provider, backlog));
-        TooMuch::Bytes(slow.bytes())
-    };
-    if sent != Sent::Full {
-        session_state.counters.queued += u64::from(sent == Sent::Queued);
-        if matches!(slow, SlowPolicy::Block { .. }) && !std::mem::replace(&mut open.is_behind, true) {
-            let is_open = |stream| provider.stream_id(stream).is_some();
-            session_state.behind.add(open.stream, provider.open_streams(), is_open);
-        }
-        return sent;
-    }
-    match slow {
-        SlowPolicy::Conflate | SlowPolicy::DropWithGap { .. } => {
-            let is_gap = slow != SlowPolicy::Conflate;
-            open.phase = if is_gap { StreamPhase::GapOwed } else { StreamPhase::ImageOwed };
-            session_state.owe(provider, open.stream, PendingReply::Image);
-        }
-        SlowPolicy::Cut { .. } | SlowPolicy::Block { .. } => session_state.end(End::Slow(full)),
-    }
-    sent
-}
-
-/// Returns the age limit if the oldest queued message exceeds it.
-pub(crate) fn age_of_too_old(now: Nanos, backlog: &Backlog, age_ms: u64) -> Option<u64> {
-    let oldest = backlog.oldest().filter(|_| age_ms > 0)?;
-    (now.0.saturating_sub(oldest.0) >= age_ms.saturating_mul(1_000_000)).then_some(age_ms)
 }

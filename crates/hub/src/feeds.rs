@@ -1,5 +1,6 @@
 //! The states of the channels of the plant's feeds, as sent to clients: each channel is an item group of the directory.
 
+use crate::status_texts::MISSED;
 use tapeline_omm::State;
 use tapeline_omm::domain::OwnedState;
 use tapeline_omm::domain::directory::Group;
@@ -31,9 +32,6 @@ impl Channel {
         State { data, text, ..State::OPEN_OK }
     }
 }
-
-/// The status text of all items while the hub misses ticks.
-pub(crate) const MISSED: &str = "The hub has missed some of the plant's messages";
 
 /// Returns the state of all items of a channel's group.
 fn told(channel: u16, state: State<'_>) -> Group {

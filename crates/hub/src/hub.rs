@@ -16,15 +16,14 @@ use tapeline_plant::demand::Demand;
 use crate::access::{Access, Check, CheckNumber, Peer, Verdict};
 use crate::connections::{Behind, Connections, SessionId};
 use crate::event::{AccessCounters, Counters, End, HubEvent, TooMuch};
-use crate::fan_out::age_of_too_old;
 use crate::interest::ItemSlot;
-use crate::interest::StreamPhase;
 use crate::prefetch::MOST_EXPECTED;
 use crate::request_handler::RequestHandler;
 use crate::resync::Resync;
-use crate::session::{PendingReply, Session};
-use crate::settings::{Settings, SlowPolicy};
+use crate::session::Session;
+use crate::settings::Settings;
 use crate::shared_state::SharedState;
+use crate::slow_clients::SlowPolicy;
 
 /// Interval of the checks of all sessions, ns: short enough for time-outs, long enough for thousands of sessions.
 const TURN_NS: u64 = 10_000_000;
@@ -451,23 +450,6 @@ impl Hub {
         while self.notes.len() > MOST_NOTES {
             self.notes.pop_front();
         }
-    }
-}
-
-impl SharedState {
-    /// Drops updates that have waited in a session's backlog for longer than its policy allows; their streams get images instead.
-    #[inline]
-    fn drop_old(&mut self, now: Nanos, id: SessionId, session: &mut Session) {
-        let age_ms = self.settings.age_ms(session.session_state.slow);
-        let Some(age_ms) = age_of_too_old(now, &session.backlog, age_ms) else { return };
-        session.too_old(age_ms, |session_state, provider, stream| {
-            if let Some(open) = self.interest.stream_mut(id, stream)
-                && open.phase == StreamPhase::Current
-            {
-                open.phase = StreamPhase::GapOwed;
-                session_state.owe(provider, stream, PendingReply::Image);
-            }
-        });
     }
 }
 

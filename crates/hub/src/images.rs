@@ -9,6 +9,7 @@ use tapeline_plant::cache::{self, Answer, Applied, Cache, Image, Limits, Memory,
 use crate::Settings;
 use crate::interest::Item;
 use crate::request_handler::copy;
+use crate::status_texts::IMAGE_INCOMPLETE;
 
 /// Size in bytes of a message of an image in parts, if its entries allow: it fits in one buffer of a connection (RSSL's default of 6,144 bytes).
 const PART: usize = 6_000;
@@ -162,7 +163,7 @@ fn labelled<'a>(header: RefreshHeader<'a>, image: &Image<'_>, label: Option<Labe
     let state = if image.is_complete() {
         state
     } else {
-        State { data: DataState::SUSPECT, text: b"This image is not complete", ..state }
+        State { data: DataState::SUSPECT, text: IMAGE_INCOMPLETE.as_bytes(), ..state }
     };
     RefreshHeader { state, group_id: group, qos: Some(Qos::REALTIME_TICK), ..header }
 }

@@ -8,14 +8,14 @@ use tapeline_nanos::Nanos;
 use tapeline_omm::role::provider::StreamHandle;
 
 use crate::SessionId;
-use crate::fan_out::age_of_too_old;
 use crate::session::Session;
 use crate::shared_state::SharedState;
+use crate::slow_clients::age_of_too_old;
 
 /// Minimum age of a queued update, ms. A pause costs an image at its end, and most clients regain capacity sooner.
 const PATIENCE_MS: u64 = 50;
 /// Number of entries above which closed streams are removed.
-const MOST_STALE: usize = 1024;
+const MOST_CLOSED: usize = 1024;
 
 /// Streams of a session with queued updates.
 #[derive(Debug, Default)]
@@ -33,7 +33,7 @@ impl LaggingStreams {
         open_streams: usize,
         is_open: impl Fn(StreamHandle) -> bool,
     ) {
-        if self.streams.len() >= 2 * open_streams + MOST_STALE {
+        if self.streams.len() >= 2 * open_streams + MOST_CLOSED {
             self.streams.retain(|stream| is_open(*stream));
             self.seen = 0;
         }

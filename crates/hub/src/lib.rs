@@ -63,6 +63,8 @@ mod services;
 mod session;
 mod settings;
 mod shared_state;
+mod slow_clients;
+mod status_texts;
 mod statuses;
 mod unfolded;
 mod upstream;
@@ -75,5 +77,6 @@ pub use event::{AccessCounters, Counters, End, HubEvent, SessionCounters, TooMuc
 pub use hub::Hub;
 pub use memory::MemoryBound;
 pub use prefetch::Coming;
-pub use settings::{Late, Service, Settings, SlowPolicy, Unknown};
+pub use settings::{Late, Service, Settings, Unknown};
+pub use slow_clients::{SLOW_BYTES, SLOW_MESSAGES, SLOW_TIME_MS, SlowPolicy};
 pub use tapeline_plant::sources::Posts;

@@ -14,6 +14,7 @@ use crate::event::{HubEvent, Who};
 use crate::interest::Named;
 use crate::request_handler::RequestHandler;
 use crate::session::{PendingReply, Refusal};
+use crate::status_texts::NO_POSTS;
 
 /// Maximum bytes of each login attribute that the answer repeats: legitimate ones are short.
 const LONGEST_ATTRIBUTE: usize = 1024;
@@ -324,9 +325,6 @@ pub(crate) fn item_of(provider: &Provider, stream: StreamHandle) -> Option<Named
     let (domain, key) = (provider.domain(stream)?, provider.key(stream)?);
     Some(Named { service: key.service_id?, domain, name: key.name.unwrap_or_default() })
 }
-
-/// The text for a client that may not post.
-pub(crate) const NO_POSTS: &str = "This user may not post to this item";
 
 /// Number of queued events above which a denial is not recorded.
 const MOST_DENIALS: usize = 5_000;

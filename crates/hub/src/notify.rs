@@ -10,11 +10,13 @@ use tapeline_omm::role::provider::StreamHandle;
 use tapeline_omm::rwf::{DataState, Domain, StateCode, StatusHeader, StreamState};
 
 use crate::connections::{Behind, Connections, SessionId};
-use crate::event::{End, TooMuch};
+use crate::event::TooMuch;
 use crate::hub::Hub;
 use crate::interest::{ItemSlot, Open, StreamPhase};
 use crate::session::{PendingReply, Session};
-use crate::settings::{Late, SlowPolicy};
+use crate::settings::Late;
+use crate::slow_clients::{SlowPolicy, give_up};
+use crate::status_texts::{LATE, NO_ROOM_FOR_IMAGE, WAITED_TOO_LONG};
 use crate::statuses::is_final;
 
 impl Hub {
@@ -71,17 +73,13 @@ impl Hub {
                         sent = provider.status(now, room, open.stream, header).unwrap_or(Sent::TooLong);
                         shared.overflow.count(now, session_state, backlog);
                     }
-                    match slow {
-                        _ if sent.is_queued() => session_state.counters.statuses += 1,
-                        SlowPolicy::Conflate | SlowPolicy::DropWithGap { .. } => {
-                            let is_gap = slow != SlowPolicy::Conflate;
-                            open.phase = if is_gap { StreamPhase::GapOwed } else { StreamPhase::ImageOwed };
-                            session_state.owe(provider, open.stream, PendingReply::Image);
-                        }
-                        SlowPolicy::Cut { .. } | SlowPolicy::Block { .. } => {
-                            session_state.end(End::Slow(TooMuch::Bytes(slow.bytes())));
-                            self.over.push_back(open.session);
-                        }
+                    if sent.is_queued() {
+                        session_state.counters.statuses += 1;
+                        continue;
+                    }
+                    give_up(session_state, provider, open, TooMuch::Bytes(slow.bytes()));
+                    if session_state.over.is_some() {
+                        self.over.push_back(open.session);
                     }
                 }
                 Sent::NotOpen | Sent::TooLong => {}
@@ -124,7 +122,7 @@ impl Hub {
             stream: StreamState::CLOSED,
             data: DataState::SUSPECT,
             code: StateCode::NO_RESOURCES,
-            text: b"There is no room for the image of this item",
+            text: NO_ROOM_FOR_IMAGE.as_bytes(),
         };
         let header = StatusHeader { state: Some(state), ..StatusHeader::new(Domain::MARKET_PRICE, 0) };
         let waits = |_: &Session, open: &Open| open.phase == StreamPhase::NoImage;
@@ -139,7 +137,7 @@ impl Hub {
                 stream,
                 data: DataState::SUSPECT,
                 code: StateCode::TIMEOUT,
-                text: b"Nothing has come of this item in time",
+                text: LATE.as_bytes(),
             };
             let header = |stream| StatusHeader {
                 state: Some(state(stream)),
@@ -163,7 +161,7 @@ impl Hub {
                 stream: StreamState::CLOSED_RECOVER,
                 data: DataState::SUSPECT,
                 code: StateCode::TIMEOUT,
-                text: b"Nothing has come of this item for as long as a request may wait; ask again to go on waiting",
+                text: WAITED_TOO_LONG.as_bytes(),
             };
             let header = StatusHeader { state: Some(state), ..StatusHeader::new(Domain::MARKET_PRICE, 0) };
             self.say_to_all(now, place, &header, |_, open| open.waits_told(), connections);

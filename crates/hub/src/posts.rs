@@ -14,10 +14,11 @@ use tapeline_plant::sources::Posts;
 use crate::SessionId;
 use crate::demands::Full;
 use crate::interest::Named;
-use crate::login::{NO_POSTS, item_of};
+use crate::login::item_of;
 use crate::parts;
 use crate::request_handler::{RequestHandler, copy};
 use crate::shared_state::{item_name, name_of};
+use crate::status_texts::{NO_POSTS, NO_SERVICE, POST_OF_OTHER_ITEM, POSTS_REFUSED, SOURCE_BUSY};
 
 /// Posts with outstanding receipts.
 #[derive(Debug)]
@@ -65,7 +66,7 @@ const fn refuse(code: NakCode, text: &'static str) -> Refused {
     Nak { code, text: text.as_bytes() }
 }
 
-const BUSY: Refused = refuse(NakCode::NO_RESOURCES, "Too many messages wait for the source of this service");
+const BUSY: Refused = refuse(NakCode::NO_RESOURCES, SOURCE_BUSY);
 
 impl RequestHandler<'_> {
     /// Handles a post: passes it to the source of its service, or refuses it.
@@ -107,8 +108,7 @@ impl RequestHandler<'_> {
                     .is_none_or(|(domain, name)| (item.domain, item.name) == (domain, name))
             };
             if self.is_ruled() && !item.as_ref().is_some_and(is_meant) {
-                let text = "The message in the post is of another item than its stream";
-                return Err(refuse(NakCode::INVALID_CONTENT, text));
+                return Err(refuse(NakCode::INVALID_CONTENT, POST_OF_OTHER_ITEM));
             }
             let demand = Demand::Private { ticket, message: filled };
             return self.shared.demands.message(demand).map(|()| true).map_err(|Full| BUSY);
@@ -117,10 +117,10 @@ impl RequestHandler<'_> {
         let Some(first) = parts.next() else { return Ok(false) };
         let (service, item) = self.target_of(stream, &first)?;
         let Some(known) = self.shared.services.get(service) else {
-            return Err(refuse(NakCode::SOURCE_UNKNOWN, "There is no such service"));
+            return Err(refuse(NakCode::SOURCE_UNKNOWN, NO_SERVICE));
         };
         if known.posts == Posts::Refuse {
-            return Err(refuse(NakCode::DENIED_BY_SRC, "Posts are not taken by this service"));
+            return Err(refuse(NakCode::DENIED_BY_SRC, POSTS_REFUSED));
         }
         let domain = item.as_ref().map_or(header.domain, |item| item.domain);
         let name = item.as_ref().map_or(&b""[..], |item| item.name.as_bytes());

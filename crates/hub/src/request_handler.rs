@@ -19,6 +19,10 @@ use crate::event::{End, HubEvent, TooMuch};
 use crate::interest::{Item, ItemSlot, Named, Open, StreamPhase};
 use crate::session::{PendingReply, Refusal, SessionState};
 use crate::shared_state::SharedState;
+use crate::status_texts::{
+    IMAGE_TOO_LONG, ITEM_SUSPECT, NAME_NOT_TEXT, NO_IMAGE_YET, NO_ITEM, NO_NAME, NO_SERVICE, OPEN_TOO_OFTEN,
+    SERVICE_DOWN, TOO_MANY_ITEMS, TOO_MANY_PRIVATE, TOO_MANY_STREAMS, UPDATES_DROPPED,
+};
 use crate::statuses::is_final;
 use crate::views::{MOST_FIDS, ViewId};
 use crate::{SessionId, Unknown};
@@ -115,7 +119,7 @@ impl RequestHandler<'_> {
         let shared = &mut *self.shared;
         let name = request.key.name.unwrap_or_default();
         let Some(service) = request.key.service_id.and_then(|id| shared.services.get(id)) else {
-            return Err(Refusal::closed(StateCode::SOURCE_UNKNOWN, "There is no such service"));
+            return Err(Refusal::closed(StateCode::SOURCE_UNKNOWN, NO_SERVICE));
         };
         let named = Named { service: service.id, domain: request.domain, name };
         let (is_of_feeds, can_wait) =
@@ -125,36 +129,35 @@ impl RequestHandler<'_> {
             return self.open_private(stream, &named, request).map(|()| None);
         }
         if name.is_empty() {
-            return Err(Refusal::closed(StateCode::USAGE_ERROR, "This request names no item"));
+            return Err(Refusal::closed(StateCode::USAGE_ERROR, NO_NAME));
         }
         if let Some(refusal) = self.refuses(&named) {
             return Err(refusal);
         }
         let shared = &mut *self.shared;
         if shared.streams >= shared.settings.max_streams {
-            return Err(Refusal::closed(StateCode::TOO_MANY_ITEMS, "As many items are open as may be"));
+            return Err(Refusal::closed(StateCode::TOO_MANY_ITEMS, TOO_MANY_STREAMS));
         }
         let found = shared.interest.find(&named);
         let known = found.and_then(|place| shared.interest.get(place));
         let has_image = known.is_some_and(|item| item.has_image);
         if is_down && (is_of_feeds || !has_image && !can_wait) {
-            return Err(Refusal::recover(StateCode::NONE, "The service is down"));
+            return Err(Refusal::recover(StateCode::NONE, SERVICE_DOWN));
         }
         // A provider's item that has only updates, without an image, counts as missing.
         let is_there = |item: &Item| has_image || item.number != ItemId(0) && (is_of_feeds || !item.is_kept);
         if !can_wait && !known.is_some_and(is_there) {
-            return Err(Refusal::closed(StateCode::NOT_FOUND, "There is no such item"));
+            return Err(Refusal::closed(StateCode::NOT_FOUND, NO_ITEM));
         }
         if !is_of_feeds && std::str::from_utf8(name).is_err() {
             // No item on the ring has such a name.
-            return Err(Refusal::closed(StateCode::NOT_FOUND, "The name of this item is not text"));
+            return Err(Refusal::closed(StateCode::NOT_FOUND, NAME_NOT_TEXT));
         }
         let Ok(place) = found.map_or_else(|| shared.interest.take(&named), Ok) else {
-            return Err(Refusal::closed(StateCode::TOO_MANY_ITEMS, "There are too many items"));
+            return Err(Refusal::closed(StateCode::TOO_MANY_ITEMS, TOO_MANY_ITEMS));
         };
         if shared.interest.is_open_on(shared.settings.max_streams_of_item, place, self.id) {
-            let text = "You have this item open on as many streams as may be";
-            return Err(Refusal::closed(StateCode::TOO_MANY_ITEMS, text));
+            return Err(Refusal::closed(StateCode::TOO_MANY_ITEMS, OPEN_TOO_OFTEN));
         }
         shared.note_source(place);
         self.open_item(stream, request, place, has_image)
@@ -196,7 +199,7 @@ impl RequestHandler<'_> {
             return match is_suspect && self.session_state.refuses_suspect {
                 true => {
                     shared.close(self.id, stream);
-                    Err(Refusal::recover(StateCode::NONE, "The data of this item is suspect"))
+                    Err(Refusal::recover(StateCode::NONE, ITEM_SUSPECT))
                 }
                 false => Ok(Some(PendingReply::Image)),
             };
@@ -217,7 +220,7 @@ impl RequestHandler<'_> {
             return Err(refusal);
         }
         let shared = &mut *self.shared;
-        let too_many = Refusal::recover(StateCode::NO_RESOURCES, "There are too many private streams");
+        let too_many = Refusal::recover(StateCode::NO_RESOURCES, TOO_MANY_PRIVATE);
         if shared.private.is_full() {
             return Err(too_many);
         }
@@ -370,8 +373,7 @@ impl RequestHandler<'_> {
                 self.session_state.end(End::Slow(TooMuch::Bytes(self.shared.settings.image_bytes)));
             }
             Sent::TooLong => {
-                let text = "This image is too long to be sent here";
-                let too_long = Refusal::closed(StateCode::NO_RESOURCES, text);
+                let too_long = Refusal::closed(StateCode::NO_RESOURCES, IMAGE_TOO_LONG);
                 self.shared.close(self.id, stream);
                 return self.say(provider, out, stream, too_long.state());
             }
@@ -398,7 +400,7 @@ const PENDING: State<'static> = State {
     stream: StreamState::OPEN,
     data: DataState::SUSPECT,
     code: StateCode::NONE,
-    text: b"There is no image of this item yet",
+    text: NO_IMAGE_YET.as_bytes(),
 };
 
 /// The state after dropped updates; an image follows.
@@ -406,7 +408,7 @@ const GAP: State<'static> = State {
     stream: StreamState::OPEN,
     data: DataState::SUSPECT,
     code: StateCode::GAP_DETECTED,
-    text: b"Updates were dropped: they were not taken in time",
+    text: UPDATES_DROPPED.as_bytes(),
 };
 /// The priority of a request without one (RWF chapter 2: class 1, count 1).
 const USUAL: Priority = Priority { class: 1, count: 1 };

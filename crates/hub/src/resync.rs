@@ -15,6 +15,7 @@ use tapeline_plant::Seq;
 use crate::connections::Connections;
 use crate::hub::Hub;
 use crate::interest::ItemSlot;
+use crate::status_texts::MISSED_ITEM;
 
 /// The state of a resync.
 #[derive(Debug, Default)]
@@ -73,7 +74,7 @@ impl Hub {
             stream: StreamState::CLOSED_RECOVER,
             data: DataState::SUSPECT,
             code: StateCode::GAP_DETECTED,
-            text: b"The hub has missed messages of this item, and the plant has no image of it",
+            text: MISSED_ITEM.as_bytes(),
         };
         let header = StatusHeader { state: Some(state), ..StatusHeader::new(Domain::MARKET_PRICE, 0) };
         for place in old {

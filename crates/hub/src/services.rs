@@ -7,6 +7,7 @@ use tapeline_omm::rwf::{DataState, Domain, FilterAction, MapAction, State, State
 use tapeline_plant::sources::Posts;
 
 use crate::settings::{Late, Service, Settings};
+use crate::status_texts::{NOTHING_YET, PROVIDER_GONE};
 
 /// All services: that of the feeds, if there is one, and those of providers.
 #[derive(Debug)]
@@ -112,7 +113,7 @@ impl Services {
     pub(crate) fn admit(&self, from: u16, mut change: ServiceEntry) -> Option<ServiceEntry> {
         let service = self.get(from).filter(|_| change.id == from && !self.is_of_feeds(from))?;
         if change.action == MapAction::DELETE {
-            return Some(ServiceEntry::change(from, ServicePart::State(state(false, GONE))));
+            return Some(ServiceEntry::change(from, ServicePart::State(state(false, PROVIDER_GONE))));
         }
         change.action = MapAction::UPDATE;
         change
@@ -181,8 +182,3 @@ pub(crate) fn state(is_up: bool, why: &str) -> ServiceState {
     });
     ServiceState { service_state: Some(is_up.into()), accepting_requests: Some(is_up.into()), status }
 }
-
-/// The text of a service that is down before its first data.
-const NOTHING_YET: &str = "Nothing has been published yet";
-/// The text of a service that its provider has deleted.
-const GONE: &str = "The provider of this service is gone";

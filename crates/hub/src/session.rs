@@ -10,10 +10,11 @@ use tapeline_omm::rwf::StateCode;
 
 use crate::access::Pass;
 use crate::backlog::Backlog;
-use crate::event::{End, SessionCounters, TooMuch};
+use crate::event::{End, SessionCounters};
 use crate::lagging_streams::LaggingStreams;
 use crate::parts::Parts;
-use crate::settings::{Settings, SlowPolicy};
+use crate::settings::Settings;
+use crate::slow_clients::SlowPolicy;
 
 /// A client's session.
 #[derive(Debug)]
@@ -94,7 +95,7 @@ pub(crate) struct Refusal {
 }
 
 /// Number of pending replies above which those to closed streams are removed.
-const MOST_STALE: usize = 1024;
+const MOST_CLOSED: usize = 1024;
 
 impl Session {
     pub(crate) fn new(settings: &Settings, now: Nanos) -> Self {
@@ -112,27 +113,6 @@ impl Session {
             && self.session_state.over.is_none()
     }
 
-    /// Handles queued output that exceeds the age limit: the policy ends the session, or drops the updates. `lost` gets each stream that lost an
-    /// update.
-    pub(crate) fn too_old(
-        &mut self,
-        age_ms: u64,
-        mut lost: impl FnMut(&mut SessionState, &Provider, StreamHandle),
-    ) {
-        let Self { provider, backlog, session_state } = self;
-        match session_state.slow {
-            SlowPolicy::Conflate => {}
-            SlowPolicy::Cut { .. } | SlowPolicy::Block { .. } => {
-                session_state.end(End::Slow(TooMuch::Age(age_ms)));
-            }
-            SlowPolicy::DropWithGap { .. } => {
-                let before = backlog.len();
-                backlog.drop_updates(|stream| lost(session_state, provider, stream));
-                session_state.counters.dropped += (before - backlog.len()) as u64;
-            }
-        }
-    }
-
     /// Returns `true` if output waits for capacity.
     pub(crate) fn is_behind(&self) -> bool {
         self.session_state.is_full || !self.backlog.is_empty() || !self.session_state.owed.is_empty()
@@ -142,7 +122,7 @@ impl Session {
 impl SessionState {
     /// Adds a pending reply. A stream has at most two, so there are at most twice as many as open streams, and some of closed ones.
     pub(crate) fn owe(&mut self, provider: &Provider, stream: StreamHandle, owed: PendingReply) {
-        if self.owed.len() >= 4 * provider.open_streams() + MOST_STALE {
+        if self.owed.len() >= 4 * provider.open_streams() + MOST_CLOSED {
             self.owed.retain(|(stream, _)| provider.stream_id(*stream).is_some());
         }
         self.owed.push_back((stream, owed));
@@ -156,7 +136,7 @@ impl SessionState {
     /// Removes the first pending reply.
     pub(crate) fn settled(&mut self) {
         self.owed.pop_front();
-        if self.owed.is_empty() && self.owed.capacity() > MOST_STALE {
+        if self.owed.is_empty() && self.owed.capacity() > MOST_CLOSED {
             self.owed = VecDeque::new();
         }
         self.stuck = None;

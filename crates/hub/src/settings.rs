@@ -7,62 +7,7 @@ use tapeline_omm::role::provider;
 use tapeline_plant::sources::Posts;
 
 use crate::Access;
-
-/// The handling of a client that does not take its messages fast enough.
-///
-/// No policy delays other clients: output for which the connection has no capacity is queued within a limit, or dropped.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum SlowPolicy {
-    /// Drops updates while the connection has no capacity, then sends one new image of each item that changed meanwhile. The client follows the
-    /// market, but does not get every update. The default.
-    #[default]
-    Conflate,
-    /// Delivers every update or none: updates are queued for capacity, and beyond these limits the client is disconnected.
-    Cut {
-        /// Maximum queued bytes, in addition to the buffers of the connection.
-        bytes: usize,
-        /// Maximum queued messages.
-        messages: usize,
-    },
-    /// Queues updates, and drops those that exceed the limits. Each stream that lost an update gets a status (suspect, gap detected), and an
-    /// image as soon as the connection has capacity.
-    DropWithGap {
-        /// Maximum queued bytes.
-        bytes: usize,
-        /// Maximum queued messages.
-        messages: usize,
-    },
-    /// Queues updates for at most [`Settings::stuck_ms`], and meanwhile pauses a source that only this client uses. A feed is never paused, nor
-    /// a source that other clients have open: for those this policy is [`Cut`](Self::Cut) with a time limit.
-    Block {
-        /// Maximum queued bytes.
-        bytes: usize,
-        /// Maximum queued messages.
-        messages: usize,
-    },
-}
-
-impl SlowPolicy {
-    /// Returns the maximum number of queued bytes; 0 for [`Self::Conflate`].
-    #[must_use]
-    pub const fn bytes(self) -> usize {
-        match self {
-            Self::Conflate => 0,
-            Self::Cut { bytes, .. } | Self::DropWithGap { bytes, .. } | Self::Block { bytes, .. } => bytes,
-        }
-    }
-
-    /// Returns the maximum number of queued messages; 0 for [`Self::Conflate`].
-    #[must_use]
-    pub const fn messages(self) -> usize {
-        match self {
-            Self::Conflate => 0,
-            Self::Cut { messages, .. }
-            | Self::DropWithGap { messages, .. }
-            | Self::Block { messages, .. } => messages,
-        }
-    }
-}
+use crate::slow_clients::{SLOW_TIME_MS, SlowPolicy};
 
 /// The answer to a request for an item that the plant has not published yet.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -193,18 +138,6 @@ pub struct Settings {
     pub session: provider::Settings,
 }
 
-impl Settings {
-    /// Returns the maximum age of a queued update with a policy, in milliseconds; 0 for no limit.
-    pub(crate) const fn age_ms(&self, slow: SlowPolicy) -> u64 {
-        match slow {
-            SlowPolicy::Block { .. } if self.slow_age_ms == 0 || self.stuck_ms < self.slow_age_ms => {
-                self.stuck_ms
-            }
-            _ => self.slow_age_ms,
-        }
-    }
-}
-
 impl Default for Settings {
     fn default() -> Self {
         Self {
@@ -214,7 +147,7 @@ impl Default for Settings {
             dictionary: Arc::new(Dictionary::builtin().clone()),
             slow: SlowPolicy::Conflate,
             slow_age_ms: 0,
-            stuck_ms: 60_000,
+            stuck_ms: SLOW_TIME_MS,
             unknown: Unknown::Wait,
             request_timeout_ms: 5_000,
             // Six times the time-out until the status that nothing came: a mistyped name does not occupy a slot for a day.

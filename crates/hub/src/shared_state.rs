@@ -283,7 +283,7 @@ impl SharedState {
         item.due = Nanos(now.0.saturating_add(timeout_ms.saturating_mul(1_000_000)).max(1));
         let due = item.due;
         let Some(awaited) = self.awaited.get_mut(at) else { return };
-        if awaited.len() > 2 * self.interest.len() + MOST_STALE {
+        if awaited.len() > 2 * self.interest.len() + MOST_CLOSED {
             awaited.retain(|(due, place)| self.interest.get(*place).is_some_and(|item| item.due == *due));
         }
         awaited.push_back((due, place));
@@ -322,7 +322,7 @@ impl SharedState {
         item.closes = Nanos(now.0.saturating_add(left_ms.saturating_mul(1_000_000)).max(1));
         let closes = item.closes;
         let Some(closing) = self.closing.get_mut(at) else { return };
-        if closing.len() > 2 * self.interest.len() + MOST_STALE {
+        if closing.len() > 2 * self.interest.len() + MOST_CLOSED {
             closing.retain(|(at, place)| self.interest.get(*place).is_some_and(|item| item.closes == *at));
         }
         closing.push_back((closes, place));
@@ -377,4 +377,4 @@ impl Default for Given {
 }
 
 /// Number of entries above which those of items no longer awaited are removed.
-const MOST_STALE: usize = 1024;
+const MOST_CLOSED: usize = 1024;

@@ -14,6 +14,7 @@ use crate::hub::Hub;
 use crate::interest::{Item, ItemSlot, MOST_PERMISSION, Named, Open, StreamPhase};
 use crate::request_handler::RequestHandler;
 use crate::session::Session;
+use crate::status_texts::SOURCE_UNREADABLE;
 
 /// The items of a service that a change applies to.
 #[derive(Debug, Clone, Copy)]
@@ -296,7 +297,7 @@ impl Hub {
             stream: StreamState::OPEN,
             data: DataState::SUSPECT,
             code: StateCode::NONE,
-            text: b"A message of this item's source cannot be read",
+            text: SOURCE_UNREADABLE.as_bytes(),
         };
         let header = StatusHeader { state: Some(state), ..StatusHeader::new(Domain::MARKET_PRICE, 0) };
         self.say_to_all(now, place, &header, |_, _| true, connections);

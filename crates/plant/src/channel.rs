@@ -268,7 +268,7 @@ impl Channel {
             told = true;
         }
         // A stale channel stays stale until a line receives data, regardless of recovery.
-        let seen = if self.stage.state == State::Stale { Seen::Quiet } else { self.seen(now) };
+        let seen = if self.stage.state == State::Stale { Seen::Silent } else { self.seen(now) };
         if self.stage.state != State::Initial && !(seen == Seen::Whole && self.stage.state == State::Live) {
             told |= self.see(seen, time, to)?;
         }
@@ -320,8 +320,8 @@ impl Channel {
     }
 
     fn seen(&self, now: Nanos) -> Seen {
-        if self.is_quiet(now) {
-            Seen::Quiet
+        if self.is_stale(now) {
+            Seen::Silent
         } else if self.has_hole(now) {
             Seen::Hole
         } else {
@@ -341,7 +341,7 @@ impl Channel {
 
     /// Returns `true` if no data has arrived for too long. After the end of a session none is expected, even while recovery delivers the rest of
     /// it.
-    fn is_quiet(&self, now: Nanos) -> bool {
+    fn is_stale(&self, now: Nanos) -> bool {
         self.stale_after_ns > 0
             && !self.stage.counters.ended
             && !self.arbiter.is_left_to_recovery()

@@ -7,7 +7,7 @@
 //! recovering  stale        recovering   live
 //! stale       stale        recovering   live
 //! ```
-//! Quiet: no line has received anything, heartbeats included, for longer than the set time. Hole: messages are missing and recovery is in
+//! Silent: no line has received anything, heartbeats included, for longer than the set time. Hole: messages are missing and recovery is in
 //! progress. Whole: neither. A channel that has never received anything cannot become quiet.
 
 use std::fmt;
@@ -31,7 +31,7 @@ pub enum State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Seen {
     /// No line has received anything for too long.
-    Quiet = 0,
+    Silent = 0,
     /// Messages are missing, and requested.
     Hole = 1,
     /// Neither.
@@ -97,7 +97,7 @@ mod tests {
 
     use super::*;
 
-    const SEEN: [Seen; 3] = [Seen::Quiet, Seen::Hole, Seen::Whole];
+    const SEEN: [Seen; 3] = [Seen::Silent, Seen::Hole, Seen::Whole];
 
     #[test]
     fn the_table_is_the_one_of_the_page() {
@@ -106,8 +106,8 @@ mod tests {
                 let mut next = state;
                 let before = next.see(seen);
                 let wanted = match (state, seen) {
-                    (State::Initial, Seen::Quiet) => State::Initial,
-                    (_, Seen::Quiet) => State::Stale,
+                    (State::Initial, Seen::Silent) => State::Initial,
+                    (_, Seen::Silent) => State::Stale,
                     (_, Seen::Hole) => State::Recovering,
                     (_, Seen::Whole) => State::Live,
                 };

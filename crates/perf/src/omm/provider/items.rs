@@ -48,7 +48,7 @@ struct Spot {
 }
 
 /// Answers to closed streams are removed only if the queue is longer than twice the open streams plus this number.
-const MOST_STALE: usize = 1024;
+const MOST_CLOSED: usize = 1024;
 
 impl Items {
     /// Requested items that are not closed.
@@ -173,7 +173,7 @@ impl Items {
 
     /// Queues an answer. If a stream was closed and reopened repeatedly, only its last answer is of use.
     fn owe(&mut self, provider: &Provider, stream: StreamHandle, answer: Answer) {
-        if self.answers.len() >= 2 * provider.open_streams() + MOST_STALE {
+        if self.answers.len() >= 2 * provider.open_streams() + MOST_CLOSED {
             self.answers.retain(|(stream, _)| provider.stream_id(*stream).is_some());
         }
         self.answers.push_back((stream, answer));

@@ -80,7 +80,7 @@ const TURN_BYTES: usize = 1 << 20;
 /// Cost of an answer in addition to its data, in bytes.
 const ANSWER_COST: usize = 256;
 /// Pending answers to closed streams are removed only above this number.
-const MOST_STALE: usize = 1024;
+const MOST_CLOSED: usize = 1024;
 
 impl Unanswered {
     #[cfg(test)]
@@ -95,7 +95,7 @@ impl Unanswered {
 
     /// Queues an answer. A stream has one answer at a time, so their number is bounded by the consumer's open streams.
     pub(super) fn push(&mut self, provider: &Provider, stream: StreamHandle, answer: Answer) {
-        if self.answers.len() >= 2 * provider.open_streams() + MOST_STALE {
+        if self.answers.len() >= 2 * provider.open_streams() + MOST_CLOSED {
             self.answers.retain(|(stream, _)| provider.stream_id(*stream).is_some());
         }
         self.answers.push_back((stream, answer));

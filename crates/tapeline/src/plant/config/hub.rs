@@ -10,7 +10,7 @@ use serde::Deserialize;
 use tapeline_console::arguments;
 use tapeline_console::omm::dictionaries::DictionaryArgs;
 use tapeline_console::paths::{self, FilePath};
-use tapeline_hub::{Posts, Settings, SlowPolicy, Unknown};
+use tapeline_hub::{Posts, SLOW_BYTES, SLOW_MESSAGES, SLOW_TIME_MS, Settings, SlowPolicy, Unknown};
 use tapeline_node::hub::HubConfig;
 use tapeline_node::hub::config::{CONNECTIONS, INCOMING_BYTES, PING_TIMEOUT_S};
 use tapeline_omm::role::provider;
@@ -98,7 +98,11 @@ impl Source<'_> {
             dictionary: self.sound(self.dictionary(&raw)).unwrap_or_else(|| Settings::default().dictionary),
             slow,
             slow_age_ms: self.milliseconds(raw.slow_age.as_ref(), 0, "slow_age = \"10s\", for example"),
-            stuck_ms: self.milliseconds(raw.slow_time.as_ref(), 60_000, "slow_time = \"60s\" is the default"),
+            stuck_ms: self.milliseconds(
+                raw.slow_time.as_ref(),
+                SLOW_TIME_MS,
+                "slow_time = \"60s\" is the default",
+            ),
             unknown: self.unknown(raw.unknown.as_ref()),
             request_timeout_ms: if wait_timeout_ms == 0 { told_ms } else { told_ms.min(wait_timeout_ms) },
             wait_timeout_ms,
@@ -233,8 +237,8 @@ impl Source<'_> {
             raw.slow_messages.as_ref().map(|messages| ("slow_messages", messages.span())),
             raw.slow_age.as_ref().map(|age| ("slow_age", age.span())),
         ];
-        let bytes = self.size(raw.slow_bytes.as_ref(), 8 << 20)?;
-        let messages = raw.slow_messages.as_ref().map_or(100_000, |messages| *messages.get_ref());
+        let bytes = self.size(raw.slow_bytes.as_ref(), SLOW_BYTES)?;
+        let messages = raw.slow_messages.as_ref().map_or(SLOW_MESSAGES, |messages| *messages.get_ref());
         let slow = self.one_of(
             "slow",
             raw.slow.as_ref(),

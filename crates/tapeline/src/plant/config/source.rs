@@ -86,15 +86,21 @@ impl Source<'_> {
     pub(super) fn not_toml(&self, error: &toml::de::Error) -> anyhow::Error {
         let span = error.span().unwrap_or(0..0);
         let message = error.message();
-        let hint = match quoted(message).split_first() {
-            Some((unknown, known)) if message.starts_with("unknown field") => match nearest(unknown, known) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => "`tapeline plant sample` prints every key with its meaning".to_owned(),
-            },
-            _ => "`tapeline plant sample` prints a whole file to compare with".to_owned(),
+        if message.starts_with("unknown field") {
+            return self.unknown_key(span, message);
+        }
+        let message = message.replace("missing field", "missing key");
+        self.wrong(span, message, "`tapeline plant sample` prints a whole file to compare with")
+    }
+
+    /// The error for a key that the configuration does not have.
+    fn unknown_key(&self, span: Range<usize>, message: &str) -> anyhow::Error {
+        let near = quoted(message).split_first().and_then(|(unknown, known)| nearest(unknown, known));
+        let hint = match near {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "`tapeline plant sample` prints every key with its meaning".to_owned(),
         };
-        let message = message.replace("unknown field", "unknown key").replace("missing field", "missing key");
-        self.wrong(span, message, hint)
+        self.wrong(span, message.replace("unknown field", "unknown key"), hint)
     }
 
     /// A time, by default `usual`; errors go to the faults.
