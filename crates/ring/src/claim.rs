@@ -50,6 +50,25 @@ impl<'a, D: Discipline> Claim<'a, D> {
         self.size = self.publisher.grain.frame_size(len);
         Ok(self.commit())
     }
+
+    /// Ends the frame with its first `len` bytes, but leaves it hidden: it becomes visible together with all frames
+    /// behind it at [`show`](PublisherOf::show), at [`flush`](PublisherOf::flush), at the end of the ring, or when a
+    /// claim needs more space than is certainly free. Frames that are committed while others are hidden stay hidden
+    /// too. For frames that come in bursts: subscribers that poll then touch the publisher's cache lines once for a
+    /// burst and not once for a frame. The hidden frames of a publisher that dies are lost.
+    ///
+    /// # Errors
+    /// [`Refused::TooLong`] if `len` is more than was claimed; then there is no frame.
+    #[inline(always)]
+    pub fn hide_prefix(self, len: usize) -> Result<Position, Refused> {
+        if len > self.len {
+            return Err(Refused::TooLong);
+        }
+        let Self { publisher, .. } = self;
+        let size = publisher.grain.frame_size(len);
+        // SAFETY: `self.len` was reserved, and a shorter frame lies within it.
+        Ok(unsafe { publisher.hide(len, size) })
+    }
 }
 
 impl<D: Discipline> Deref for Claim<'_, D> {

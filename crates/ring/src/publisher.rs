@@ -102,6 +102,8 @@ pub struct PublisherOf<D: Discipline> {
     /// Frames up to here were claimed since the last commit, and their bytes may be where a line starts.
     claimed: u64,
     frames: u64,
+    /// Position and header of the first hidden frame; a header of zero if no frame is hidden.
+    hidden: (u64, u64),
     /// The gate and the subscribers allow writes up to here.
     limit: u64,
     /// Where the next boundary is due.
@@ -153,6 +155,24 @@ impl<D: Discipline> PublisherOf<D> {
     #[inline(always)]
     pub fn publish(&mut self, bytes: &[u8]) -> Result<Position, Refused> {
         if self.lines { self.publish_on_lines(bytes) } else { self.publish_as::<PACKED>(bytes) }
+    }
+
+    /// Makes all [hidden](Claim::hide_prefix) frames visible, in order. Does nothing without hidden frames.
+    #[inline]
+    pub fn show(&mut self) {
+        if self.hidden.1 != 0 {
+            self.show_hidden();
+            if self.wake_on_commit {
+                waiting::wake_sleepers(&self.memory.subscribers().waiters);
+            }
+        }
+    }
+
+    /// Returns the position of the first hidden frame; `None` if all frames are visible.
+    #[must_use]
+    pub fn first_hidden(&self) -> Option<Position> {
+        let (start, word) = self.hidden;
+        (word != 0).then_some(Position(start))
     }
 
     /// Returns the length of the longest frame in bytes.
@@ -256,8 +276,9 @@ impl<D: Discipline> PublisherOf<D> {
     }
 
     /// Stores the current cursor for observers; without this call the cursor follows once per eighth of the ring. Wakes
-    /// sleeping subscribers if [`Options::wake_on_commit`] is `false`.
+    /// sleeping subscribers if [`Options::wake_on_commit`] is `false`. Shows hidden frames.
     pub fn flush(&mut self) {
+        self.show_hidden();
         self.publish_cursor();
         waiting::wake_sleepers(&self.memory.subscribers().waiters);
     }
@@ -275,6 +296,7 @@ impl<D: Discipline> PublisherOf<D> {
         if std::mem::replace(&mut self.closed, true) {
             return Ok(());
         }
+        self.show_hidden();
         self.publish_cursor();
         self.publish_tally();
         // Release pairs with the acquire load in `Subscriber::next`: a subscriber that sees the end sees every

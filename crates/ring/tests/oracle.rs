@@ -13,6 +13,8 @@ enum Step {
     Publish(usize),
     Claim { len: usize, end: End },
     Batch { lens: Vec<usize>, commit: bool },
+    Hide { len: usize, prefix: usize },
+    Show,
     Read { who: usize, frames: usize },
     Drain { who: usize },
     Leave { who: usize },
@@ -42,6 +44,8 @@ fn step() -> impl Strategy<Value = Step> {
         6 => (len(), end).prop_map(|(len, end)| Step::Claim { len, end }),
         3 => (proptest::collection::vec(len(), 0..9), any::<bool>())
             .prop_map(|(lens, commit)| Step::Batch { lens, commit }),
+        6 => (len(), 0usize..1100).prop_map(|(len, prefix)| Step::Hide { len, prefix }),
+        2 => Just(Step::Show),
         8 => (0usize..3, 1usize..12).prop_map(|(who, frames)| Step::Read { who, frames }),
         5 => (0usize..3).prop_map(|who| Step::Drain { who }),
         1 => (0usize..3).prop_map(|who| Step::Leave { who }),
@@ -80,6 +84,8 @@ fn play(steps: Vec<Step>, framing: Framing) -> Result<(), TestCaseError> {
     let capacity = publisher.capacity();
     let mut history: Vec<(u64, Vec<u8>)> = Vec::new();
     let mut readers: Vec<Reader> = Vec::new();
+    // Frames that are not visible yet.
+    let mut hidden: Vec<(u64, Vec<u8>)> = Vec::new();
     let mut byte = 0u8;
     let mut fresh = |len: usize| {
         byte = byte.wrapping_add(1);
@@ -114,7 +120,27 @@ fn play(steps: Vec<Step>, framing: Framing) -> Result<(), TestCaseError> {
                     Err(why) => refused = Some((why, len)),
                 }
             }
+            Step::Hide { len, prefix } => {
+                let bytes = fresh(len);
+                match publisher.claim(len) {
+                    Ok(mut claim) => {
+                        claim.copy_from_slice(&bytes);
+                        match claim.hide_prefix(prefix) {
+                            Ok(position) => new.push((position.0, bytes[..prefix].to_vec())),
+                            Err(why) => prop_assert_eq!((why, prefix > len), (Refused::TooLong, true)),
+                        }
+                    }
+                    Err(why) => refused = Some((why, len)),
+                }
+            }
+            Step::Show => publisher.show(),
             Step::Batch { lens, commit } => {
+                // What a claim of the batch would show.
+                publisher.show();
+                for reader in &mut readers {
+                    reader.queue.extend(hidden.iter().cloned());
+                }
+                history.append(&mut hidden);
                 let mut batch = publisher.claim_batch();
                 let mut position = before;
                 for len in lens {
@@ -158,13 +184,14 @@ fn play(steps: Vec<Step>, framing: Framing) -> Result<(), TestCaseError> {
                 if readers.len() < 3 {
                     let ring = Subscriber::join(&name.0, start).unwrap();
                     let from = ring.position().0;
+                    let visible = hidden.first().map_or(before, |frame| frame.0);
                     let queue: VecDeque<_> = history.iter().filter(|(at, _)| *at >= from).cloned().collect();
                     match start {
-                        Start::Newest => prop_assert_eq!(from, before),
+                        Start::Newest => prop_assert_eq!(from, visible),
                         // At a frame's start, and with all later frames (which the reads then show).
                         Start::Oldest => {
                             let is_first = queue.front().is_some_and(|frame| frame.0 == from);
-                            prop_assert!(from == before || is_first, "{from} is no frame's start");
+                            prop_assert!(from == visible || is_first, "{from} is no frame's start");
                         }
                     }
                     readers.push(Reader { ring, queue });
@@ -183,11 +210,24 @@ fn play(steps: Vec<Step>, framing: Framing) -> Result<(), TestCaseError> {
             }
             None => {}
         }
+        hidden.extend(new);
+        let first_hidden = publisher.first_hidden().map_or(u64::MAX, |position| position.0);
+        let visible = hidden.iter().take_while(|frame| frame.0 < first_hidden).count();
+        let shown: Vec<_> = hidden.drain(..visible).collect();
         for reader in &mut readers {
-            reader.queue.extend(new.iter().cloned());
+            reader.queue.extend(shown.iter().cloned());
+            if !hidden.is_empty() {
+                let seen = reader.queue.len();
+                reader.read(seen)?;
+                prop_assert!(matches!(reader.ring.next(), Poll::Empty));
+            }
         }
-        history.extend(new);
+        history.extend(shown);
     }
+    for reader in &mut readers {
+        reader.queue.extend(hidden.iter().cloned());
+    }
+    history.append(&mut hidden);
     let frames = publisher.frames();
     prop_assert_eq!(frames, history.len() as u64);
     publisher.close().unwrap();

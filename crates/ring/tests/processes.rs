@@ -65,6 +65,13 @@ fn player() {
             for counter in 0..5 {
                 publish_all(&mut publisher, &message(counter));
             }
+            // Hidden frames die with their publisher.
+            for counter in 5..8 {
+                let bytes = message(counter);
+                let mut claim = publisher.claim(bytes.len()).unwrap();
+                claim.copy_from_slice(&bytes);
+                claim.hide_prefix(bytes.len()).unwrap();
+            }
             let mut batch = publisher.claim_batch();
             for _ in 0..3 {
                 batch.claim(64).unwrap().fill(0xee);

@@ -101,6 +101,45 @@ impl<D: Discipline> PublisherOf<D> {
         Position(start)
     }
 
+    /// Ends a frame at the position without making it visible: [`show_hidden`](Self::show_hidden) does that. As in a
+    /// batch, the headers of hidden frames are stored at once, except that of the first.
+    ///
+    /// # Safety
+    /// As for [`commit`](Self::commit).
+    #[inline(always)]
+    pub(crate) unsafe fn hide(&mut self, len: usize, size: usize) -> Position {
+        let (start, end) = (self.position, self.position + size as u64);
+        if !self.lines || self.must_clear(end) {
+            // SAFETY: as in `commit_as`.
+            unsafe { self.memory.terminator(start, size) }.store(0, Ordering::Relaxed);
+        }
+        let word = self.header_word(len);
+        if self.hidden.1 == 0 {
+            self.hidden = (start, word);
+        } else {
+            // Relaxed: a subscriber gets here only through the first hidden header, which is stored last and releases
+            // this.
+            self.memory.header(start).store(word, Ordering::Relaxed);
+        }
+        self.position = end;
+        self.frames = self.frames.wrapping_add(1);
+        if self.lines {
+            self.clear_ahead();
+            self.memory.fetch_to_write(end + FETCHED_AHEAD);
+        }
+        Position(start)
+    }
+
+    /// Stores the header of the first hidden frame, if there is one: all hidden frames are then visible.
+    #[inline]
+    pub(super) fn show_hidden(&mut self) {
+        let (start, word) = std::mem::take(&mut self.hidden);
+        if word != 0 {
+            // Release pairs with the acquire load in `Subscriber::next`, as in `commit_as`.
+            self.memory.header(start).store(word, Ordering::Release);
+        }
+    }
+
     /// Claims, copies and commits: [`publish`](Self::publish) with the framing known.
     #[inline(always)]
     pub(super) fn publish_as<const FRAMING: bool>(&mut self, bytes: &[u8]) -> Result<Position, Refused> {

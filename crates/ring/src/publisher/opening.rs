@@ -185,6 +185,7 @@ impl<D: Discipline> PublisherOf<D> {
             cleared: position + Framing::Lines.align() as u64,
             claimed: position,
             frames,
+            hidden: (0, 0),
             limit: 0,
             mark: position + capacity / PARTS as u64,
             gate,

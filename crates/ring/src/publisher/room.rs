@@ -20,6 +20,8 @@ impl<D: Discipline> PublisherOf<D> {
     #[cold]
     #[inline(never)]
     pub(super) fn make_room(&mut self, end: u64) -> Result<(), Refused> {
+        // Subscribers can release only what they see, and the cursor must not pass a frame that nobody sees.
+        self.show_hidden();
         if end > self.mark {
             self.boundaries.remember((self.position, self.frames));
             // From the position: `end` may belong to a batch, of which nothing is in the ring if it is aborted.
