@@ -39,6 +39,13 @@ impl<'a> Messages<'a> {
         Ok((Self { blocks, sequence: first, left: count, little_endian }, after))
     }
 
+    /// Returns the first `count` of these messages.
+    #[inline]
+    #[must_use]
+    pub fn up_to(self, count: u64) -> Self {
+        Self { left: u64::from(self.left).min(count) as u16, ..self }
+    }
+
     /// Returns the sequence of the next message.
     #[must_use]
     pub const fn sequence(&self) -> u64 {

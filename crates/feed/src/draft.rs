@@ -11,7 +11,7 @@ use crate::itch::Side;
 
 pub use self::detail::{Auction, Broken, Detail, ImbalanceSide, Variation};
 
-/// The changed fields of a draft. The other fields have their present values.
+/// The changed fields of a draft.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Changed {
     /// BID; with it QUOTIM_NS.
@@ -184,9 +184,9 @@ pub struct Draft {
     pub ask: Option<Quote>,
     /// Time of the last change of the best bid or ask: ns since midnight, GMT.
     pub quote_ns: Option<u64>,
-    /// The last trade that counts as volume.
+    /// The last trade that counts as volume; may be left out if it did not change.
     pub trade: Option<Trade>,
-    /// Time of that trade: ns since midnight, GMT.
+    /// Time of that trade: ns since midnight, GMT. Left out together with the trade.
     pub trade_ns: Option<u64>,
     /// Volume of today.
     pub volume: u64,
@@ -194,7 +194,7 @@ pub struct Draft {
     pub trades: u64,
     /// The trading status.
     pub status: TradingStatus,
-    /// The reason of a halt.
+    /// The reason of a halt; may be left out if the status did not change.
     pub reason: Reason,
 }
 

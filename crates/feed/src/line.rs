@@ -83,10 +83,12 @@ impl Line {
 
 /// The destination of the messages of a channel.
 pub trait Sink {
-    /// Announces messages that will be delivered next, in datagram order. The sink may ignore it.
+    /// Takes the next messages, which arrived together. A sink that does better with several at once can do so here.
     #[inline]
-    fn coming(&mut self, messages: Messages<'_>) {
-        let _ = messages;
+    fn run(&mut self, messages: Messages<'_>, received: Nanos) {
+        for (sequence, bytes) in messages {
+            self.message(sequence, bytes, received);
+        }
     }
 
     /// Takes the next message, with the receive time of its first arrival.

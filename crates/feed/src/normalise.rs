@@ -43,6 +43,12 @@ pub struct Applied {
 #[error("the message could not be decoded")]
 pub struct Malformed;
 
+impl From<crate::itch::Malformed> for Malformed {
+    fn from(_: crate::itch::Malformed) -> Self {
+        Self
+    }
+}
+
 /// The normaliser of a feed, in any protocol.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -57,12 +63,25 @@ pub enum Normaliser {
 }
 
 impl Normaliser {
-    /// Announces the messages that will be applied next: those of a received datagram. Changes nothing, but makes them
-    /// faster to apply.
+    /// Announces the messages that will be applied next: those of a received datagram. Returns the number of messages that are prepared for
+    /// [`apply_expected`](Self::apply_expected); it may be lower than that of the messages, and 0.
     #[inline]
-    pub fn expect<'a>(&mut self, messages: impl Iterator<Item = &'a [u8]>) {
-        if let Self::Itch(itch) = self {
-            itch.expect(messages);
+    pub fn expect<'a>(&mut self, messages: impl Iterator<Item = &'a [u8]>) -> usize {
+        match self {
+            Self::Itch(itch) => itch.expect(messages),
+            Self::Iex(_) | Self::Dbn(_) => 0,
+        }
+    }
+
+    /// Applies message `at` of those that were announced last. Does the same as [`apply`](Self::apply), and is faster.
+    ///
+    /// # Errors
+    /// As [`apply`](Self::apply).
+    #[inline]
+    pub fn apply_expected(&mut self, at: usize, bytes: &[u8]) -> Result<Applied, Malformed> {
+        match self {
+            Self::Itch(itch) => itch.apply_expected(at, bytes),
+            Self::Iex(_) | Self::Dbn(_) => self.apply(bytes),
         }
     }
 
@@ -73,7 +92,7 @@ impl Normaliser {
     #[inline]
     pub fn apply(&mut self, bytes: &[u8]) -> Result<Applied, Malformed> {
         match self {
-            Self::Itch(itch) => itch.apply(bytes).map_err(|_| Malformed),
+            Self::Itch(itch) => itch.apply_any(bytes),
             Self::Iex(iex) => iex.apply(bytes).map_err(|_| Malformed),
             Self::Dbn(dbn) => dbn.apply(bytes).map_err(|_| Malformed),
         }

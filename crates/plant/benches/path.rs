@@ -1,7 +1,7 @@
 //! The path of a feed inside a plant, from datagrams in memory to a subscriber of the ring: million messages a second.
 //!
 //! ```text
-//! cargo bench -p tapeline-plant --bench path -- [--size small|day] [--messages N] [--seed N] [--runs N] [--json]
+//! cargo bench -p tapeline-plant --bench path -- [--size small|day] [--messages N] [--seed N] [--runs N] [--only ROW] [--json]
 //! ```
 //!
 //! `small` is 500 symbols with 200,000 orders on the books at the start, `day` 8,000 symbols with 1,900,000 orders. Messages are simulated,
@@ -48,6 +48,8 @@ struct Options {
     size: &'static str,
     seed: u64,
     runs: usize,
+    /// The only row to measure, for profiles.
+    only: Option<usize>,
     json: bool,
 }
 
@@ -59,6 +61,7 @@ fn options() -> Options {
         size: "small",
         seed: 1,
         runs: 5,
+        only: None,
         json: false,
     };
     let mut is_bench = false;
@@ -68,6 +71,12 @@ fn options() -> Options {
         std::process::exit(2);
     };
     while let Some(argument) = arguments.next() {
+        if argument == "--only" {
+            let row = arguments.next().unwrap_or_default();
+            let known = ROWS.iter().position(|known| *known == row);
+            options.only = known.or_else(|| wrong(format!("--only is one of {ROWS:?}, not {row:?}")));
+            continue;
+        }
         let mut number = || {
             let value = arguments.next().unwrap_or_default();
             let number = value.replace(['_', ','], "").parse::<u64>();
@@ -139,8 +148,17 @@ struct Drafts {
 }
 
 impl Sink for Drafts {
-    fn coming(&mut self, messages: line::Messages<'_>) {
-        self.normaliser.expect(messages.map(|(_, bytes)| bytes));
+    fn run(&mut self, messages: line::Messages<'_>, _received: Nanos) {
+        let expected = self.normaliser.expect(messages.map(|(_, bytes)| bytes));
+        for (at, (_, bytes)) in messages.enumerate() {
+            assert!(at < expected, "a datagram has fewer messages");
+            if let Some(draft) =
+                self.normaliser.apply_expected(at, bytes).ok().and_then(|applied| applied.change)
+            {
+                black_box(&draft);
+                self.count += 1;
+            }
+        }
     }
 
     fn message(&mut self, _sequence: u64, bytes: &[u8], _received: Nanos) {
@@ -232,38 +250,44 @@ fn main() {
         counts[row] = count;
         rates[row].push(options.messages as f64 * 1e3 / ns as f64);
     };
+    let is_wanted = |row| options.only.is_none_or(|only| only == row);
     for _ in 0..options.runs {
-        let mut state = Books::new(BookSettings::default());
-        books(&input.before, &mut state);
-        time(0, &mut || books(&input.file, &mut state));
-        assert_eq!(state.live_orders(), input.live_orders);
-        drop(state);
-
-        let mut drafts =
-            Drafts { normaliser: Normaliser::Itch(Itch::new(BookSettings::default(), Nanos(0))), count: 0 };
-        let mut arbiter = Arbiter::new(line::Settings::default());
-        for packet in Frames::with(&before, Framing::Length) {
-            arbiter.datagram(Line::A, packet, Nanos(1), &mut drafts).unwrap();
+        if is_wanted(0) {
+            let mut state = Books::new(BookSettings::default());
+            books(&input.before, &mut state);
+            time(0, &mut || books(&input.file, &mut state));
+            assert_eq!(state.live_orders(), input.live_orders);
         }
-        drafts.count = 0;
-        time(1, &mut || {
-            for packet in Frames::with(&packets, Framing::Length) {
+        if is_wanted(1) {
+            let mut drafts = Drafts {
+                normaliser: Normaliser::Itch(Itch::new(BookSettings::default(), Nanos(0))),
+                count: 0,
+            };
+            let mut arbiter = Arbiter::new(line::Settings::default());
+            for packet in Frames::with(&before, Framing::Length) {
                 arbiter.datagram(Line::A, packet, Nanos(1), &mut drafts).unwrap();
             }
-            drafts.count
-        });
-        drop(drafts);
-
-        let mut to = Sequencer::new(1, Items::new(100_000), Unread(vec![0; 64 << 10]));
-        let mut path = channel();
-        feed(&before, &mut path, &mut to, &clock);
-        let begun = to.published();
-        time(2, &mut || {
-            feed(&packets, &mut path, &mut to, &clock);
-            to.published() - begun
-        });
-        drop(path);
-
+            drafts.count = 0;
+            time(1, &mut || {
+                for packet in Frames::with(&packets, Framing::Length) {
+                    arbiter.datagram(Line::A, packet, Nanos(1), &mut drafts).unwrap();
+                }
+                drafts.count
+            });
+        }
+        if is_wanted(2) {
+            let mut to = Sequencer::new(1, Items::new(100_000), Unread(vec![0; 64 << 10]));
+            let mut path = channel();
+            feed(&before, &mut path, &mut to, &clock);
+            let begun = to.published();
+            time(2, &mut || {
+                feed(&packets, &mut path, &mut to, &clock);
+                to.published() - begun
+            });
+        }
+        if !is_wanted(3) {
+            continue;
+        }
         let name = tapeline_ring::Name::new(&format!("bench-path-{}", std::process::id())).unwrap();
         let ring = RingOptions { capacity: 4 << 20, max_frame: 16 << 10, ..RingOptions::default() };
         let publisher = Publisher::open(&name, &ring).unwrap();
@@ -298,7 +322,7 @@ fn report(options: &Options, rates: &mut [Vec<f64>; ROWS.len()], counts: [u64; R
     for of_row in rates.iter_mut() {
         of_row.sort_by(f64::total_cmp);
     }
-    let median = |of_row: &[f64]| of_row[of_row.len() / 2];
+    let median = |of_row: &[f64]| of_row.get(of_row.len() / 2).copied().unwrap_or(f64::NAN);
     let yardstick = median(&rates[0]);
     if options.json {
         let rows: Vec<String> = ROWS
@@ -314,6 +338,9 @@ fn report(options: &Options, rates: &mut [Vec<f64>; ROWS.len()], counts: [u64; R
         options.size, options.messages, options.runs
     );
     for ((row, of_row), count) in ROWS.iter().zip(rates.iter()).zip(counts) {
+        if of_row.is_empty() {
+            continue;
+        }
         println!(
             "{row:8} {:7.2} / {:7.2} / {:7.2}   {:5.2} x books   {count} events",
             of_row[0],

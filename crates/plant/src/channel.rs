@@ -114,7 +114,6 @@ impl Channel {
                 publish: settings.publish,
                 normaliser: settings.protocol.normaliser(settings.books, settings.midnight),
                 items: Vec::new(),
-                symbols: Vec::new(),
                 suffix: Box::default(),
                 protocol: settings.protocol,
                 filter: None,
@@ -174,10 +173,14 @@ impl Channel {
         if self.stage.state != State::Live {
             return self.unsettled(line, datagram, wire, time, to);
         }
+        // A datagram with one message is visible at its end too: nothing waits.
+        to.publisher().hold();
         let mut output = Output { stage: &mut self.stage, time, to, refused: Ok(()) };
         // The arbiter counts a malformed datagram by line and reason.
         let _ = self.arbiter.datagram(line, datagram, wire, &mut output);
-        output.refused
+        let refused = output.refused;
+        to.publisher().show();
+        refused
     }
 
     /// As [`datagram`](Self::datagram), while the channel is not live: the datagram may change that.
@@ -222,7 +225,7 @@ impl Channel {
         if self.stage.state != State::Live {
             self.stage.waking = Some((Seen::Whole, 0));
         }
-        self.stage.message(sequence, message, wire, time, to)
+        self.stage.message(sequence, message, None, wire, time, to)
     }
 
     /// Ends the input after message `last`: delivers the messages that are held behind a gap, and ends the session if the feed itself

@@ -163,7 +163,7 @@ impl<const N: usize> Text<N> {
     /// Returns `true` if the text is only padding.
     #[must_use]
     pub fn is_blank(&self) -> bool {
-        self.0.trim_ascii_end().is_empty()
+        self.0.iter().all(u8::is_ascii_whitespace)
     }
 }
 

@@ -350,10 +350,7 @@ impl Arbiter {
                         self.arrivals.remember(sequence, bytes);
                     }
                 }
-                sink.coming(messages);
-                for (sequence, bytes) in messages.take(new as usize) {
-                    sink.message(sequence, bytes, received);
-                }
+                sink.run(messages.up_to(new), received);
                 self.next = to;
                 self.delivered.advance(to);
                 self.delivered.mark(run, to);

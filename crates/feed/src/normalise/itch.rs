@@ -25,6 +25,9 @@ use crate::itch::{ByType, Code, Decoder, Locate, Malformed, MessageType, Record,
 /// Nanoseconds of a day.
 const DAY_NS: u64 = 86_400_000_000_000;
 
+/// Maximum number of announced messages that are read.
+const COMING: usize = 64;
+
 /// Decimals of ITCH's prices.
 const DECIMALS: u8 = 4;
 
@@ -58,7 +61,7 @@ pub struct Itch {
     counters: Counters,
     decoder: Decoder,
     /// The messages of [`expect`](Self::expect).
-    coming: Box<[Record; 32]>,
+    coming: Box<[Record; COMING]>,
 }
 
 impl Itch {
@@ -72,7 +75,7 @@ impl Itch {
             detail: None,
             counters: Counters::default(),
             decoder: Decoder::new(),
-            coming: Box::new([Record::default(); 32]),
+            coming: Box::new([Record::default(); COMING]),
         }
     }
 
@@ -83,8 +86,31 @@ impl Itch {
     #[inline]
     pub fn apply(&mut self, bytes: &[u8]) -> Result<Applied, Malformed> {
         let record = self.decoder.record(bytes);
+        self.apply_record(&record, bytes)
+    }
+
+    /// Applies message `at` of those that were [announced](Self::expect) last; `bytes` are its bytes.
+    #[inline]
+    pub(super) fn apply_expected(&mut self, at: usize, bytes: &[u8]) -> Result<Applied, super::Malformed> {
+        let record = match self.coming.get(at) {
+            Some(record) => *record,
+            None => self.decoder.record(bytes),
+        };
+        self.apply_record(&record, bytes)
+    }
+
+    /// Applies one message, as [`apply`](Self::apply), with the error of any protocol. An [`Applied`] is large: changing the type of the error would
+    /// copy it.
+    #[inline]
+    pub(super) fn apply_any(&mut self, bytes: &[u8]) -> Result<Applied, super::Malformed> {
+        let record = self.decoder.record(bytes);
+        self.apply_record(&record, bytes)
+    }
+
+    #[inline(always)]
+    fn apply_record<E: From<Malformed>>(&mut self, record: &Record, bytes: &[u8]) -> Result<Applied, E> {
         if let Err(malformed) = record.check(bytes.len()) {
-            return Err(self.malformed(malformed));
+            return Err(self.malformed(malformed).into());
         }
         let letter = record.kind;
         self.counters.messages.count(letter);
@@ -92,7 +118,7 @@ impl Itch {
             self.counters.longer.count(letter);
         }
         self.counters.broken_trades += u64::from(letter == MessageType::BrokenTrade as u8);
-        let change = self.books.apply_record(&record);
+        let change = self.books.apply_record(record);
         if let Some(depth) = &mut self.depth
             && let Ok(message) = decode(bytes)
         {
@@ -100,7 +126,7 @@ impl Itch {
             depth.apply_itch(&message, |ns_of_day| (midnight + ns_of_day).0 % DAY_NS);
         }
         if change.correction | change.auction {
-            self.detail = Some(self.detail_of(&record, &change));
+            self.detail = Some(self.detail_of(record, &change));
         }
         let event = self.instant(record.ts_ns);
         let draft = if change.is_any() { self.draft(&change) } else { None };
@@ -108,13 +134,15 @@ impl Itch {
         Ok(Applied { instrument: change.locate.into(), letter, event, change: draft, image })
     }
 
-    /// Announces the messages that will be applied next, so that their data can be prefetched: useful for two or more. Only the first 32 are read.
+    /// Announces the messages that will be applied next: decodes them and prefetches their data. Returns the number of decoded messages, at most
+    /// 64: a datagram of 1,400 bytes has about 40.
     #[inline]
-    pub fn expect<'a>(&mut self, messages: impl Iterator<Item = &'a [u8]>) {
+    pub fn expect<'a>(&mut self, messages: impl Iterator<Item = &'a [u8]>) -> usize {
         let count = self.decoder.fill(messages, &mut self.coming[..]);
         if count > 1 {
             self.books.prefetch(&self.coming[..count]);
         }
+        count
     }
 
     #[cold]
@@ -154,7 +182,7 @@ impl Itch {
     }
 
     /// Returns the draft of a change; `None` if the stock has no name, so that nobody can have requested it.
-    #[inline]
+    #[inline(always)]
     fn draft(&self, change: &Change) -> Option<Draft> {
         let book = self.books.book(change.locate).filter(|book| !book.symbol().is_blank())?;
         let changed = Changed {
@@ -170,23 +198,24 @@ impl Itch {
         Some(self.draft_of(book, changed))
     }
 
-    #[inline]
+    #[inline(always)]
     fn draft_of(&self, book: &Book, changed: Changed) -> Draft {
         let (top, volume) = (book.top(), book.volume());
+        let last = volume.last.filter(|_| changed.trade);
         Draft {
             update: changed.update_type(),
             changed,
             bid: top.bid.map(quote),
             ask: top.ask.map(quote),
             quote_ns: book.quoted_ts_ns().map(|ns| self.gmt(ns)),
-            trade: volume.last.map(|last| Trade {
+            trade: last.map(|last| Trade {
                 price: price(last.price.0),
                 size: last.shares,
                 id: last.match_number.0,
                 aggressor: aggressor(last.kind),
                 conditions: conditions(last.kind),
             }),
-            trade_ns: volume.last.map(|last| self.gmt(last.ts_ns)),
+            trade_ns: last.map(|last| self.gmt(last.ts_ns)),
             volume: volume.traded_shares,
             trades: volume.trades,
             status: if book.is_operationally_halted() {
@@ -194,7 +223,7 @@ impl Itch {
             } else {
                 trading_status(book.trading_state())
             },
-            reason: Reason::new(book.reason().as_str()),
+            reason: if changed.status { Reason::new(book.reason().as_str()) } else { Reason::default() },
         }
     }
 

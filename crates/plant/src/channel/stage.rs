@@ -22,10 +22,8 @@ pub(super) struct Stage {
     pub(super) number: u16,
     pub(super) publish: PublishPolicy,
     pub(super) normaliser: Normaliser,
-    /// The item of each instrument: `ItemId(0)` without a number so far.
-    pub(super) items: Vec<ItemId>,
-    /// The symbol of each instrument for consolidation with other channels.
-    pub(super) symbols: Vec<Symbol>,
+    /// The item of each instrument.
+    pub(super) items: Vec<KnownItem>,
     /// The suffix of an instrument's name in the name of its item.
     pub(super) suffix: Box<str>,
     pub(super) protocol: Protocol,
@@ -47,6 +45,17 @@ pub(super) struct Stage {
     pub(super) midnight_before: Option<MidnightBefore>,
 }
 
+/// An instrument's item, with everything that its ticks need.
+#[derive(Clone, Debug, Default)]
+pub(super) struct KnownItem {
+    /// `ItemId(0)` without a number so far.
+    pub(super) id: ItemId,
+    /// The symbol for consolidation with other channels.
+    symbol: Symbol,
+    /// The name of the item.
+    name: Box<str>,
+}
+
 /// The arbiter's sink: a stage with its publisher. After a refusal it ignores further input.
 pub(super) struct Output<'a, T, P> {
     pub(super) stage: &'a mut Stage,
@@ -57,16 +66,27 @@ pub(super) struct Output<'a, T, P> {
 
 impl<T: Time, P: Publish> Sink for Output<'_, T, P> {
     #[inline]
-    fn coming(&mut self, messages: Messages<'_>) {
-        // With a filter, most messages may be skipped.
-        if self.stage.filter.is_none() {
-            self.stage.normaliser.expect(messages.map(|(_, bytes)| bytes));
+    fn run(&mut self, mut messages: Messages<'_>, received: Nanos) {
+        while self.refused.is_ok() {
+            // With a filter, most messages may be skipped.
+            let expected = match self.stage.filter {
+                None => self.stage.normaliser.expect(messages.map(|(_, bytes)| bytes)),
+                Some(_) => 0,
+            };
+            for at in 0..expected.max(1) {
+                let Some((sequence, bytes)) = messages.next() else { return };
+                if self.refused.is_ok() {
+                    let expected = (at < expected).then_some(at);
+                    self.refused =
+                        self.stage.message(sequence, bytes, expected, received, self.time, self.to);
+                }
+            }
         }
     }
 
     fn message(&mut self, sequence: u64, bytes: &[u8], received: Nanos) {
         if self.refused.is_ok() {
-            self.refused = self.stage.message(sequence, bytes, received, self.time, self.to);
+            self.refused = self.stage.message(sequence, bytes, None, received, self.time, self.to);
         }
     }
 
@@ -102,11 +122,15 @@ impl<T: Time, P: Publish> Sink for Output<'_, T, P> {
 }
 
 impl Stage {
-    /// Costs, without the publication: a decode, a book update, two clock reads; allocates only for a new stock.
+    /// Applies a message and publishes its changes. `expected` is its place among the messages that the normaliser expects.
+    ///
+    /// Costs, without the publication: a decode, a book update, for a tick two clock reads; allocates only for a new stock.
+    #[inline]
     pub(super) fn message<P: Publish>(
         &mut self,
         sequence: u64,
         bytes: &[u8],
+        expected: Option<usize>,
         wire: Nanos,
         time: &impl Time,
         to: &mut Sequencer<P>,
@@ -119,15 +143,23 @@ impl Stage {
         {
             return Ok(());
         }
-        let Ok(applied) = self.normaliser.apply(bytes) else {
+        // A draft is large: it stays where it was written.
+        let applied = match expected {
+            Some(at) => self.normaliser.apply_expected(at, bytes),
+            None => self.normaliser.apply(bytes),
+        };
+        let Ok(applied) = &applied else {
             self.counters.malformed_messages += 1;
             return match self.publish {
                 PublishPolicy::Changes => Ok(()),
                 PublishPolicy::EveryMessage => self.undecoded(sequence, bytes, wire, time, to),
             };
         };
-        let stamps = Stamps { event: applied.event, wire, decoded: time.now() };
         let every = self.publish == PublishPolicy::EveryMessage;
+        if applied.change.is_none() && !(applied.image || every || self.has_depth()) {
+            return Ok(());
+        }
+        let stamps = Stamps { event: applied.event, wire, decoded: time.now() };
         // A reader of an item's ticks begins with an image, even if its listing never arrived.
         let is_told = every || applied.change.is_some();
         let image = if applied.image || is_told && self.is_unheard_of(applied.instrument) {
@@ -141,19 +173,23 @@ impl Stage {
             self.forget_item(applied.instrument);
         }
         if draft.is_none() && !every {
-            return self.depth(&applied, sequence, stamps, time, to);
+            return self.depth(applied, sequence, stamps, time, to);
         }
         let item = self.item(applied.instrument, to);
-        let mut room = Room::default();
+        let mut room;
+        let name = match self.known_name(applied.instrument) {
+            Some(name) => name,
+            None => {
+                room = Room::default();
+                self.normaliser.name(applied.instrument).map_or("", |symbol| room.join(symbol, &self.suffix))
+            }
+        };
         let origin = Origin {
             service: None,
             channel: self.number,
             state: self.state,
             item,
-            name: match self.normaliser.name(applied.instrument) {
-                Some(symbol) => room.join(symbol, &self.suffix),
-                None => "",
-            },
+            name,
             feed_seq: sequence,
             source_type: applied.letter,
             source: if every { bytes } else { &[] },
@@ -175,9 +211,9 @@ impl Stage {
         self.counters.drafts_cut += u64::from(cut);
         self.counters.ticks += 1;
         if let Some(draft) = draft {
-            self.consolidate(&applied, draft, sequence, stamps, time, to)?;
+            self.consolidate(applied, draft, sequence, stamps, time, to)?;
         }
-        self.depth(&applied, sequence, stamps, time, to)
+        self.depth(applied, sequence, stamps, time, to)
     }
 
     /// Passes a draft on to the best bid and offer over several feeds, if that is published.
@@ -193,8 +229,15 @@ impl Stage {
     ) -> Result<(), Refused> {
         let origin =
             Consolidating { channel: self.number, feed_seq: sequence, source_type: applied.letter, stamps };
-        let symbol = self.symbols.get(applied.instrument.0 as usize).copied().unwrap_or_default();
+        let known = self.items.get(applied.instrument.0 as usize);
+        let symbol = known.map_or(Symbol::default(), |known| known.symbol);
         to.show(&origin, symbol, draft, time)
+    }
+
+    /// Returns `true` if orders or price levels are published.
+    #[inline]
+    fn has_depth(&self) -> bool {
+        self.normaliser.depth().is_some() || self.normaliser.levels().is_some()
     }
 
     /// Publishes the changes of orders or price levels, if those are published.
@@ -241,15 +284,22 @@ impl Stage {
     #[inline]
     pub(super) fn item<P: Publish>(&mut self, instrument: Instrument, to: &mut Sequencer<P>) -> ItemId {
         match self.items.get(instrument.0 as usize) {
-            Some(known) if *known != ItemId(0) => *known,
+            Some(known) if known.id != ItemId(0) => known.id,
             _ => self.new_item(instrument, to),
         }
+    }
+
+    /// Returns the name of an instrument's item, if the instrument has one.
+    #[inline]
+    fn known_name(&self, instrument: Instrument) -> Option<&str> {
+        let known = self.items.get(instrument.0 as usize)?;
+        (known.id != ItemId(0)).then_some(&*known.name)
     }
 
     /// Returns `true` if an instrument with a name has no item in this session yet.
     #[inline]
     fn is_unheard_of(&self, instrument: Instrument) -> bool {
-        self.items.get(instrument.0 as usize).is_none_or(|item| *item == ItemId(0))
+        self.items.get(instrument.0 as usize).is_none_or(|item| item.id == ItemId(0))
             && self.normaliser.name(instrument).is_some()
     }
 
@@ -257,23 +307,23 @@ impl Stage {
     fn new_item<P: Publish>(&mut self, instrument: Instrument, to: &mut Sequencer<P>) -> ItemId {
         let Some(symbol) = self.normaliser.name(instrument) else { return ItemId(0) };
         let mut room = Room::default();
-        let Ok(item) = to.item_by(self.number, room.join(symbol, &self.suffix)) else {
+        let name = room.join(symbol, &self.suffix);
+        let Ok(item) = to.item_by(self.number, name) else {
             self.counters.items_refused += 1;
             return ItemId(0);
         };
         let at = instrument.0 as usize;
         if self.items.len() <= at {
             // The normaliser's numbers are dense and bounded: those of ITCH have 16 bits.
-            self.items.resize(at + 1, ItemId(0));
-            self.symbols.resize(at + 1, Symbol::default());
+            self.items.resize(at + 1, KnownItem::default());
         }
-        (self.items[at], self.symbols[at]) = (item, to.symbol(self.number, symbol));
+        self.items[at] = KnownItem { id: item, symbol: to.symbol(self.number, symbol), name: name.into() };
         item
     }
 
     fn forget_item(&mut self, instrument: Instrument) {
         if let Some(known) = self.items.get_mut(instrument.0 as usize) {
-            *known = ItemId(0);
+            known.id = ItemId(0);
         }
     }
 
@@ -364,7 +414,6 @@ impl Stage {
         self.blank_all(time, to)?;
         self.normaliser.reset();
         self.items.clear();
-        self.symbols.clear();
         self.images.clear();
         if let Some(filter) = &mut self.filter {
             filter.clear();
@@ -397,12 +446,10 @@ impl Stage {
     fn blank_all<P: Publish>(&mut self, time: &impl Time, to: &mut Sequencer<P>) -> Result<(), Refused> {
         let now = time.now();
         let stamps = Stamps { event: now, wire: now, decoded: now };
-        for (at, item) in (0..).zip(&self.items) {
-            let Some(symbol) = self.normaliser.name(Instrument(at)).filter(|_| *item != ItemId(0)) else {
+        for (at, KnownItem { id: item, name, .. }) in (0..).zip(&self.items) {
+            if *item == ItemId(0) || self.normaliser.name(Instrument(at)).is_none() {
                 continue;
-            };
-            let mut room = Room::default();
-            let name = room.join(symbol, &self.suffix);
+            }
             let origin =
                 Origin { channel: self.number, state: self.state, item: *item, name, ..Origin::default() };
             to.tick(Kind::Refresh, Flags::RESET, &origin, stamps, time, |out| body::blank(out).unwrap_or(0))?;
