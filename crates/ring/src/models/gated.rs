@@ -129,6 +129,43 @@ fn a_batch_whose_first_header_comes_first_is_found() {
     BATCH.catches(&[Fault::Late { store, until: Some(header) }]);
 }
 
+/// Hidden frames appear at once when they are shown.
+fn hidden() {
+    // Both fit in an eighth of the ring: a claim that opens another would show the first.
+    let mut publisher = Publisher::open(&name(), &Options { capacity: 512, ..tiny() }).unwrap();
+    let mut reader = Reader::join(0);
+    let reading = spawn(move || {
+        for _ in 0..3 {
+            if reader.look() && reader.next == 1 {
+                assert!(reader.look(), "both at once");
+            }
+        }
+        reader
+    });
+    for number in 0..2 {
+        let bytes = &u64::to_le_bytes(number)[..len_of(number)];
+        let mut claim = publisher.claim(bytes.len()).unwrap();
+        claim.copy_from_slice(bytes);
+        claim.hide_prefix(bytes.len()).unwrap();
+    }
+    publisher.show();
+    reading.join().unwrap().drain(publisher.frames());
+}
+
+pub(super) const HIDDEN: Model = Model { name: "hidden", preemptions: 2, least: 10, run: hidden };
+
+#[test]
+fn hidden_frames_appear_at_once() {
+    HIDDEN.holds();
+}
+
+#[test]
+fn a_hidden_header_that_is_late_is_found() {
+    let store = line("publisher/commit.rs", ".store(word, Ordering::Relaxed)");
+    let shown = line("publisher/commit.rs", ".store(word, Ordering::Release)");
+    HIDDEN.catches(&[Fault::Late { store, until: Some(shown) }]);
+}
+
 /// The bytes of an aborted claim are where later lines start.
 fn aborted() {
     let mut publisher = Publisher::open(&name(), &lines()).unwrap();

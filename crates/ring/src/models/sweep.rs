@@ -8,9 +8,10 @@ use super::atomics::{self, Fault, Site};
 use super::explore::{Model, line};
 use super::{broadcast, eviction, gated, joining, spsc, succession};
 
-const MODELS: [&Model; 20] = [
+const MODELS: [&Model; 21] = [
     &gated::END,
     &gated::BATCH,
+    &gated::HIDDEN,
     &gated::ABORTED,
     &gated::LEAVE,
     &gated::DEATH,

@@ -231,6 +231,12 @@ pub(crate) fn try_act<D: Discipline>(
             script.write(number, &mut claim[..len]);
             claim.commit_prefix(len)?;
         }
+        Act::Hide => {
+            let mut claim = publisher.claim(len)?;
+            script.write(number, &mut claim);
+            claim.hide_prefix(len)?;
+            publisher.show();
+        }
         Act::Batch(frames) => {
             let mut batch = publisher.claim_batch();
             for number in number..number + frames {

@@ -49,6 +49,8 @@ pub(crate) enum Act {
     Fill,
     /// Claimed this many bytes longer, and cut.
     Shorten(usize),
+    /// Ended hidden, then shown.
+    Hide,
     /// Several frames that become visible together.
     Batch(u64),
 }
@@ -105,10 +107,11 @@ impl Script {
         while at <= number {
             let left = block + BLOCK - at;
             // A block's first frame may be too long for a batch.
-            let act = match dice.below(6) {
+            let act = match dice.below(7) {
                 0 | 1 => Act::Publish,
                 2 => Act::Fill,
-                3 => Act::Shorten(dice.below(100) as usize),
+                3 => Act::Hide,
+                4 => Act::Shorten(dice.below(100) as usize),
                 _ if at == block => Act::Publish,
                 _ => Act::Batch(1 + dice.below(BATCH.min(left))),
             };
