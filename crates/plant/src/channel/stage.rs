@@ -167,14 +167,29 @@ impl Stage {
         } else {
             None
         };
-        let draft = image.as_ref().or(applied.change.as_ref());
         if applied.image {
             // The number may stand for another instrument now.
             self.forget_item(applied.instrument);
         }
-        if draft.is_none() && !every {
+        if applied.change.is_none() && image.is_none() && !every {
             return self.depth(applied, sequence, stamps, time, to);
         }
+        self.publish_change(applied, image.as_ref(), (sequence, bytes), stamps, time, to)
+    }
+
+    /// Publishes the tick of a message: an image, an update, or an update without fields for a message that changes nothing.
+    #[inline]
+    fn publish_change<P: Publish>(
+        &mut self,
+        applied: &Applied,
+        image: Option<&Draft>,
+        (sequence, bytes): (u64, &[u8]),
+        stamps: Stamps,
+        time: &impl Time,
+        to: &mut Sequencer<P>,
+    ) -> Result<(), Refused> {
+        let every = self.publish == PublishPolicy::EveryMessage;
+        let draft = image.or(applied.change.as_ref());
         let item = self.item(applied.instrument, to);
         let mut room;
         let name = match self.known_name(applied.instrument) {
