@@ -88,7 +88,7 @@ impl Hub {
         connections: &mut impl Connections,
     ) -> bool {
         let Some((id, stream)) = self.shared.private.stream(ticket) else { return false };
-        let Some(Some(session)) = self.sessions.get_mut(id.index()) else { return false };
+        let Some(session) = self.sessions.get_mut(id) else { return false };
         let Session { provider, backlog, session_state } = session;
         if session_state.over.is_some() {
             return false;
@@ -163,7 +163,7 @@ impl Hub {
     /// Sends the receipt of a post, with the client's own number.
     fn ack(&mut self, ticket: Ticket, message: &[u8], connections: &mut impl Connections) -> bool {
         let Some((id, receipt)) = self.shared.receipts.take(ticket) else { return false };
-        let Some(Some(session)) = self.sessions.get_mut(id.index()) else { return false };
+        let Some(session) = self.sessions.get_mut(id) else { return false };
         let header = MessageView::parse(message).and_then(|message| message.header());
         let nak = match &header {
             Ok(Header::Ack(ack)) => ack.nak_code.map(|code| Nak { code, text: ack.text.unwrap_or_default() }),
@@ -198,7 +198,7 @@ impl Hub {
             return false;
         };
         for open in &item.streams {
-            let Some(Some(session)) = self.sessions.get_mut(open.session.index()) else { continue };
+            let Some(session) = self.sessions.get_mut(open.session) else { continue };
             let Session { provider, backlog, session_state } = session;
             if session_state.over.is_some() {
                 continue;

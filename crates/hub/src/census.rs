@@ -34,12 +34,11 @@ pub struct SessionSeen<'a> {
 impl Hub {
     /// Returns the state of every open session. Looks at each session, and takes no memory.
     pub fn seen(&self) -> impl Iterator<Item = SessionSeen<'_>> {
-        self.sessions.iter().zip(0..).filter_map(|(session, number)| {
-            let session = session.as_ref()?;
+        self.sessions.iter().map(|(id, session)| {
             let session_state = &session.session_state;
             let malformed = session.provider.counters().malformed;
-            Some(SessionSeen {
-                session: SessionId(number),
+            SessionSeen {
+                session: id,
                 user: &session_state.user,
                 streams: session.provider.open_streams(),
                 queued_messages: session.backlog.len(),
@@ -48,7 +47,7 @@ impl Hub {
                 waits_since: session.backlog.oldest().into_iter().chain(session_state.stuck).min(),
                 slow: session_state.slow,
                 counters: SessionCounters { malformed, ..session_state.counters },
-            })
+            }
         })
     }
 }

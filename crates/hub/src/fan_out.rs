@@ -177,7 +177,7 @@ impl Hub {
             return self.unreadable(now, place, connections);
         }
         for open in &mut item.streams {
-            let Some(Some(session)) = self.sessions.get_mut(open.session.index()) else { continue };
+            let Some(session) = self.sessions.get_mut(open.session) else { continue };
             if session.session_state.over.is_some() {
                 continue;
             }
@@ -244,7 +244,7 @@ impl Hub {
         let Offered { ready, closed, are_left } =
             self.offer_refresh(now, place, &header, message, &arrived, connections);
         for (id, stream) in ready {
-            let Some(Some(session)) = self.sessions.get_mut(id.index()) else { continue };
+            let Some(session) = self.sessions.get_mut(id) else { continue };
             if let Some(open) = self.shared.interest.stream_mut(id, stream) {
                 open.phase = StreamPhase::ImageOwed;
             }
@@ -330,7 +330,7 @@ impl Hub {
         let mut offered = Offered::default();
         let Some(item) = shared.interest.get_mut(place) else { return offered };
         for open in &mut item.streams {
-            let Some(Some(session)) = self.sessions.get_mut(open.session.index()) else { continue };
+            let Some(session) = self.sessions.get_mut(open.session) else { continue };
             if session.session_state.over.is_some() {
                 continue;
             }

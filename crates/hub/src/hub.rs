@@ -21,6 +21,7 @@ use crate::prefetch::MOST_EXPECTED;
 use crate::request_handler::RequestHandler;
 use crate::resync::Resync;
 use crate::session::Session;
+use crate::sessions::Sessions;
 use crate::settings::Settings;
 use crate::shared_state::SharedState;
 use crate::slow_clients::SlowPolicy;
@@ -43,8 +44,7 @@ const MOST_NOTES: usize = 10_000;
 #[derive(Debug)]
 pub struct Hub {
     pub(crate) shared: SharedState,
-    pub(crate) sessions: Vec<Option<Session>>,
-    free: Vec<SessionId>,
+    pub(crate) sessions: Sessions,
     pub(crate) over: VecDeque<SessionId>,
     /// Sessions with deferred replies and capacity for them.
     owed_more: VecDeque<SessionId>,
@@ -67,8 +67,7 @@ impl Hub {
     pub fn new(settings: Settings) -> Self {
         Self {
             shared: SharedState::new(settings),
-            sessions: Vec::new(),
-            free: Vec::new(),
+            sessions: Sessions::default(),
             over: VecDeque::new(),
             owed_more: VecDeque::new(),
             notes: VecDeque::new(),
@@ -93,20 +92,13 @@ impl Hub {
         let mut session = Session::new(&self.shared.settings, now);
         session.session_state.pass.peer = peer;
         session.session_state.serial = self.counters.sessions;
-        if let Some(id) = self.free.pop() {
-            self.sessions[id.index()] = Some(session);
-            return id;
-        }
-        self.sessions.push(Some(session));
-        // Lossless: there are fewer connections.
-        SessionId((self.sessions.len() - 1) as u32)
+        self.sessions.open(session)
     }
 
     /// Closes a session whose connection has ended, or is to end. Nothing is sent to it from here on, and its number may be
     /// reused.
     pub fn close(&mut self, session: SessionId, end: End) {
-        let Some(place) = self.sessions.get_mut(session.index()) else { return };
-        let Some(mut gone) = place.take() else { return };
+        let Some(mut gone) = self.sessions.close(session) else { return };
         self.shared.fold();
         for stream in self.shared.interest.streams_of(session) {
             self.shared.close(session, stream);
@@ -120,7 +112,6 @@ impl Hub {
         self.shared.receipts.forget(session);
         self.shared.overflow.forget(session, &mut gone.session_state);
         self.shared.demands.keep(gone.session_state.parts.bytes(), 0);
-        self.free.push(session);
         // A session that was ended has the reason of its end, whichever side closed the connection.
         let end = gone.session_state.over.unwrap_or(end);
         self.shared.streams = self.shared.streams.saturating_sub(gone.session_state.streams);
@@ -136,14 +127,14 @@ impl Hub {
     /// Ends a session. A client that is logged in gets the reason, and up to 2 s to take it. Then the session is
     /// [over](Self::next_over).
     pub fn end(&mut self, session: SessionId, end: End) {
-        let Some(Some(there)) = self.sessions.get_mut(session.index()) else { return };
+        let Some(there) = self.sessions.get_mut(session) else { return };
         there.session_state.end(end);
         self.over.push_back(session);
     }
 
     /// Sets another slow-client policy for one client. Messages that are already queued stay.
     pub fn set_slow(&mut self, session: SessionId, slow: SlowPolicy) {
-        let Some(Some(there)) = self.sessions.get_mut(session.index()) else { return };
+        let Some(there) = self.sessions.get_mut(session) else { return };
         there.session_state.slow = slow;
         there.backlog.set_limit(slow.bytes());
     }
@@ -172,9 +163,8 @@ impl Hub {
         self.fold_all(now, connections);
         self.tell_of_late(now, connections);
         self.part_with_strangers(now);
-        for number in 0..self.sessions.len() {
-            let session = SessionId(number as u32);
-            let Some(there) = &self.sessions[number] else { continue };
+        for session in self.sessions.numbers() {
+            let Some(there) = self.sessions.get(session) else { continue };
             if there.session_state.leaves.is_some() {
                 self.leave(session, connections);
             } else {
@@ -202,7 +192,7 @@ impl Hub {
         for _ in 0..SESSIONS.min(self.owed_more.len()) {
             let Some(session) = self.owed_more.pop_front() else { return };
             // Its number may belong to another session by now, which then gets an early turn.
-            if let Some(Some(there)) = self.sessions.get_mut(session.index()) {
+            if let Some(there) = self.sessions.get_mut(session) {
                 there.session_state.is_owed_more = false;
                 connections.with(session, |out| self.step(now, session, None, REPLIES, out));
             }
@@ -215,10 +205,8 @@ impl Hub {
         if self.sessions() <= most {
             return;
         }
-        let strangers = self.sessions.iter().zip(0_u32..).filter_map(|(session, number)| {
-            let session = session.as_ref().filter(|session| session.is_stranger())?;
-            Some((session.session_state.since, SessionId(number)))
-        });
+        let strangers = self.sessions.iter().filter(|(_, session)| session.is_stranger());
+        let strangers = strangers.map(|(id, session)| (session.session_state.since, id));
         let mut strangers: Vec<_> = strangers.collect();
         strangers.sort_unstable();
         let too_many = strangers.len().saturating_sub(most);
@@ -242,7 +230,7 @@ impl Hub {
     #[must_use]
     pub fn is_settled(&self) -> bool {
         let waits = |there: &Session| there.is_behind() || there.session_state.restates.is_some();
-        !self.sessions.iter().flatten().any(waits)
+        !self.sessions.iter().any(|(_, there)| waits(there))
     }
 
     /// Returns a password or token to check elsewhere, because the check is slow; pass the result to [`checked`](Self::checked). Call it only when
@@ -260,7 +248,7 @@ impl Hub {
         connections: &mut impl Connections,
     ) {
         let Some((id, outcome)) = self.shared.gate.checked(now, number, verdict) else { return };
-        let Some(Some(session)) = self.sessions.get_mut(id.index()) else { return };
+        let Some(session) = self.sessions.get_mut(id) else { return };
         let pass = &mut session.session_state.pass;
         // Session numbers are reused: the result applies only if the session still waits for this check.
         if pass.pending.as_ref().is_some_and(|pending| pending.number == number) {
@@ -285,7 +273,7 @@ impl Hub {
     /// Returns a session that the hub has ended; close its connection. Call until it returns `None`.
     pub fn next_over(&mut self) -> Option<SessionId> {
         while let Some(session) = self.over.pop_front() {
-            let Some(Some(there)) = self.sessions.get_mut(session.index()) else { continue };
+            let Some(there) = self.sessions.get_mut(session) else { continue };
             let Some(end) = &there.session_state.over else { continue };
             match there.session_state.leaves {
                 None if end.is_told() => self.tell_why(session),
@@ -305,7 +293,7 @@ impl Hub {
         for stream in self.shared.interest.streams_of(id) {
             self.shared.close(id, stream);
         }
-        let Some(Some(Session { provider, backlog, session_state })) = self.sessions.get_mut(id.index())
+        let Some(Session { provider, backlog, session_state }) = self.sessions.get_mut(id)
         else {
             return;
         };
@@ -327,7 +315,7 @@ impl Hub {
     /// Sends the reason to the client of an ended session, until it is sent or its time is over.
     fn leave(&mut self, id: SessionId, connections: &mut impl Connections) {
         let now = self.now;
-        let Some(Some(Session { provider, session_state, .. })) = self.sessions.get_mut(id.index()) else {
+        let Some(Session { provider, session_state, .. }) = self.sessions.get_mut(id) else {
             return;
         };
         let is_out = connections.with(id, |out| provider.settle(out)).unwrap_or(true);
@@ -363,13 +351,13 @@ impl Hub {
     /// Returns the number of open sessions.
     #[must_use]
     pub fn sessions(&self) -> usize {
-        self.sessions.len() - self.free.len()
+        self.sessions.len()
     }
 
     /// Returns the last measured round-trip time of a session in ns; `None` if there is no measurement.
     #[must_use]
     pub fn round_trip_ns(&self, session: SessionId) -> Option<u64> {
-        let there = self.sessions.get(session.index())?.as_ref()?;
+        let there = self.sessions.get(session)?;
         Some(there.session_state.round_trip_ns).filter(|ns| *ns > 0)
     }
 
@@ -384,7 +372,7 @@ impl Hub {
     fn step(&mut self, now: Nanos, id: SessionId, message: Option<&[u8]>, most: usize, out: &mut dyn Outbox) {
         self.now = now;
         self.shared.fold();
-        let Some(Some(session)) = self.sessions.get_mut(id.index()) else { return };
+        let Some(session) = self.sessions.get_mut(id) else { return };
         let Session { provider, backlog, session_state } = session;
         if session_state.over.is_some() {
             return;

@@ -61,6 +61,7 @@ mod restating;
 mod resync;
 mod services;
 mod session;
+mod sessions;
 mod settings;
 mod shared_state;
 mod slow_clients;

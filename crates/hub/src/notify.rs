@@ -36,7 +36,7 @@ impl Hub {
         let mut owned: Option<Arc<OwnedState>> = None;
         let mut closed = Vec::new();
         for open in &mut item.streams {
-            let Some(Some(session)) = self.sessions.get_mut(open.session.index()) else { continue };
+            let Some(session) = self.sessions.get_mut(open.session) else { continue };
             if session.session_state.over.is_some() || !is_meant(session, open) {
                 continue;
             }
@@ -99,7 +99,7 @@ impl Hub {
         header: &StatusHeader<'_>,
         connections: &mut impl Connections,
     ) {
-        let Some(Some(session)) = self.sessions.get_mut(id.index()) else { return };
+        let Some(session) = self.sessions.get_mut(id) else { return };
         let Session { provider, backlog, session_state } = session;
         let mut sent = Ok(Sent::Full);
         if !session_state.is_full {

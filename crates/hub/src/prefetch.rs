@@ -62,7 +62,7 @@ impl Hub {
         items().filter(is_folded).for_each(|item| shared.images.cache().expect_image(item.slot));
         for item in items() {
             for open in item.streams.iter().take(STREAMS) {
-                if let Some(Some(session)) = sessions.get(open.session.index()) {
+                if let Some(session) = sessions.get(open.session) {
                     session.provider.expect(open.stream);
                 }
             }

@@ -32,7 +32,7 @@ impl Hub {
     pub(crate) fn mark_restated(&mut self, place: ItemSlot) {
         let Some(item) = self.shared.interest.get_mut(place) else { return };
         for open in &mut item.streams {
-            let Some(Some(session)) = self.sessions.get_mut(open.session.index()) else { continue };
+            let Some(session) = self.sessions.get_mut(open.session) else { continue };
             if session.session_state.pass.peer.is_json && open.phase == StreamPhase::Current {
                 open.is_restated = true;
                 session.session_state.restates = Some(0);
@@ -44,7 +44,7 @@ impl Hub {
     /// next turn.
     pub(crate) fn restate(&mut self, now: Nanos, connections: &mut impl Connections) {
         let mut budget = Budget { told: MOST_TOLD, seen: MOST_SEEN };
-        let sessions = self.sessions.len();
+        let sessions = self.sessions.numbers().count();
         for _ in 0..sessions {
             if budget.told == 0 || budget.seen == 0 {
                 return;
@@ -61,7 +61,7 @@ impl Hub {
         budget: &mut Budget,
         connections: &mut impl Connections,
     ) {
-        let Some(Some(Session { provider, backlog, session_state })) = self.sessions.get_mut(id.index())
+        let Some(Session { provider, backlog, session_state }) = self.sessions.get_mut(id)
         else {
             return;
         };

@@ -71,12 +71,10 @@ impl Hub {
         for change in changes {
             self.shared.services.apply(change);
         }
-        for (session, number) in self.sessions.iter_mut().zip(0..) {
-            let Some(Session { provider, backlog, session_state }) = session else { continue };
+        for (id, Session { provider, backlog, session_state }) in self.sessions.iter_mut() {
             if session_state.over.is_some() {
                 continue;
             }
-            let id = SessionId(number);
             // Without capacity the role owes the change, and cuts a client that does not take even that: see its next step.
             connections.with(id, |out| provider.directory_changed(&mut Behind::new(backlog, out), changes));
         }
@@ -116,9 +114,9 @@ impl Hub {
         let is_over = is_final(&status.view());
         let is_of_feeds = self.shared.services.is_of_feeds(change.id);
         let is_refused =
-            is_suspect && self.sessions.iter().flatten().any(|there| there.session_state.refuses_suspect);
+            is_suspect && self.sessions.iter().any(|(_, there)| there.session_state.refuses_suspect);
         let is_restated =
-            self.sessions.iter().flatten().any(|there| there.session_state.pass.peer.is_json && !is_over);
+            self.sessions.iter().any(|(_, there)| there.session_state.pass.peer.is_json && !is_over);
         if is_of_feeds && !is_refused && !is_restated {
             return;
         }
@@ -221,7 +219,7 @@ impl Hub {
         }
         self.say_to_all(now, place, &header, |_, _| true, connections);
         if let Some(state) = header.state.filter(|state| state.data == DataState::SUSPECT)
-            && self.sessions.iter().flatten().any(|there| there.session_state.refuses_suspect)
+            && self.sessions.iter().any(|(_, there)| there.session_state.refuses_suspect)
         {
             self.refuse_suspect(now, place, &OwnedState::from(state), connections);
         }
@@ -237,7 +235,7 @@ impl Hub {
         let Some(item) = self.shared.interest.get(place) else { return };
         let streams: Vec<_> = item.streams.iter().map(|open| (open.session, open.stream)).collect();
         for (id, stream) in streams {
-            let Some(Some(Session { provider, session_state, .. })) = self.sessions.get_mut(id.index())
+            let Some(Session { provider, session_state, .. }) = self.sessions.get_mut(id)
             else {
                 continue;
             };
@@ -317,7 +315,7 @@ impl Hub {
     fn forget_closed(&mut self, place: ItemSlot) {
         let Some(item) = self.shared.interest.get(place) else { return };
         let is_closed = |session: SessionId, stream| {
-            let there = self.sessions.get(session.index()).and_then(Option::as_ref);
+            let there = self.sessions.get(session);
             there.is_none_or(|there| there.provider.stream_id(stream).is_none())
         };
         let closed: Vec<_> = item
