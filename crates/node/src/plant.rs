@@ -27,7 +27,7 @@ use crate::journal::{Gate, RunningJournal};
 use crate::kdb::publishing::Publishing;
 use crate::kdb::{KdbReport, RunningKdb};
 use crate::readers::counting::{
-    Counting, FeedFigures, LatestSnapshot, OfHub, PlantFigures, Served, SnapshotWriter, telling,
+    Counting, FeedFigures, LatestSnapshot, OfHub, PlantFigures, Served, SnapshotWriter, snapshots_between,
 };
 use crate::report::{PlantReport, Ready};
 use crate::sources::RunningSources;
@@ -109,7 +109,7 @@ struct Running {
     /// Evicted subscribers of the ring, as last reported.
     evicted: u64,
     complaints: Complaints,
-    teller: SnapshotWriter<PlantFigures>,
+    snapshots: SnapshotWriter<PlantFigures>,
     each_second: Option<Box<dyn FnMut()>>,
     events: Events,
 }
@@ -160,7 +160,7 @@ impl Plant {
         }
         let excuses = beside.excuses;
         let inputs = (beside.sources, beside.rows, beside.after, shares);
-        let mut running = Running::open(&config, inputs, stop, beside.teller, events)?;
+        let mut running = Running::open(&config, inputs, stop, beside.snapshots, events)?;
         pin()?;
         let threads = threads.join(&config, &mut running, excuses, beside.after)?;
         let publishers = running.sources.as_ref().and_then(|sources| sources.address);
@@ -225,7 +225,7 @@ struct Beside {
     sources: Option<RunningSources>,
     /// What kdb+ clients publish.
     rows: Option<Publishing>,
-    teller: SnapshotWriter<PlantFigures>,
+    snapshots: SnapshotWriter<PlantFigures>,
     /// The last tick of the plants before this one.
     after: Seq,
     /// One for each reader with a gate.
@@ -250,8 +250,8 @@ impl Threads {
         let image_server = image_server.transpose()?;
         let sources = config.sources.take().map(|sources| RunningSources::open(sources, events));
         let (sources, demanding) = sources.transpose()?.unzip();
-        let (teller, of_plant) = telling();
-        let (hub_teller, of_hub) = telling();
+        let (snapshots, of_plant) = snapshots_between();
+        let (hub_snapshots, of_hub) = snapshots_between();
         let begin = config.hub.as_ref().map(crate::hub::HubConfig::begin);
         let latest = Arc::new(LatestSnapshot::default());
         let web = match &mut config.hub {
@@ -269,9 +269,10 @@ impl Threads {
         let kdb = kdb.map(|kdb| RunningKdb::start(kdb, (gate(), kept, after), most_tick, events));
         let (kdb, rows) = kdb.transpose()?.unzip();
         let hub = config.hub.take();
-        let hub = hub.map(|hub| RunningHub::start(hub, demanding, hub_teller, gate(), events)).transpose()?;
+        let hub =
+            hub.map(|hub| RunningHub::start(hub, demanding, hub_snapshots, gate(), events)).transpose()?;
         let of_hub = begin.zip(hub.as_ref()).map(|(begin, hub)| OfHub {
-            hearer: of_hub,
+            latest: of_hub,
             begin: snapshot::Hub {
                 address: hub.address.to_string(),
                 web: page.map(|address| address.to_string()),
@@ -286,7 +287,7 @@ impl Threads {
         };
         let counting = Counting::start(config, of_plant, of_hub, (progress, served), &latest, events)?;
         let threads = Self { journal, hub, zeromq, kdb, image_server, web, counting };
-        Ok((threads, Beside { sources, rows, teller, after, excuses }))
+        Ok((threads, Beside { sources, rows, snapshots, after, excuses }))
     }
 
     /// The ring exists. Returns when every thread reads it, before the first tick, so that journal, images
@@ -374,7 +375,7 @@ impl Running {
         config: &Config,
         (sources, rows, after, shares): (Option<RunningSources>, Option<Publishing>, Seq, Vec<ItemSource>),
         stop: &Stop,
-        teller: SnapshotWriter<PlantFigures>,
+        snapshots: SnapshotWriter<PlantFigures>,
         events: &Events,
     ) -> Result<Self> {
         let inlets = config
@@ -416,7 +417,7 @@ impl Running {
             truncated: 0,
             evicted: 0,
             complaints: Complaints::to(events),
-            teller,
+            snapshots,
             each_second: None,
             events: events.clone(),
         };
@@ -535,7 +536,7 @@ impl Running {
     }
 
     fn write_note(&mut self) {
-        self.tell();
+        self.publish_figures();
         self.events.left_out(self.clock.now());
         self.say_who_has_no_place();
         if let Some(each_second) = &mut self.each_second {
@@ -592,10 +593,10 @@ impl Running {
     }
 
     /// Passes the plant's figures to the counters thread.
-    fn tell(&mut self) {
+    fn publish_figures(&mut self) {
         let publisher = self.sequencer.publisher();
         let (stalls, stalled_ns) = (publisher.stalls(), publisher.stalled_ns());
-        let figures = &mut self.teller.figures;
+        let figures = &mut self.snapshots.figures;
         figures.at = self.clock.now();
         figures.ticks = self.sequencer.published();
         figures.is_name_removed = self.is_name_removed;
@@ -611,9 +612,9 @@ impl Running {
             kernel_drops: inlet.source.kernel_drops(),
         }));
         if let Some(sources) = &self.sources {
-            sources.tell(&mut figures.sources, &mut figures.unserved);
+            sources.put_figures(&mut figures.sources, &mut figures.unserved);
         }
-        self.teller.tell();
+        self.snapshots.publish();
     }
 
     fn kernel_drops(&mut self) -> u64 {

@@ -269,7 +269,7 @@ impl RunningSources {
     }
 
     /// Fills in the state of each source, and the services with items that no source serves any more.
-    pub(crate) fn tell(&self, figures: &mut Vec<SourceFigures>, unserved: &mut Vec<(String, usize)>) {
+    pub(crate) fn put_figures(&self, figures: &mut Vec<SourceFigures>, unserved: &mut Vec<(String, usize)>) {
         unserved.clear();
         unserved.extend(self.sources.unserved().map(|(service, items)| (service.to_owned(), items)));
         figures.clear();

@@ -56,7 +56,7 @@ pub(crate) struct SnapshotReader<T> {
 }
 
 /// Both sides.
-pub(crate) fn telling<T: Default>() -> (SnapshotWriter<T>, SnapshotReader<T>) {
+pub(crate) fn snapshots_between<T: Default>() -> (SnapshotWriter<T>, SnapshotReader<T>) {
     let between = Arc::new(Mutex::new(Between { figures: T::default(), is_new: false }));
     (
         SnapshotWriter { figures: T::default(), between: Arc::clone(&between) },
@@ -67,7 +67,7 @@ pub(crate) fn telling<T: Default>() -> (SnapshotWriter<T>, SnapshotReader<T>) {
 impl<T> SnapshotWriter<T> {
     /// Hands the figures over. Returns whether that was possible. If not, the previous figures have not been
     /// read yet: try again later. The cost is an exchange of the bytes of one set.
-    pub(crate) fn tell(&mut self) -> bool {
+    pub(crate) fn publish(&mut self) -> bool {
         let Ok(mut between) = self.between.try_lock() else { return false };
         if between.is_new {
             return false;
@@ -81,7 +81,7 @@ impl<T> SnapshotWriter<T> {
 impl<T> SnapshotReader<T> {
     /// Takes the figures that were written. Returns whether there were any. The set read before goes back to
     /// be filled in.
-    pub(crate) fn hear(&mut self) -> bool {
+    pub(crate) fn refresh(&mut self) -> bool {
         let mut between = self.between.lock().unwrap_or_else(PoisonError::into_inner);
         if !between.is_new {
             return false;
@@ -162,7 +162,7 @@ pub(crate) struct Counting {
 /// A hub's figures, and what is known of the hub from the start.
 #[derive(Debug)]
 pub(crate) struct OfHub {
-    pub(crate) hearer: SnapshotReader<HubFigures>,
+    pub(crate) latest: SnapshotReader<HubFigures>,
     pub(crate) begin: crate::stat::snapshot::Hub,
 }
 
@@ -224,7 +224,7 @@ impl Counting {
             hub: hub.as_ref().map(|hub| hub.begin.clone()),
             ..Snapshot::default()
         };
-        let hub = hub.map(|hub| (hub.hearer, Merged::default()));
+        let hub = hub.map(|hub| (hub.latest, Merged::default()));
         let (ring, latest, events) = (config.ring.clone(), Arc::clone(latest), events.clone());
         let run = move || {
             let mut snapshot = first;
@@ -299,14 +299,14 @@ impl Counter {
     fn run(&mut self, stopped: &Receiver<()>) {
         while stopped.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
             let mut is_new = false;
-            if self.plant.hear() {
+            if self.plant.refresh() {
                 merge_plant(&mut self.snapshot, &self.plant.figures);
                 is_new = true;
             }
-            if let (Some((hearer, merged)), Some(hub)) = (&mut self.hub, &mut self.snapshot.hub)
-                && hearer.hear()
+            if let (Some((latest, merged)), Some(hub)) = (&mut self.hub, &mut self.snapshot.hub)
+                && latest.refresh()
             {
-                merged.take(hub, &mut hearer.figures);
+                merged.take(hub, &mut latest.figures);
                 is_new = true;
             }
             let quiet = self.clock.now().since(Nanos(self.snapshot.written_ns));
@@ -465,22 +465,22 @@ mod tests {
 
     #[test]
     fn figures_go_over_whole_and_nobody_waits() {
-        let (mut teller, mut hearer) = telling::<Vec<u32>>();
-        assert!(!hearer.hear());
-        teller.figures.push(1);
-        assert!(teller.tell());
-        teller.figures.push(2);
-        assert!(!teller.tell(), "the first has not been heard");
-        assert!(hearer.hear());
-        assert_eq!(hearer.figures, [1]);
-        assert!(!hearer.hear());
-        assert!(teller.tell());
-        hearer.figures.clear();
-        assert!(hearer.hear());
-        assert_eq!(hearer.figures, [2]);
-        assert!(teller.figures.is_empty());
-        let held = hearer.between.lock().unwrap();
-        assert!(!teller.tell(), "the other side is at it");
+        let (mut snapshots, mut latest) = snapshots_between::<Vec<u32>>();
+        assert!(!latest.refresh());
+        snapshots.figures.push(1);
+        assert!(snapshots.publish());
+        snapshots.figures.push(2);
+        assert!(!snapshots.publish(), "the first has not been read");
+        assert!(latest.refresh());
+        assert_eq!(latest.figures, [1]);
+        assert!(!latest.refresh());
+        assert!(snapshots.publish());
+        latest.figures.clear();
+        assert!(latest.refresh());
+        assert_eq!(latest.figures, [2]);
+        assert!(snapshots.figures.is_empty());
+        let held = latest.between.lock().unwrap();
+        assert!(!snapshots.publish(), "the other side is at it");
         drop(held);
     }
 
@@ -530,7 +530,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_are_those_between_two_tellings() {
+    fn rates_are_those_between_two_snapshots() {
         let mut snapshot = Snapshot { feeds: vec![FeedSnapshot::default()], ..Snapshot::default() };
         let told = |at, ticks| PlantFigures {
             at: Nanos(at),

@@ -164,7 +164,7 @@ impl RunningHub {
     pub(crate) fn start(
         config: HubConfig,
         sources: Option<Demanding>,
-        teller: SnapshotWriter<HubFigures>,
+        snapshots: SnapshotWriter<HubFigures>,
         gate: Option<Gate>,
         events: &Events,
     ) -> crate::Result<Self> {
@@ -208,7 +208,7 @@ impl RunningHub {
                 let socket_waker = SocketWaker::begin("hub waker", reactor.lookout()?)?;
                 let clock = Clock::calibrate();
                 let housekept = clock.now();
-                let turns = HubTurns::at(config.settings, reactor, place, clock, sources, teller);
+                let turns = HubTurns::at(config.settings, reactor, place, clock, sources, snapshots);
                 let spin = config.spin;
                 let mut program = Program { turns, authenticator, socket_waker, stop, spin, housekept };
                 if let Some(after) = after {
@@ -354,7 +354,7 @@ impl Program {
 
     /// Tells the clients that the service has ended, and gives them time to take their queued output.
     fn end(self, address: SocketAddr) -> HubReport {
-        let HubTurns { mut hub, mut connections, place, clock, mut telling, .. } = self.turns;
+        let HubTurns { mut hub, mut connections, place, clock, mut figure_writer, .. } = self.turns;
         let begun = clock.now();
         // This reader no longer blocks the ring.
         let RingCursor { ticks, rejoined, .. } = place;
@@ -389,7 +389,7 @@ impl Program {
         });
         let clients = clients.collect();
         connections.close_all(&mut hub);
-        telling.tell(clock.now(), &hub, &mut connections, true);
+        figure_writer.publish(clock.now(), &hub, &mut connections, true);
         self.authenticator.end(clock.now(), &mut hub, &mut connections);
         let counters = *hub.counters();
         let SessionCounters { requests, refused, refreshes, updates, conflated, dropped, .. } = counters.past;

@@ -6,7 +6,7 @@ use tapeline_ring::{Name, SubscriberId};
 
 use super::counting::HubFigures;
 use super::{HubConfig, HubReport, Joining, RunningHub};
-use crate::readers::counting::{SnapshotReader, telling};
+use crate::readers::counting::{SnapshotReader, snapshots_between};
 use crate::{Events, Result};
 
 /// A hub on its own thread, without a plant.
@@ -22,8 +22,8 @@ impl HubAlone {
     /// # Errors
     /// The port, or a file of the configuration, cannot be used.
     pub fn start(config: HubConfig, events: &Events) -> Result<Self> {
-        let (teller, figures) = telling();
-        Ok(Self { hub: RunningHub::start(config, None, teller, None, events)?, figures })
+        let (snapshots, figures) = snapshots_between();
+        Ok(Self { hub: RunningHub::start(config, None, snapshots, None, events)?, figures })
     }
 
     /// The ring exists: returns when the hub reads it, with the hub's place on the ring.
@@ -49,7 +49,7 @@ impl HubAlone {
 
     /// Returns the number of items requested by the connected clients, at most one second old.
     pub fn requests(&mut self) -> u64 {
-        self.figures.hear();
+        self.figures.refresh();
         self.figures.figures.requests()
     }
 

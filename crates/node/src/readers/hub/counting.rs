@@ -74,21 +74,21 @@ pub(crate) struct Connected {
 /// The hub's side. The first tick of each turn is timed: it waits longest. That costs a look at the clock and
 /// four histogram entries per batch of ticks; the rest is done once a second.
 #[derive(Debug)]
-pub(crate) struct Telling {
-    teller: SnapshotWriter<HubFigures>,
+pub(crate) struct FigureWriter {
+    snapshots: SnapshotWriter<HubFigures>,
     told: Nanos,
     /// The wire time of this turn's first tick.
     on_its_way: Option<Nanos>,
 }
 
-impl Telling {
-    pub(crate) fn new(teller: SnapshotWriter<HubFigures>) -> Self {
-        Self { teller, told: Nanos(0), on_its_way: None }
+impl FigureWriter {
+    pub(crate) fn new(snapshots: SnapshotWriter<HubFigures>) -> Self {
+        Self { snapshots, told: Nanos(0), on_its_way: None }
     }
 
     /// Records that the first tick of a turn was taken.
     pub(crate) fn taken(&mut self, header: &tick::Header, now: Nanos) {
-        let [decoded, sequenced, taken, _] = &mut self.teller.figures.hops;
+        let [decoded, sequenced, taken, _] = &mut self.snapshots.figures.hops;
         decoded.record(header.decoded.since(header.wire));
         sequenced.record(header.sequenced.since(header.decoded));
         taken.record(now.since(header.sequenced));
@@ -98,21 +98,27 @@ impl Telling {
     /// Records that a turn has ended: its output was passed to the kernel.
     pub(crate) fn sent(&mut self, now: Nanos) {
         if let Some(wire) = self.on_its_way.take() {
-            self.teller.figures.hops[3].record(now.since(wire));
+            self.snapshots.figures.hops[3].record(now.since(wire));
         }
     }
 
     /// Reports once a second.
     pub(super) fn turn(&mut self, now: Nanos, hub: &Hub, connections: &mut ClientConnections) {
         if now.since(self.told) >= EVERY_NS {
-            self.tell(now, hub, connections, false);
+            self.publish(now, hub, connections, false);
         }
     }
 
     /// Reports at once; `ended` marks the last report.
-    pub(super) fn tell(&mut self, now: Nanos, hub: &Hub, connections: &mut ClientConnections, ended: bool) {
+    pub(super) fn publish(
+        &mut self,
+        now: Nanos,
+        hub: &Hub,
+        connections: &mut ClientConnections,
+        ended: bool,
+    ) {
         self.told = now;
-        let HubFigures { sessions, services, open, .. } = &mut self.teller.figures;
+        let HubFigures { sessions, services, open, .. } = &mut self.snapshots.figures;
         *open = 0;
         for seen in hub.seen() {
             let Some(connected) = connections.connected(seen.session) else { continue };
@@ -153,12 +159,12 @@ impl Telling {
                     .map_or_else(String::new, |status| String::from_utf8_lossy(&status.text).into_owned()),
             }
         }));
-        let figures = &mut self.teller.figures;
+        let figures = &mut self.snapshots.figures;
         (figures.at, figures.ended) = (now, ended);
         figures.counters = *hub.counters();
         figures.access = *hub.access_counters();
         figures.memory = Some(hub.memory());
-        self.teller.tell();
+        self.snapshots.publish();
     }
 }
 

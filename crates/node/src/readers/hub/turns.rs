@@ -16,9 +16,9 @@ use crate::cursor::{Read, RingCursor};
 use crate::events::{Event, Events, Severity};
 use crate::hub::catching_up::{self, CatchingUp};
 use crate::hub::connections::ClientConnections;
-use crate::hub::counting::{HubFigures, Telling};
+use crate::hub::counting::{FigureWriter, HubFigures};
 use crate::journal::Gate;
-use crate::readers::counting::{SnapshotWriter, telling};
+use crate::readers::counting::{SnapshotWriter, snapshots_between};
 use crate::sources::Demanding;
 use crate::ticks::Position;
 
@@ -54,7 +54,7 @@ pub struct HubTurns<T, C> {
     is_entering: bool,
     /// Full batches in a row.
     full: usize,
-    pub(super) telling: Telling,
+    pub(super) figure_writer: FigureWriter,
 }
 
 /// The result of a turn.
@@ -83,7 +83,7 @@ impl<T: Position, C: Time> HubTurns<T, C> {
         events: &Events,
     ) -> Self {
         let place = RingCursor::new("hub", ticks, gate, events);
-        Self::at(settings, reactor, place, clock, sources, telling().0)
+        Self::at(settings, reactor, place, clock, sources, snapshots_between().0)
     }
 
     pub(super) fn at(
@@ -92,13 +92,13 @@ impl<T: Position, C: Time> HubTurns<T, C> {
         place: RingCursor<T>,
         clock: C,
         sources: Option<Demanding>,
-        teller: SnapshotWriter<HubFigures>,
+        snapshots: SnapshotWriter<HubFigures>,
     ) -> Self {
         let dictionary = settings.dictionary.clone();
         let hub = Hub::new(settings);
         let connections =
             ClientConnections::new(reactor, dictionary, hub.directory().clone(), place.events.clone());
-        let telling = Telling::new(teller);
+        let figure_writer = FigureWriter::new(snapshots);
         Self {
             hub,
             connections,
@@ -109,7 +109,7 @@ impl<T: Position, C: Time> HubTurns<T, C> {
             late: None,
             is_entering: false,
             full: 0,
-            telling,
+            figure_writer,
         }
     }
 
@@ -162,8 +162,8 @@ impl<T: Position, C: Time> HubTurns<T, C> {
             let ticks = self.catch_up(now)?;
             return Ok(HubTurn { now, ticks, is_busy: false, is_over: false });
         }
-        self.telling.sent(now);
-        self.telling.turn(now, &self.hub, &mut self.connections);
+        self.figure_writer.sent(now);
+        self.figure_writer.turn(now, &self.hub, &mut self.connections);
         let most = if self.full < FULL_BATCHES { BATCH } else { LARGE_BATCH };
         let (ticks, is_over) = self.take_ticks(now, most)?;
         self.full = if ticks == most { self.full + 1 } else { 0 };
@@ -257,7 +257,7 @@ impl<T: Position, C: Time> HubTurns<T, C> {
             match self.place.next(self.hub.next_seq())? {
                 Read::Tick(tick) if !self.hub.awaits_images() => {
                     if taken == 0 {
-                        self.telling.taken(&tick.header, self.clock.now());
+                        self.figure_writer.taken(&tick.header, self.clock.now());
                     }
                     self.hub.tick(now, &tick, &mut self.connections);
                 }
