@@ -293,8 +293,7 @@ impl Hub {
         for stream in self.shared.interest.streams_of(id) {
             self.shared.close(id, stream);
         }
-        let Some(Session { provider, backlog, session_state }) = self.sessions.get_mut(id)
-        else {
+        let Some(Session { provider, backlog, session_state }) = self.sessions.get_mut(id) else {
             return;
         };
         let Some(end) = session_state.over.clone() else { return };

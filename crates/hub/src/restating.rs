@@ -61,8 +61,7 @@ impl Hub {
         budget: &mut Budget,
         connections: &mut impl Connections,
     ) {
-        let Some(Session { provider, backlog, session_state }) = self.sessions.get_mut(id)
-        else {
+        let Some(Session { provider, backlog, session_state }) = self.sessions.get_mut(id) else {
             return;
         };
         let Some(mut at) = session_state.restates else { return };

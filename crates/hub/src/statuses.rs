@@ -235,8 +235,7 @@ impl Hub {
         let Some(item) = self.shared.interest.get(place) else { return };
         let streams: Vec<_> = item.streams.iter().map(|open| (open.session, open.stream)).collect();
         for (id, stream) in streams {
-            let Some(Session { provider, session_state, .. }) = self.sessions.get_mut(id)
-            else {
+            let Some(Session { provider, session_state, .. }) = self.sessions.get_mut(id) else {
                 continue;
             };
             let mut desk = RequestHandler::new(id, now, &mut self.shared, session_state, &mut self.notes);

@@ -1,6 +1,6 @@
 //! The plant's ticks for ZeroMQ subscribers: one more reader of the ring, on its own thread.
 //!
-//! Each message has three parts: the topic, `SERVICE/ITEM`; a [header](header) with numbers, flags and times;
+//! Each message has three parts: the topic, `SERVICE/ITEM`; a [header] with numbers, flags and times;
 //! the tick's RWF message, or the same as JSON. The states of feeds as a whole are published under
 //! `SERVICE#CHANNEL`. There are no requests: a late subscriber waits for an image, which is published again
 //! at intervals, or for the next refresh.

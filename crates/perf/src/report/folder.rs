@@ -23,6 +23,10 @@ pub(super) fn load(path: &Path) -> anyhow::Result<Option<Loaded>> {
     let text = text_of(&path.join("run.json"))?;
     let run: Value = serde_json::from_str(&text).context("run.json is no JSON")?;
     match run["layout"].as_u64() {
+        _ if run["kind"] == "burst" => bail!(
+            "this is a run of `tapeline burst`, which measures the time to drain one burst and has plots of its own in its folder; \
+            reports compare runs of messages over time"
+        ),
         Some(LAYOUT) => {}
         Some(other) => bail!(
             "run.json has layout {other}; this program reads {LAYOUT}: make the report with the one that wrote it"

@@ -166,6 +166,11 @@ fn a_hidden_header_that_is_late_is_found() {
     HIDDEN.catches(&[Fault::Late { store, until: Some(shown) }]);
 }
 
+#[test]
+fn hidden_frames_shown_without_release_are_found() {
+    HIDDEN.catches(&[Fault::Weak(line("publisher/commit.rs", ".store(word, Ordering::Release)"))]);
+}
+
 /// The bytes of an aborted claim are where later lines start.
 fn aborted() {
     let mut publisher = Publisher::open(&name(), &lines()).unwrap();

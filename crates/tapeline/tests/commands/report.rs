@@ -233,6 +233,7 @@ fn what_cannot_be_read_is_said_with_its_place() {
         fs::write(folder.join(file), bytes).unwrap();
     };
     with("newer", "run.json", b"{\"layout\": 99}");
+    with("burst", "run.json", b"{\"layout\": 2, \"kind\": \"burst\"}");
     with("cut", "run.json", b"{\"layout\": 1");
     with("no-log", "latency.hlog", b"Tag=a,0.000,1.000,1.0,!!!!\n");
     with("no-number", "stats-1.csv", b"start_s,count\nx,1\n");
@@ -251,6 +252,7 @@ fn what_cannot_be_read_is_said_with_its_place() {
         ("empty", "empty is no run folder"),
         ("empty", "its run may still be going on"),
         ("newer", "layout 99"),
+        ("burst", "this is a run of `tapeline burst`"),
         ("cut", "run.json is no JSON"),
         ("no-log", "latency.hlog"),
         ("no-number", "stats-1.csv, line 2: start_s"),
