@@ -7,6 +7,7 @@
 )]
 
 mod bench;
+mod bursts;
 mod cache;
 mod channel;
 #[path = "../../feed/tests/mutations/mod.rs"]

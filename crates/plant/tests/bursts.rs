@@ -1,0 +1,74 @@
+//! Ticks on a ring: those of a datagram become visible in groups, and all of them when the datagram ends.
+
+use std::cell::Cell;
+
+use tapeline_feed::Protocol;
+use tapeline_feed::book;
+use tapeline_feed::itch::encode::LONGEST;
+use tapeline_feed::line::{self, Line};
+use tapeline_feed::moldudp64::{DEFAULT_PACKET_BYTES, PacketBuilder, Session};
+use tapeline_feed::simulate::{Exchange, Settings};
+use tapeline_measure::Nanos;
+use tapeline_plant::tick::Tick;
+use tapeline_plant::{Channel, ChannelSettings, Items, PublishPolicy, RingPublish, Sequencer, Time};
+use tapeline_ring::{Name, Options, Poll, Publisher, Start, Subscriber};
+
+/// Counts its readings.
+#[derive(Default)]
+struct Steps(Cell<u64>);
+
+impl Time for Steps {
+    fn now(&self) -> Nanos {
+        self.0.set(self.0.get() + 1);
+        Nanos(self.0.get())
+    }
+}
+
+fn read(subscriber: &mut Subscriber, read: &mut u64) {
+    while let Poll::Frame(frame) = subscriber.next() {
+        *read += 1;
+        assert_eq!(Tick::parse(&frame).unwrap().header.seq.0, *read, "in order, none twice");
+    }
+}
+
+#[test]
+fn all_ticks_of_a_datagram_are_visible_when_it_ends() {
+    let name = Name::new(&format!("plant-bursts-{}", std::process::id())).unwrap();
+    // Small, so that claims also find no space that is certainly free.
+    let options = Options { capacity: 64 << 10, max_frame: 8 << 10, ..Options::default() };
+    let ring = Publisher::open(&name, &options).unwrap();
+    let mut subscriber = Subscriber::join(&name, Start::Newest).unwrap();
+    let mut to = Sequencer::new(1, Items::new(1_000), RingPublish::new(ring, Box::new(|_, _| false)));
+    let mut channel = Channel::new(ChannelSettings {
+        number: 1,
+        protocol: Protocol::ItchMoldUdp64,
+        lines: 1,
+        stale_after_ns: 0,
+        midnight: Nanos(0),
+        midnight_before: None,
+        publish: PublishPolicy::Changes,
+        arbitration: line::Settings::default(),
+        books: book::Settings::default(),
+    });
+    let mut exchange = Exchange::new(Settings { seed: 1, symbols: 20, live_orders: 1_000 });
+    let (time, mut message, mut buffer) = (Steps::default(), [0; LONGEST], [0; DEFAULT_PACKET_BYTES]);
+    let (mut sequence, mut seen, mut most) = (1, 0, 0);
+    for datagram in 0..2_000_u64 {
+        let mut packet = PacketBuilder::new(&mut buffer, Session::new("BURSTS"), sequence).unwrap();
+        // From a lone message to a full datagram.
+        for _ in 0..1 + datagram % 38 {
+            let length = exchange.next(34_200_000_000_000 + sequence * 1_000, &mut message).unwrap();
+            if packet.push(&message[..length]).is_err() {
+                break;
+            }
+        }
+        sequence = packet.next_sequence();
+        let length = packet.finish();
+        let before = to.published();
+        channel.datagram(Line::A, &buffer[..length], Nanos(1), &time, &mut to).unwrap();
+        read(&mut subscriber, &mut seen);
+        assert_eq!(seen, to.published(), "behind datagram {datagram}");
+        most = most.max(to.published() - before);
+    }
+    assert!(most > 8, "some datagrams have more ticks than become visible together: {most}");
+}
