@@ -81,15 +81,11 @@ impl Backlog {
         self.waiting.front().map(|first| first.since)
     }
 
-    /// Queues an update of a stream: the last message that `send` commits. Earlier ones are receipts that the role owed, which no policy drops.
-    pub(crate) fn update(&mut self, stream: StreamHandle, send: impl FnOnce(&mut Self) -> Sent) -> Sent {
-        let sent = send(self);
-        if sent.is_queued()
-            && let Some(last) = self.waiting.back_mut()
-        {
+    /// Marks the last queued message as an update of a stream, which a policy may drop.
+    pub(crate) fn mark_update(&mut self, stream: StreamHandle) {
+        if let Some(last) = self.waiting.back_mut() {
             last.stream = Some(stream);
         }
-        sent
     }
 
     /// Sends as many messages as `out` has capacity for. Returns `true` if all were sent.
