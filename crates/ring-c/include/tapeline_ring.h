@@ -306,8 +306,7 @@ tapeline_code tapeline_publisher_batch_claim(struct tapeline_publisher *publishe
 
 // Makes the claimed frame visible, or all frames of the batch at once. `*position` gets the position of the
 // (first) frame; `position` may be NULL.
-tapeline_code tapeline_publisher_commit(struct tapeline_publisher *publisher,
-                                        uint64_t *position);
+tapeline_code tapeline_publisher_commit(struct tapeline_publisher *publisher, uint64_t *position);
 
 // Makes the claimed frame visible with only its first `len` bytes. TAPELINE_TOO_LONG if less was claimed; then
 // the claim is aborted.
@@ -364,8 +363,7 @@ tapeline_code tapeline_subscriber_join_broadcast(const char *name,
 //
 // The frame is in the ring, or in the subscriber's own copy if the ring is a broadcast ring or has a stall
 // limit. In either case it stays unchanged until the next call.
-tapeline_code tapeline_subscriber_next(struct tapeline_subscriber *subscriber,
-                                       struct tapeline_frame *frame);
+tapeline_code tapeline_subscriber_next(struct tapeline_subscriber *subscriber, struct tapeline_frame *frame);
 
 // Copies the next frame to the `room` bytes at `to`; `*frame` is that copy. TAPELINE_TOO_LONG if it is longer
 // than `room`: nothing is copied, and `*frame` is lent as by tapeline_subscriber_next(), so that it is not lost.
