@@ -83,9 +83,10 @@ fn what_must_hold_holds_whatever_goes_wrong() {
 /// that gave up on a stalled hub, a snapshot that was dropped from a slow client's queue.
 #[test]
 fn what_was_mended_stays_so() {
-    for seed in
-        [2_165, 100_532, 100_804, 101_203, 101_716, 102_332, 103_557, 105_148, 112_813, 115_926, 117_064, 117_762]
-    {
+    for seed in [
+        2_165, 100_532, 100_804, 101_203, 101_716, 102_332, 103_557, 105_148, 112_813, 115_926, 117_064,
+        117_762,
+    ] {
         assert_eq!(tapeline_sim::run(seed).broken, None, "seed {seed}");
     }
 }

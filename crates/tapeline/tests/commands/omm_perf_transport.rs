@@ -107,7 +107,9 @@ fn both_ends_send_at_their_rates_and_nothing_is_lost() {
     assert!(count(&client, "sent") >= 6_000 && count(&client, "received") > 0, "{client}");
     assert!(count(&client, "due") >= count(&client, "sent"), "{client}");
     assert!(count(&client, "stamped") >= 100, "{client}");
-    assert_eq!(count(&server, "sent") % 100, 0, "100,000 a second in 1,000 slices");
+    assert_eq!(count(&server, "due") % 100, 0, "100,000 a second in 1,000 slices");
+    // On a busy machine the client takes a part of a slice only.
+    assert!(count(&server, "sent") <= count(&server, "due"), "{server}");
     for fault in ["lost", "out_of_order", "malformed"] {
         assert_eq!((&server[fault], &client[fault]), (&0.into(), &0.into()));
     }
