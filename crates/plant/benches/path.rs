@@ -18,7 +18,6 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr)]
 
 #[path = "../../feed/benches/itch/input.rs"]
-#[allow(dead_code, unreachable_pub)]
 mod input;
 
 use std::hint::black_box;
@@ -26,12 +25,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use input::Input;
 use tapeline_feed::Protocol;
-use tapeline_feed::book::{Books, Settings as BookSettings};
+use tapeline_feed::book::{Book, Books, Quote, Settings as BookSettings};
 use tapeline_feed::itch::framing::{Frames, Framing};
-use tapeline_feed::itch::{Decoder, Record};
+use tapeline_feed::itch::{Decoder, Locate, Record, Side};
 use tapeline_feed::line::{self, Arbiter, Line, Sink};
 use tapeline_feed::moldudp64::{DEFAULT_PACKET_BYTES, PacketBuilder, Session};
 use tapeline_feed::normalise::{Itch, Normaliser};
+use tapeline_feed::simulate::checksum;
 use tapeline_measure::{Clock, Nanos, cores, pin, ticks_ordered};
 use tapeline_plant::tick::Tick;
 use tapeline_plant::{
@@ -133,13 +133,26 @@ fn books(file: &[u8], books: &mut Books) -> u64 {
     loop {
         let filled = decoder.fill(&mut frames, &mut records);
         books.apply_all(&records[..filled], |books, _, change| {
-            black_box(books.book(change.locate).map(tapeline_feed::book::Book::top).unwrap_or_default());
+            black_box(books.book(change.locate).map(Book::top).unwrap_or_default());
             events += u64::from(change.is_quote());
         });
         if filled < records.len() {
             return events;
         }
     }
+}
+
+/// The books agree with the exchange's own.
+fn check(books: &Books, input: &Input, symbols: u16) {
+    let plain = |quote: Quote| (quote.price.0, quote.shares);
+    let sum = checksum((1..=symbols).map(|locate| {
+        let top = books.book(Locate(locate)).map(Book::top).unwrap_or_default();
+        (top.bid.map(plain), top.ask.map(plain))
+    }));
+    assert_eq!(sum, input.checksum, "best prices of all symbols");
+    assert_eq!(books.live_orders(), input.live_orders);
+    let levels = books.iter().map(|(_, book)| book.levels(Side::Bid).len() + book.levels(Side::Ask).len());
+    assert_eq!(levels.sum::<usize>(), input.levels);
 }
 
 struct Drafts {
@@ -256,7 +269,7 @@ fn main() {
             let mut state = Books::new(BookSettings::default());
             books(&input.before, &mut state);
             time(0, &mut || books(&input.file, &mut state));
-            assert_eq!(state.live_orders(), input.live_orders);
+            check(&state, &input, options.symbols);
         }
         if is_wanted(1) {
             let mut drafts = Drafts {
