@@ -188,7 +188,8 @@ impl Demo {
                 Expected::Ticks(self.duration.as_secs_f64().mul_add(rate.unwrap_or(0) as f64, 1.0) as u64)
             }
         };
-        let refused = self.journal.refused(&expected, folder.path());
+        let free = journal::free_bytes(folder.path());
+        let refused = self.journal.refused(&expected, folder.path(), free);
         if let Some(why) = &refused {
             anstream::eprintln!("note: {why}");
         }
