@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
+use slab::Slab;
 
 pub use self::socket::Socket;
 use tapeline_measure::instant;
@@ -84,8 +85,7 @@ pub struct Streams {
     poll: Poll,
     events: Events,
     listeners: Vec<Listener>,
-    peers: Vec<Option<Peer>>,
-    free: Vec<u32>,
+    peers: Slab<Peer>,
     /// Connections that need attention, each once, longest waiting first.
     ready: VecDeque<u32>,
     /// Connections to return again after the next wait.
@@ -146,8 +146,7 @@ impl Streams {
             poll: Poll::new().map_err(|cause| error::reactor("make", cause))?,
             events: Events::with_capacity(EVENTS),
             listeners: Vec::new(),
-            peers: Vec::new(),
-            free: Vec::new(),
+            peers: Slab::new(),
             ready: VecDeque::new(),
             again: Vec::new(),
             touched: Vec::new(),
@@ -221,7 +220,7 @@ impl Streams {
                 self.may_accept = true;
                 continue;
             }
-            let Some(Some(peer)) = self.peers.get_mut(number) else { continue };
+            let Some(peer) = self.peers.get_mut(number) else { continue };
             if event.is_writable() && peer.written < peer.output.len() && !peer.is_touched {
                 peer.is_touched = true;
                 self.touched.push(number as u32);
@@ -245,7 +244,7 @@ impl Streams {
     /// read completely is returned again after the next wait.
     pub fn ready(&mut self) -> Option<Ready> {
         while let Some(number) = self.ready.pop_front() {
-            let Some(Some(peer)) = self.peers.get_mut(number as usize) else { continue };
+            let Some(peer) = self.peers.get_mut(number as usize) else { continue };
             let id = StreamId(number);
             peer.is_ready = false;
             if peer.over.is_some() {
@@ -296,7 +295,7 @@ impl Streams {
     #[inline]
     pub fn send(&mut self, id: StreamId, bytes: &[u8]) {
         let most = self.settings.queue_bytes;
-        let Some(Some(peer)) = self.peers.get_mut(id.0 as usize) else { return };
+        let Some(peer) = self.peers.get_mut(id.0 as usize) else { return };
         let waiting = peer.output.len() - peer.written;
         let most = if peer.is_behind { most } else { most.saturating_mul(Self::AT_ONCE) };
         if waiting > 0 && waiting + bytes.len() > most {
@@ -315,7 +314,7 @@ impl Streams {
     /// Sends queued bytes, as far as the sockets accept them.
     pub fn flush(&mut self) {
         while let Some(number) = self.touched.pop() {
-            let Some(Some(peer)) = self.peers.get_mut(number as usize) else { continue };
+            let Some(peer) = self.peers.get_mut(number as usize) else { continue };
             peer.is_touched = false;
             if let Err(cause) = peer.flush() {
                 self.end(StreamId(number), Over::Broken(cause));
@@ -326,27 +325,26 @@ impl Streams {
     /// Returns `true` if all bytes for a connection have left this process.
     #[must_use]
     pub fn is_flushed(&self, id: StreamId) -> bool {
-        match self.peers.get(id.0 as usize) {
-            Some(Some(peer)) => peer.written == peer.output.len() || peer.over.is_some(),
-            _ => true,
-        }
+        self.peers
+            .get(id.0 as usize)
+            .is_none_or(|peer| peer.written == peer.output.len() || peer.over.is_some())
     }
 
     /// Returns the peer's address; `None` for a process of this machine without an address.
     #[must_use]
     pub fn peer_address(&self, id: StreamId) -> Option<SocketAddr> {
-        self.peers.get(id.0 as usize)?.as_ref()?.socket.peer_address()
+        self.peers.get(id.0 as usize)?.socket.peer_address()
     }
 
     /// Returns why a connection is over, if it is.
     #[must_use]
     pub fn why(&self, id: StreamId) -> Option<&Over> {
-        self.peers.get(id.0 as usize)?.as_ref()?.over.as_ref()
+        self.peers.get(id.0 as usize)?.over.as_ref()
     }
 
     /// Closes a connection and discards its queued bytes.
     pub fn close(&mut self, id: StreamId) {
-        let Some(peer) = self.peers.get_mut(id.0 as usize).and_then(Option::take) else { return };
+        let Some(peer) = self.peers.try_remove(id.0 as usize) else { return };
         let fd = peer.socket.as_fd().as_raw_fd();
         // Closing the socket does the same.
         let _ = self.poll.registry().deregister(&mut SourceFd(&fd));
@@ -354,19 +352,18 @@ impl Streams {
         self.ready.retain(|number| *number != id.0);
         self.again.retain(|number| *number != id.0);
         self.touched.retain(|number| *number != id.0);
-        self.free.push(id.0);
     }
 
     /// Returns the number of connections, including those that are over and not closed yet.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.peers.len() - self.free.len()
+        self.peers.len()
     }
 
     /// Returns `true` if there are no connections.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.peers.is_empty()
     }
 
     /// Returns the number of connections closed at once because there were too many.
@@ -381,19 +378,19 @@ impl Streams {
     }
 
     fn peer(&mut self, id: StreamId) -> Option<&mut Peer> {
-        self.peers.get_mut(id.0 as usize)?.as_mut().filter(|peer| peer.over.is_none())
+        self.peers.get_mut(id.0 as usize).filter(|peer| peer.over.is_none())
     }
 
     /// Ends a connection: nothing more is sent to it, and [`ready`](Self::ready) returns it.
     fn end(&mut self, id: StreamId, why: Over) {
-        let Some(Some(peer)) = self.peers.get_mut(id.0 as usize) else { return };
+        let Some(peer) = self.peers.get_mut(id.0 as usize) else { return };
         peer.over.get_or_insert(why);
         self.name(id);
     }
 
     /// Adds a connection to those that [`ready`](Self::ready) returns.
     fn name(&mut self, id: StreamId) {
-        if let Some(Some(peer)) = self.peers.get_mut(id.0 as usize)
+        if let Some(peer) = self.peers.get_mut(id.0 as usize)
             && !std::mem::replace(&mut peer.is_ready, true)
         {
             self.ready.push_back(id.0);
@@ -438,11 +435,8 @@ impl Streams {
     /// Ends the connection that has been silent longest since it connected, for at least a second. Returns
     /// `true` if there is one. It counts until it is closed, which follows next.
     fn make_room(&mut self) -> bool {
-        let silent = |(number, peer): (usize, &Option<Peer>)| {
-            let peer = peer.as_ref().filter(|peer| peer.over.is_none())?;
-            Some((peer.silent_since?, number))
-        };
-        let oldest = self.peers.iter().enumerate().filter_map(silent).min();
+        let live = self.peers.iter().filter(|(_, peer)| peer.over.is_none());
+        let oldest = live.filter_map(|(number, peer)| Some((peer.silent_since?, number))).min();
         let Some((_, number)) = oldest.filter(|(since, _)| since.elapsed() >= SILENCE) else { return false };
         self.end(StreamId(number as u32), Over::Silent);
         true
@@ -453,17 +447,13 @@ impl Streams {
             self.refused += 1;
             return;
         }
-        let number = self.free.pop().unwrap_or_else(|| {
-            self.peers.push(None);
-            (self.peers.len() - 1) as u32
-        });
+        let number = self.peers.vacant_key();
         let both = Interest::READABLE | Interest::WRITABLE;
-        if let Err(cause) = self.register(&socket, Token(number as usize), both) {
-            self.free.push(number);
+        if let Err(cause) = self.register(&socket, Token(number), both) {
             self.accept_error = Some(cause);
             return;
         }
-        self.peers[number as usize] = Some(Peer {
+        self.peers.insert(Peer {
             socket,
             output: Vec::new(),
             written: 0,
@@ -475,7 +465,7 @@ impl Streams {
             silent_since: Some(instant()),
             over: None,
         });
-        self.ready.push_back(number);
+        self.ready.push_back(number as u32);
     }
 
     fn register(&self, source: &impl AsFd, token: Token, interest: Interest) -> Result<(), Error> {

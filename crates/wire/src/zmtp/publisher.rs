@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
+use slab::Slab;
 use tapeline_nanos::Nanos;
 
 use super::frame;
@@ -84,8 +85,7 @@ pub struct Publisher {
     listener: Listener,
     poll: Poll,
     events: Events,
-    peers: Vec<Option<Peer>>,
-    free: Vec<u32>,
+    peers: Slab<Peer>,
     topics: Topics,
     counters: Counters,
     /// The published message as it is sent to all subscribers.
@@ -144,8 +144,7 @@ impl Publisher {
             listener,
             poll,
             events: Events::with_capacity(EVENTS),
-            peers: Vec::new(),
-            free: Vec::new(),
+            peers: Slab::new(),
             counters: Counters::default(),
             message: Vec::new(),
             touched: Vec::new(),
@@ -175,7 +174,7 @@ impl Publisher {
         self.message.clear();
         frame::put_message(&mut self.message, parts);
         for number in &route.subscribers {
-            let Some(Some(peer)) = self.peers.get_mut(*number as usize) else { continue };
+            let Some(peer) = self.peers.get_mut(*number as usize) else { continue };
             if !peer.protocol.is_open() || peer.over.is_some() {
                 continue;
             }
@@ -211,7 +210,7 @@ impl Publisher {
                 continue;
             }
             let number = event.token().0;
-            let Some(Some(peer)) = self.peers.get_mut(number) else { continue };
+            let Some(peer) = self.peers.get_mut(number) else { continue };
             if !std::mem::replace(&mut peer.is_readable, true) {
                 self.readable.push(number as u32);
             }
@@ -244,12 +243,12 @@ impl Publisher {
 
     /// Returns `true` if everything published has left this process.
     pub fn is_flushed(&self) -> bool {
-        self.peers.iter().flatten().all(|peer| peer.stream.unsent() == 0)
+        self.peers.iter().all(|(_, peer)| peer.stream.unsent() == 0)
     }
 
     /// Returns the counts.
     pub fn counters(&self) -> Counters {
-        let subscribers = self.peers.len() - self.free.len();
+        let subscribers = self.peers.len();
         Counters { subscribers, subscriptions: self.topics.len(), ..self.counters }
     }
 
@@ -272,22 +271,18 @@ impl Publisher {
     }
 
     fn let_in(&mut self, mut stream: Stream, now: Nanos) {
-        if self.peers.len() - self.free.len() >= self.settings.max_subscribers && !self.make_room(now) {
+        if self.peers.len() >= self.settings.max_subscribers && !self.make_room(now) {
             self.counters.refused += 1;
             return;
         }
-        let number = self.free.pop().unwrap_or_else(|| {
-            self.peers.push(None);
-            (self.peers.len() - 1) as u32
-        });
+        let number = self.peers.vacant_key();
         let interest = Interest::READABLE | Interest::WRITABLE;
-        if register(&self.poll, &stream, Token(number as usize), interest).is_err() {
-            self.free.push(number);
+        if register(&self.poll, &stream, Token(number), interest).is_err() {
             return;
         }
         stream.output().extend_from_slice(&OUR_GREETING);
         self.counters.connected += 1;
-        self.peers[number as usize] = Some(Peer {
+        self.peers.insert(Peer {
             stream,
             protocol: Protocol::default(),
             since: now,
@@ -297,18 +292,15 @@ impl Publisher {
             is_readable: true,
             over: None,
         });
-        self.touched.push(number);
-        self.readable.push(number);
+        self.touched.push(number as u32);
+        self.readable.push(number as u32);
     }
 
     /// Disconnects the oldest subscriber that has not completed its handshake within a second. Returns `true`
     /// if there was one.
     fn make_room(&mut self, now: Nanos) -> bool {
-        let peers = self.peers.iter().zip(0_u32..);
-        let silent = peers.filter_map(|(peer, number)| {
-            peer.as_ref().filter(|peer| !peer.protocol.is_open()).map(|peer| (peer.since, number))
-        });
-        match silent.min() {
+        let silent = self.peers.iter().filter(|(_, peer)| !peer.protocol.is_open());
+        match silent.map(|(number, peer)| (peer.since, number as u32)).min() {
             Some((since, number)) if now.since(since) >= HANDSHAKE_NS => {
                 self.remove(
                     number,
@@ -324,7 +316,7 @@ impl Publisher {
     /// Reads received bytes, once from each subscriber.
     fn read(&mut self) {
         for number in std::mem::take(&mut self.readable) {
-            let Some(Some(peer)) = self.peers.get_mut(number as usize) else { continue };
+            let Some(peer) = self.peers.get_mut(number as usize) else { continue };
             peer.is_readable = false;
             if peer.over.is_some() {
                 continue;
@@ -370,7 +362,7 @@ impl Publisher {
     /// Sends waiting bytes, as far as the sockets accept them, and removes the connections that are over.
     fn flush(&mut self, now: Nanos) {
         while let Some(number) = self.touched.pop() {
-            let Some(Some(peer)) = self.peers.get_mut(number as usize) else { continue };
+            let Some(peer) = self.peers.get_mut(number as usize) else { continue };
             peer.is_touched = false;
             let before = peer.stream.unsent();
             match peer.stream.flush() {
@@ -397,22 +389,25 @@ impl Publisher {
     fn look_at_the_silent(&mut self, now: Nanos) {
         self.may_accept = true;
         let limit = i64::try_from(self.settings.stuck_ms.saturating_mul(1_000_000)).unwrap_or(i64::MAX);
-        for number in 0..self.peers.len() {
-            let Some(peer) = &self.peers[number] else { continue };
-            let stuck = peer.stuck.is_some_and(|since| now.since(since) >= limit);
-            let silent = !peer.protocol.is_open() && now.since(peer.since) >= limit;
-            if stuck || silent {
-                let what = if stuck { "it has taken nothing" } else { "it has not completed the handshake" };
-                let why = format!("{what} for {} ms", self.settings.stuck_ms);
-                self.remove(number as u32, why, true);
+        let fault = |peer: &Peer| {
+            if peer.stuck.is_some_and(|since| now.since(since) >= limit) {
+                Some("it has taken nothing")
+            } else if !peer.protocol.is_open() && now.since(peer.since) >= limit {
+                Some("it has not completed the handshake")
+            } else {
+                None
             }
+        };
+        let silent: Vec<_> =
+            self.peers.iter().filter_map(|(number, peer)| Some((number as u32, fault(peer)?))).collect();
+        for (number, what) in silent {
+            self.remove(number, format!("{what} for {} ms", self.settings.stuck_ms), true);
         }
     }
 
     fn remove(&mut self, number: u32, why: String, is_let_go: bool) {
-        let Some(peer) = self.peers.get_mut(number as usize).and_then(Option::take) else { return };
+        let Some(peer) = self.peers.try_remove(number as usize) else { return };
         self.topics.forget(number);
-        self.free.push(number);
         self.counters.let_go += u64::from(is_let_go);
         let fd = peer.stream.as_fd().as_raw_fd();
         // Closing the socket does the same.

@@ -72,7 +72,9 @@ impl Connections for ClientConnections {
     }
 
     fn is_flushed(&mut self, session: SessionId) -> bool {
-        let Some(Some(connection)) = self.connections.get_mut(session.index()) else { return true };
+        let Some(connection) = self.connections.get_mut(session.index()).and_then(Option::as_mut) else {
+            return true;
+        };
         is_flushed(&mut self.reactor, connection)
     }
 }
@@ -139,7 +141,9 @@ impl ClientConnections {
                 }
                 continue;
             };
-            let Some(Some(connection)) = self.connections.get_mut(session.index()) else { continue };
+            let Some(connection) = self.connections.get_mut(session.index()).and_then(Option::as_mut) else {
+                continue;
+            };
             match event {
                 Event::Message(received) => {
                     // The rest of a text with more messages than the turn has capacity for follows after
