@@ -7,10 +7,12 @@
 mod axis;
 mod curves;
 mod svg;
+mod waterfall;
 
 use self::axis::Axis;
 pub use self::curves::{Curve, Curves};
 use self::svg::Svg;
+pub use self::waterfall::{Bar, Waterfall};
 
 /// The scale of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

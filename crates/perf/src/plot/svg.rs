@@ -58,6 +58,14 @@ impl Svg {
         ));
     }
 
+    /// A filled rectangle of this width and height; `said` is its tooltip.
+    pub(super) fn bar(&mut self, at: (f64, f64), (width, height): (f64, f64), colour: &str, said: &str) {
+        let ((x, y), said) = (at, escaped(said));
+        self.put(format_args!(
+            "<rect class=\"bar\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" fill=\"{colour}\"><title>{said}</title></rect>"
+        ));
+    }
+
     /// A bar from the smallest to the largest measurement.
     pub(super) fn spread(&mut self, x: f64, low: f64, high: f64, colour: &str) {
         self.put(format_args!(

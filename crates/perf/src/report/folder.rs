@@ -51,6 +51,7 @@ pub(super) fn load(path: &Path) -> anyhow::Result<Option<Loaded>> {
         cpu_cores: sum("cores"),
         memory_bytes: sum("peak_resident_bytes"),
         latency: latencies(path)?,
+        steps: run["steps"].as_array().into_iter().flatten().filter_map(step).collect(),
         timelines: timelines(path)?,
         phases: run["phases"].as_array().into_iter().flatten().map(phase).collect(),
         jitter_floor_ns: run["jitter_floor_p99_ns"].as_u64(),
@@ -121,6 +122,14 @@ fn moment(second: &Value) -> Moment {
         memory_bytes: second["memory_bytes"].as_f64(),
         ..Moment::default()
     }
+}
+
+/// A hop's name, mean and floor; `None` for a sum of hops.
+fn step(step: &Value) -> Option<(String, f64, Option<f64>)> {
+    if step["is_sum"] == true {
+        return None;
+    }
+    Some((step["name"].as_str()?.to_owned(), step["mean_ns"].as_f64()?, step["relay_ns"].as_f64()))
 }
 
 fn phase(phase: &Value) -> Phase {

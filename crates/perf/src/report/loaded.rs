@@ -24,6 +24,8 @@ pub(super) struct Loaded {
     pub(super) memory_bytes: Option<f64>,
     /// Latency by hop; the last one represents the run.
     pub(super) latency: Vec<Latency>,
+    /// Where the time of a message goes: each hop's name, mean, and floor, in nanoseconds.
+    pub(super) steps: Vec<(String, f64, Option<f64>)>,
     /// Statistics by interval, for each thread or subscriber.
     pub(super) timelines: Vec<Vec<Moment>>,
     pub(super) phases: Vec<Phase>,

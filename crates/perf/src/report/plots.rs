@@ -4,7 +4,7 @@ use tapeline_measure::{Rank, Recorder};
 
 use super::groups::{Group, Groups};
 use super::loaded::{Figure, Latency, Loaded, Moment};
-use crate::plot::{Chart, Curve, Curves, Point, Scale, Series};
+use crate::plot::{Bar, Chart, Curve, Curves, Point, Scale, Series, Waterfall};
 
 /// A drawing and its name.
 pub(super) struct Plot {
@@ -53,6 +53,7 @@ pub(super) fn all(groups: &Groups) -> Vec<Plot> {
         .filter(|(_, curves)| curves.curves.iter().any(|curve| !curve.points.is_empty()))
         .map(|(name, curves)| Plot { name, svg: curves.svg() })
         .collect();
+    plots.extend(waterfall(groups).map(|waterfall| Plot { name: "waterfall", svg: waterfall.svg() }));
     for (name, chart) in [("phases", phases(groups)), ("comparison", comparison(groups))] {
         if let Some(chart) = chart {
             plots.push(Plot { name, svg: chart.svg() });
@@ -173,6 +174,27 @@ fn hops(groups: &Groups) -> Curves {
         curves,
         reference: None,
     }
+}
+
+/// Where the time goes: the hops of the first group with means by hop.
+fn waterfall(groups: &Groups) -> Option<Waterfall> {
+    let typical = groups.all.iter().filter_map(|group| Some((group, group.typical()?)));
+    let (group, run) = typical.into_iter().find(|(_, run)| !run.steps.is_empty())?;
+    let part = |(name, mean, floor): &(String, f64, Option<f64>)| Bar {
+        name: name.clone(),
+        value: mean / NS_PER_US,
+        floor: floor.map(|ns| ns / NS_PER_US),
+    };
+    let title = match groups.all.len() {
+        1 => "Where the time goes".to_owned(),
+        _ => format!("Where the time goes: {}", group.name),
+    };
+    Some(Waterfall {
+        title,
+        x_title: "mean of all messages, µs".to_owned(),
+        parts: run.steps.iter().map(part).collect(),
+        floor: "a bare relay: the same sockets, ring and threads, without a plant".to_owned(),
+    })
 }
 
 /// Latency figures of each window, for the median run of each group.

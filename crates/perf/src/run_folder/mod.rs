@@ -13,7 +13,7 @@ use tapeline_console::failure::Hinted;
 use tapeline_console::{output, paths};
 use tapeline_measure::{Nanos, Recorder, Window, utc_now, write_hgrm, write_hlog};
 
-pub use record::{Client, Hop, Journal, Phase, Process, Run, Second, Throughput};
+pub use record::{Client, HopLatency, Journal, Phase, Process, Run, Second, Step, Throughput};
 
 /// Names tried before giving up. A name can be taken only if two runs start in the same second.
 const TRIES: u32 = 64;

@@ -36,7 +36,10 @@ pub struct Run {
     /// Number of lost messages, by sequence.
     pub lost: u64,
     /// Latency by hop; the last hop is the whole path.
-    pub hops: Vec<Hop>,
+    pub hops: Vec<HopLatency>,
+    /// Where the time of a message goes, in the order of its way.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<Step>,
     /// The receivers of the messages.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub clients: Vec<Client>,
@@ -91,7 +94,7 @@ impl Throughput {
 
 /// The latency of one hop.
 #[derive(Clone, Debug, Serialize)]
-pub struct Hop {
+pub struct HopLatency {
     /// The name, for instance `wire→decoded`.
     pub name: String,
     /// Its distribution.
@@ -99,6 +102,24 @@ pub struct Hop {
     pub percentiles: Percentiles,
     /// The bound on the error of the two clocks involved, in nanoseconds.
     pub clock_error_ns: u64,
+}
+
+/// A hop of the way that messages take, by its mean: the means of all hops add up to that of the whole way, as
+/// percentiles do not.
+#[derive(Clone, Debug, Serialize)]
+pub struct Step {
+    /// The name, for instance `wire→decoded`.
+    pub name: String,
+    /// Mean of all messages, in nanoseconds.
+    pub mean_ns: u64,
+    /// Median, in nanoseconds; `None` for a hop that is the difference of two others.
+    pub median_ns: Option<u64>,
+    /// The mean behind a [bare relay](crate::path::Relay) at the same rate in the same run: the floor under this hop.
+    pub relay_ns: Option<u64>,
+    /// The median behind the relay.
+    pub relay_median_ns: Option<u64>,
+    /// `true` for a sum of hops before it, which is not a part of the way itself.
+    pub is_sum: bool,
 }
 
 /// A part of a run.
@@ -200,6 +221,7 @@ impl Run {
             throughput: Throughput::default(),
             lost: evidence.lost,
             hops: Vec::new(),
+            steps: Vec::new(),
             clients: Vec::new(),
             journal: None,
             phases: Vec::new(),
@@ -267,6 +289,9 @@ impl Run {
             text.push_str(&percentile_table(&hops));
             text.push('\n');
         }
+        if !self.steps.is_empty() {
+            text.push_str(&format!("\n{}\n", self.of_steps()));
+        }
         if !self.clients.is_empty() {
             text.push_str(&format!("\n{}\n", self.of_clients()));
         }
@@ -274,6 +299,28 @@ impl Run {
             text.push_str(&format!("\nrun folder   {}\n", paths::shown(folder)));
         }
         text.trim_end().to_owned()
+    }
+
+    /// The table of hops by their means, beside a bare relay.
+    fn of_steps(&self) -> Table {
+        let mut table = table(["where the time goes", "mean", "relay's", "ratio", "p50", "relay's", "ratio"]);
+        let shown = |ns: Option<u64>| ns.map_or_else(|| "–".to_owned(), figures::duration);
+        let ratio = |ns: Option<u64>, floor: Option<u64>| match (ns, floor) {
+            (Some(ns), Some(floor)) if floor > 0 => format!("{:.2}", ns as f64 / floor as f64),
+            _ => "–".to_owned(),
+        };
+        for Step { name, mean_ns, median_ns, relay_ns, relay_median_ns, .. } in &self.steps {
+            table.add_row([
+                name.clone(),
+                figures::duration(*mean_ns),
+                shown(*relay_ns),
+                ratio(Some(*mean_ns), *relay_ns),
+                shown(*median_ns),
+                shown(*relay_median_ns),
+                ratio(*median_ns, *relay_median_ns),
+            ]);
+        }
+        table
     }
 
     /// The table of receivers, one row each.

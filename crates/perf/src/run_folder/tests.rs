@@ -18,7 +18,7 @@ fn sample_run() -> (Run, Recorder) {
     let mut run = Run::new("demo", Nanos(1_580_389_200_000_000_000), over, evidence, Vec::new(), environment);
     run.throughput = Throughput::new(2_000, 70_000, over);
     run.settings = serde_json::json!({ "rate": 1_000 });
-    run.hops.push(Hop {
+    run.hops.push(HopLatency {
         name: "wire→received".to_owned(),
         percentiles: recorder.percentiles(),
         clock_error_ns: 80,

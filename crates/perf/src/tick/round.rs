@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::run_folder::{Hop, Process, Run, RunFolder, Throughput};
+use crate::run_folder::{HopLatency, Process, Run, RunFolder, Throughput};
 use anyhow::Context;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -165,7 +165,7 @@ impl Bench {
         run.throughput = Throughput::new((seconds * rate as f64) as u64, received.bytes, self.duration);
         let hops = [("sent→received", &service), ("due→received", &latency)];
         run.hops = hops
-            .map(|(name, recorder)| Hop {
+            .map(|(name, recorder)| HopLatency {
                 name: name.to_owned(),
                 percentiles: recorder.percentiles(),
                 clock_error_ns: clock.error_ns(),

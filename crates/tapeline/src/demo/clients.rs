@@ -11,8 +11,7 @@ use tapeline_console::part::Part;
 use tapeline_console::stop::Stop;
 use tapeline_measure::Recorder;
 use tapeline_node::hub::ClientReport;
-
-use crate::plant::measure::from_hex;
+use tapeline_perf::path::from_hex;
 
 /// The items that the clients have open: with hundreds of symbols, three of the busier ones with a fiftieth of all
 /// messages, so that the clients' work does not distort what is measured at the subscribers; with few symbols, the

@@ -10,10 +10,10 @@ use serde::Deserialize;
 use tapeline_console::part::Part;
 use tapeline_console::stop::Stop;
 use tapeline_measure::figures::quantity;
+use tapeline_perf::path::PathReport;
 use tapeline_ring::Name;
 
 use super::START_LIMIT;
-use crate::plant::measure::Report;
 
 /// How to handle the journal of a demo's plant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -149,7 +149,7 @@ impl Kept {
             ]),
         )?;
         let done: Done = replay.says(limit, stop, || {})?;
-        let report: Report = subscriber.says(START_LIMIT, stop, || {})?;
+        let report: PathReport = subscriber.says(START_LIMIT, stop, || {})?;
         let seconds = (tapeline_measure::monotonic_ns() - begun) as f64 / 1e9;
         anyhow::ensure!(
             report.received == done.history,
@@ -207,7 +207,7 @@ impl Replayed {
     ///
     /// # Errors
     /// The replay has all ticks, but they differ from those that were published.
-    pub(super) fn missing_of(&self, published: u64, given: &Report) -> anyhow::Result<u64> {
+    pub(super) fn missing_of(&self, published: u64, given: &PathReport) -> anyhow::Result<u64> {
         let missing = published.saturating_sub(self.ticks);
         let is_whole = given.first_seq == 1 && given.lost == 0 && given.received == published;
         let same = (self.last, Some(self.checksum)) == (given.last_seq, given.checksum);
@@ -226,6 +226,8 @@ impl Replayed {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 mod tests {
+    use tapeline_perf::path::{Ending, Meter};
+
     use super::*;
 
     #[test]
@@ -242,12 +244,12 @@ mod tests {
 
     #[test]
     fn what_was_replayed_is_what_was_published() {
-        let given = Report {
+        let given = PathReport {
             first_seq: 1,
             last_seq: 9,
             received: 9,
             checksum: Some(7),
-            ..Report::empty("subscriber 1")
+            ..Meter::new(Duration::ZERO, false).report("subscriber 1".to_owned(), Ending::PlantEnded, 0, 0)
         };
         let replayed = |ticks, last, checksum| Replayed { ticks, last, checksum, seconds: 0.0 };
         assert_eq!(replayed(9, 9, 7).missing_of(9, &given).unwrap(), 0);
@@ -257,7 +259,7 @@ mod tests {
             assert!(said.contains("is not what was published"), "{said}");
         }
         // A subscriber that lost ticks allows no comparison.
-        let lost = Report { lost: 1, received: 8, ..given };
+        let lost = PathReport { lost: 1, received: 8, ..given };
         assert_eq!(replayed(9, 9, 8).missing_of(9, &lost).unwrap(), 0);
     }
 }

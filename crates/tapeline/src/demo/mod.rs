@@ -23,12 +23,13 @@ use tapeline_console::paths::{self, FilePath};
 use tapeline_console::stop::Stop;
 use tapeline_measure::{Clock, Jitter, Nanos, Spent, Trend, Verdict, cores};
 use tapeline_node::report::{PlantReport, Ready};
+use tapeline_perf::path::{Joined, PathReport, RelayReport};
 use tapeline_perf::run_folder::{Run, RunFolder};
 
 use self::clients::{Client, Clients};
 use self::journal::{Expected, Journal, Kept, Replayed};
 use self::stage::{Hub, Stage};
-use crate::plant::measure::{Joined, Report};
+use crate::plant::relay::Relaying;
 
 /// Show the whole path at work on this machine.
 #[derive(Debug, Args)]
@@ -95,6 +96,8 @@ const START_LIMIT: Duration = Duration::from_secs(20);
 const DRAIN_LIMIT: Duration = Duration::from_secs(30);
 /// The same for a plant with a journal: up to 4 GiB must be written to a disk of 40 MB/s.
 const SYNC_LIMIT: Duration = Duration::from_secs(120);
+/// How long the bare relay runs.
+const RELAYED: Duration = Duration::from_secs(2);
 /// The first latencies contain cold caches and page faults: this period is stated, and excluded.
 const WARM_UP: &str = "500ms";
 /// Maximum number of cores that are observed.
@@ -133,7 +136,7 @@ struct Sent {
 struct Said {
     sent: Sent,
     plant: PlantReport,
-    subscribers: Vec<Report>,
+    subscribers: Vec<PathReport>,
     /// Clients of the hub.
     clients: Vec<Client>,
     /// The replay of the plant's journal, if requested.
@@ -203,6 +206,8 @@ impl Demo {
             );
         }
         let mut run = outcome::run_of(&said, jitter, &clock)?;
+        let floor = rate.map(|rate| self.floor(rate, stop)).transpose()?;
+        run.steps = outcome::steps(&said.subscribers, floor.as_deref())?;
         run.settings = self.settings(rate, &said);
         outcome::write(folder, &run, &said)?;
         Ok(run)
@@ -260,13 +265,7 @@ impl Demo {
         if let Some(page) = ready.web {
             anstream::eprintln!("the live page: http://{page}/");
         }
-        let mut subscribers = (1..=usize::from(self.subscribers))
-            .map(|number| {
-                let mut part = Part::start(&format!("subscriber {number}"), &stage.subscriber(number))?;
-                let _: Joined = part.says(START_LIMIT, stop, || {})?;
-                Ok(part)
-            })
-            .collect::<anyhow::Result<Vec<_>>>()?;
+        let mut subscribers = self.subscribers(&stage, stop)?;
         let clients = ready
             .hub
             .map(|hub| Clients::start(hub, clients::items(self.symbols), self.warm_up(), START_LIMIT, stop));
@@ -292,7 +291,7 @@ impl Demo {
         let reports = subscribers
             .iter_mut()
             .map(|part| part.says(DRAIN_LIMIT, stop, || {}))
-            .collect::<anyhow::Result<Vec<Report>>>()?;
+            .collect::<anyhow::Result<Vec<PathReport>>>()?;
         let found = clients.as_mut().map(|clients| clients.end(DRAIN_LIMIT, stop)).transpose()?;
         let mut usage: Vec<_> = [&sender, &plant].into_iter().chain(&subscribers).map(Part::spent).collect();
         usage.extend(clients.iter_mut().flat_map(Clients::parts).map(|part| part.spent()));
@@ -305,6 +304,33 @@ impl Demo {
             _ => None,
         };
         Ok(Said { sent, plant: plant_report, subscribers: reports, clients, replayed, usage, started })
+    }
+
+    /// Starts the subscribers; returns when all have joined the ring.
+    fn subscribers(&self, stage: &Stage, stop: &Stop) -> anyhow::Result<Vec<Part>> {
+        let started = (1..=usize::from(self.subscribers)).map(|number| {
+            let mut part = Part::start(&format!("subscriber {number}"), &stage.subscriber(number))?;
+            let _: Joined = part.says(START_LIMIT, stop, || {})?;
+            Ok(part)
+        });
+        started.collect()
+    }
+
+    /// Runs a bare relay in the plant's place, with the same sender, ring and subscribers, and returns what the
+    /// subscribers measured: the floor under the plant's latency.
+    fn floor(&self, rate: u64, stop: &Stop) -> anyhow::Result<Vec<PathReport>> {
+        let duration = self.duration.min(RELAYED);
+        let mut progress = Progress::over("a bare relay", duration);
+        // With the cores that the plant's run had.
+        let others = usize::from(self.subscribers) + usize::from(self.hub() != Hub::None);
+        let stage = Stage::bare(self.lines, others, self.warm_up())?;
+        let mut relay = Part::start("relay", &stage.relay())?;
+        let _: Relaying = relay.says(START_LIMIT, stop, || {})?;
+        let mut subscribers = self.subscribers(&stage, stop)?;
+        let mut sender = Part::start("sender", &self.sender(&stage, Some(rate), duration))?;
+        let _: Sent = sender.says(duration + DRAIN_LIMIT, stop, || progress.set_elapsed())?;
+        let _: RelayReport = relay.says(DRAIN_LIMIT, stop, || {})?;
+        subscribers.iter_mut().map(|part| part.says(DRAIN_LIMIT, stop, || {})).collect()
     }
 
     fn sender(&self, stage: &Stage, rate: Option<u64>, duration: Duration) -> Vec<String> {

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use serde_json::json;
-use tapeline_measure::{Clock, Environment, Evidence, Jitter, Percentiles, Recorder, Verdict};
+use tapeline_measure::{Clock, Environment, Evidence, Jitter, Percentiles, Rank, Recorder, Verdict};
 use tapeline_node::report::PlantReport;
-use tapeline_perf::run_folder::{self, Process, Run, RunFolder, Throughput};
+use tapeline_perf::path::{Hop, PathReport};
+use tapeline_perf::run_folder::{self, Process, Run, RunFolder, Step, Throughput};
 
 use super::Said;
 use super::clients::Client;
-use crate::plant::measure::{Hop, Report};
 
 /// The record of the run, with its verdict.
 pub(super) fn run_of(said: &Said, jitter: Vec<Jitter>, clock: &Clock) -> anyhow::Result<Run> {
@@ -34,7 +34,7 @@ pub(super) fn run_of(said: &Said, jitter: Vec<Jitter>, clock: &Clock) -> anyhow:
     run.throughput = Throughput::new(sent, said.plant.message_bytes(), over);
     run.hops = columns
         .iter()
-        .map(|(name, recorder, clock_error_ns)| run_folder::Hop {
+        .map(|(name, recorder, clock_error_ns)| run_folder::HopLatency {
             name: name.clone(),
             percentiles: recorder.percentiles(),
             clock_error_ns: *clock_error_ns,
@@ -114,7 +114,7 @@ fn lost_by_client(said: &Said, client: &Client) -> u64 {
 }
 
 /// Messages that a subscriber lost after the plant.
-fn lost_by(said: &Said, subscriber: &Report) -> u64 {
+fn lost_by(said: &Said, subscriber: &PathReport) -> u64 {
     let behind = last_sequence(&said.plant).saturating_sub(subscriber.last_feed_seq);
     // The subscriber joined before the feed began, so its first tick is the very first one.
     subscriber.lost + subscriber.first_seq.saturating_sub(1) + behind
@@ -137,7 +137,7 @@ fn lost(said: &Said) -> anyhow::Result<u64> {
 
 /// The table's columns: the hops inside the plant once, the ring's hop for each subscriber, the path of the slower
 /// one.
-fn columns(subscribers: &[Report]) -> anyhow::Result<Vec<(String, Recorder, u64)>> {
+fn columns(subscribers: &[PathReport]) -> anyhow::Result<Vec<(String, Recorder, u64)>> {
     let mut columns = Vec::new();
     let all: Vec<(Vec<(Hop, Recorder)>, u64)> = subscribers
         .iter()
@@ -174,6 +174,52 @@ fn columns(subscribers: &[Report]) -> anyhow::Result<Vec<(String, Recorder, u64)
         }
     }
     Ok(columns)
+}
+
+/// Where the time goes, for all subscribers together, beside a bare relay's.
+pub(super) fn steps(plant: &[PathReport], floor: Option<&[PathReport]>) -> anyhow::Result<Vec<Step>> {
+    let plant = by_hop(plant)?;
+    let floor = floor.map(by_hop).transpose()?.unwrap_or_default();
+    let of = |hop: Hop, all: &[(Hop, Percentiles)]| {
+        let found = all.iter().find(|(found, _)| *found == hop);
+        found.map(|(_, percentiles)| (percentiles.mean_ns, percentiles.at(Rank::MEDIAN)))
+    };
+    let step = |hop: Hop| {
+        let ((mean_ns, median_ns), relay) = (of(hop, &plant)?, of(hop, &floor));
+        Some(Step {
+            name: hop.to_string(),
+            mean_ns,
+            median_ns,
+            relay_ns: relay.map(|(mean, _)| mean),
+            relay_median_ns: relay.and_then(|(_, median)| median),
+            is_sum: hop == Hop::WireToReceived,
+        })
+    };
+    let due = of(Hop::DueToReceived, &plant).zip(of(Hop::WireToReceived, &plant));
+    let due = due.map(|((due, _), (wire, _))| Step {
+        name: "due→wire".to_owned(),
+        mean_ns: due.saturating_sub(wire),
+        median_ns: None,
+        relay_ns: None,
+        relay_median_ns: None,
+        is_sum: false,
+    });
+    let hops = [Hop::WireToDecoded, Hop::DecodedToSequenced, Hop::SequencedToReceived, Hop::WireToReceived];
+    Ok(due.into_iter().chain(hops.into_iter().filter_map(step)).collect())
+}
+
+/// The latency of each hop over all subscribers.
+fn by_hop(subscribers: &[PathReport]) -> anyhow::Result<Vec<(Hop, Percentiles)>> {
+    let mut all: Vec<(Hop, Recorder)> = Vec::new();
+    for subscriber in subscribers {
+        for (hop, recorder) in subscriber.latencies()? {
+            match all.iter_mut().find(|(known, _)| *known == hop) {
+                Some((_, sum)) => sum.merge(&recorder),
+                None => all.push((hop, recorder)),
+            }
+        }
+    }
+    Ok(all.into_iter().map(|(hop, recorder)| (hop, recorder.percentiles())).collect())
 }
 
 /// Writes all files of the run.

@@ -56,22 +56,27 @@ impl Stage {
         warm_up: &'static str,
         (hub, journal): (Hub, Option<&Kept>),
     ) -> anyhow::Result<Self> {
+        // The hub and its clients have a core, too.
+        let mut stage = Self::bare(lines, subscribers + usize::from(hub != Hub::None), warm_up)?;
+        stage.config = folder.path().join("plant.toml");
+        let journal = journal.map(Kept::toml).unwrap_or_default();
+        std::fs::write(&stage.config, stage.toml(start, date, hub) + &journal)
+            .with_context(|| format!("cannot write {}", stage.config.display()))?;
+        Ok(stage)
+    }
+
+    /// Chooses the names and addresses for a sender, a plant or relay, and this many `others`.
+    pub(super) fn bare(lines: u8, others: usize, warm_up: &'static str) -> anyhow::Result<Self> {
         let pid = std::process::id();
         let ring = Name::new(&format!("demo-{pid}"))?;
         let [_, _, high, low] = pid.to_be_bytes();
         let lines = (0..lines)
             .map(|line| Ok(SocketAddrV4::new(Ipv4Addr::new(239, 255 - line, high, low), free_port()?)))
             .collect::<anyhow::Result<Vec<_>>>()?;
-        // Give the sender, the plant and each subscriber a core of their own if one is left for the hub and its
-        // clients; otherwise the kernel places all of them.
+        // Each has a core of its own if there are enough; otherwise the kernel places all of them.
         let cores = cores();
-        let others = if hub == Hub::None { 2 } else { 3 };
-        let cores = (cores.len() >= subscribers + others).then_some(cores);
-        let stage = Self { ring, config: folder.path().join("plant.toml"), lines, cores, warm_up };
-        let journal = journal.map(Kept::toml).unwrap_or_default();
-        std::fs::write(&stage.config, stage.toml(start, date, hub) + &journal)
-            .with_context(|| format!("cannot write {}", stage.config.display()))?;
-        Ok(stage)
+        let cores = (cores.len() >= others + 2).then_some(cores);
+        Ok(Self { ring, config: PathBuf::new(), lines, cores, warm_up })
     }
 
     fn toml(&self, start: &str, date: Option<&str>, hub: Hub) -> String {
@@ -101,6 +106,19 @@ impl Stage {
     pub(super) fn plant(&self) -> Vec<String> {
         let config = self.config.display().to_string();
         ["plant", "--config", &config, "--until-end-of-session", "--format", "json"].map(String::from).into()
+    }
+
+    /// The command line of a bare relay in the plant's place.
+    pub(super) fn relay(&self) -> Vec<String> {
+        let mut words: Vec<String> =
+            ["plant", "relay", "--ring", &self.ring.to_string()].map(String::from).into();
+        for line in &self.lines {
+            words.extend(["--line".to_owned(), line.to_string()]);
+        }
+        if let Some(core) = self.core(1) {
+            words.extend(["--spin".to_owned(), "--cpu".to_owned(), core.to_string()]);
+        }
+        words
     }
 
     /// A subscriber's command line; the first is number 1.

@@ -1,6 +1,5 @@
 //! Following a plant's ring: the code that `watch`, `measure` and `tally` share.
 
-use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -11,6 +10,7 @@ use tapeline_console::paths::FilePath;
 use tapeline_console::stop::Stop;
 use tapeline_measure::{Clock, Nanos};
 use tapeline_node::ticks::{self, Next};
+use tapeline_perf::path::Ending;
 use tapeline_plant::Note;
 use tapeline_plant::tick::{Flags, Tick};
 use tapeline_ring::{Name, Start, Subscriber, Wait};
@@ -86,48 +86,6 @@ impl WaitFor {
             Self::Park => Wait::Park,
             Self::Adaptive => Wait::Adaptive,
         }
-    }
-}
-
-/// Why following ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum End {
-    /// The feed's session is over.
-    SessionOver,
-    /// The plant ended, and everything it published has been read.
-    PlantEnded,
-    /// The plant died: it may have published more.
-    PlantDied,
-    /// The requested number of ticks was read.
-    Ticks,
-    /// The requested duration is over.
-    Duration,
-    /// A signal.
-    Stopped,
-}
-
-impl End {
-    /// The exit status of a reader that ended this way and lost this many ticks, or messages of a feed: 3 if there
-    /// is or may be loss. Warns on standard error if the plant died.
-    pub(crate) fn exit_code(self, lost: u64) -> ExitCode {
-        if self == Self::PlantDied {
-            anstream::eprintln!("warning: the plant died; its last ticks may not have been read");
-        }
-        if lost > 0 || self == Self::PlantDied { ExitCode::from(3) } else { ExitCode::SUCCESS }
-    }
-}
-
-impl std::fmt::Display for End {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(match self {
-            Self::SessionOver => "the feed's session is over",
-            Self::PlantEnded => "the plant ended",
-            Self::PlantDied => "the plant died",
-            Self::Ticks => "as many ticks as asked for",
-            Self::Duration => "as long as asked for",
-            Self::Stopped => "stopped",
-        })
     }
 }
 
@@ -236,7 +194,7 @@ impl Follow {
         &mut self,
         mut on_tick: impl FnMut(&Tick<'_>, Nanos) -> anyhow::Result<()>,
         mut on_idle: impl FnMut(&Clock) -> anyhow::Result<()>,
-    ) -> anyhow::Result<End> {
+    ) -> anyhow::Result<Ending> {
         self.adopt_clock();
         let begun = self.clock.now();
         let mut looked = begun;
@@ -253,13 +211,13 @@ impl Follow {
                     on_tick(&tick, received)?;
                     self.ticks_left -= 1;
                     if self.ticks_left == 0 {
-                        return Ok(End::Ticks);
+                        return Ok(Ending::Ticks);
                     }
                     if self.until_end_of_session
                         && tick.header.flags.contains(Flags::END_OF_SESSION)
                         && self.feed.is_none_or(|feed| feed == tick.header.channel)
                     {
-                        return Ok(End::SessionOver);
+                        return Ok(Ending::SessionOver);
                     }
                     busy += 1;
                     // Under load there is no idle moment: check signals and limits regularly all the same.
@@ -267,12 +225,12 @@ impl Follow {
                         continue;
                     }
                 }
-                Next::End => return Ok(End::PlantEnded),
+                Next::End => return Ok(Ending::PlantEnded),
                 Next::Lost(lost) => return Err(lost.of("this reader").into()),
                 Next::Nothing => {
                     let is_all = self.resumed.as_ref().is_none_or(Resumed::is_at_end);
                     if is_dead && is_all && !self.subscriber.wait(Wait::Spin, Duration::ZERO) {
-                        return Ok(End::PlantDied);
+                        return Ok(Ending::PlantDied);
                     }
                     let there = if self.resumed.as_ref().is_some_and(Resumed::is_behind) {
                         std::thread::sleep(WHILE_BEHIND);
@@ -292,10 +250,10 @@ impl Follow {
                 on_idle(&self.clock)?;
                 self.adopt_clock();
                 if self.stop.requested() {
-                    return Ok(End::Stopped);
+                    return Ok(Ending::Stopped);
                 }
                 if self.duration.is_some_and(|limit| now.since(begun) >= limit.as_nanos() as i64) {
-                    return Ok(End::Duration);
+                    return Ok(Ending::Duration);
                 }
                 is_dead = !self.subscriber.publisher_alive()?;
             }

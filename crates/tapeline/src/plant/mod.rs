@@ -6,6 +6,7 @@ mod follow;
 pub(crate) mod history;
 pub(crate) mod measure;
 mod passwd;
+pub(crate) mod relay;
 pub(crate) mod report;
 mod resumed;
 mod run;
@@ -50,6 +51,7 @@ enum PlantCommand {
     ///
     /// Needs a plant with publish = "every-message", whose ticks carry the feed's own messages.
     Tally(tally::TallyArgs),
+    Relay(relay::RelayArgs),
     /// Serve network clients from the ring of another plant process on this host
     Serve(serve::ServeArgs),
     /// Print a commented configuration
@@ -68,6 +70,7 @@ impl Plant {
             (Some(PlantCommand::Watch(command)), _) => command.run(),
             (Some(PlantCommand::Measure(command)), _) => command.run(),
             (Some(PlantCommand::Tally(command)), _) => command.run(),
+            (Some(PlantCommand::Relay(command)), _) => command.run(),
             (Some(PlantCommand::Serve(command)), _) => command.run(),
             (Some(PlantCommand::Sample), _) => {
                 tapeline_console::output::print(config::SAMPLE)?;

@@ -12,10 +12,10 @@ use tapeline_console::stop::Stop;
 use tapeline_feed::line::Sink;
 use tapeline_feed::moldudp64::Session;
 use tapeline_omm::rwf::{Domain, MessageView};
+use tapeline_perf::path::{Ending, Joined};
 use tapeline_plant::tick::{Flags, Kind, POSTED, Tick};
 
-use super::follow::{End, Follow, FollowArgs};
-use super::measure::Joined;
+use super::follow::{Follow, FollowArgs};
 use crate::feed::{ItchReport, Tally};
 
 /// Count what a plant publishes, rebuild the books from it, and print both at the end.
@@ -51,7 +51,7 @@ pub(crate) struct TallyArgs {
 /// The ticks received, counted by both sequences, and the results.
 #[derive(Debug, Serialize)]
 struct TallyReport {
-    end: End,
+    end: Ending,
     ticks: u64,
     first_seq: u64,
     last_seq: u64,

@@ -86,6 +86,19 @@ fn every_message_of_the_simulated_exchange_reaches_both_subscribers() {
     let expected =
         ["wire→decoded", "decoded→sequenced", "→received 1", "→received 2", "wire→received", "due→received"];
     assert_eq!(hops, expected);
+    // Where the time goes: the hops beside those of a bare relay at the same rate.
+    let steps = run["steps"].as_array().unwrap();
+    let named: Vec<_> = steps.iter().map(|step| step["name"].as_str().unwrap()).collect();
+    let expected = ["due→wire", "wire→decoded", "decoded→sequenced", "sequenced→received", "wire→received"];
+    assert_eq!(named, expected);
+    for step in &steps[1..] {
+        for figure in ["mean_ns", "median_ns", "relay_ns", "relay_median_ns"] {
+            assert!(step[figure].as_u64() > Some(0), "{step}");
+        }
+    }
+    let mean = |step: &Value| step["mean_ns"].as_u64().unwrap();
+    let parts: u64 = steps[1..4].iter().map(mean).sum();
+    assert!(parts.abs_diff(mean(&steps[4])) < mean(&steps[4]) / 50 + 10, "{steps:?}");
     for file in [
         "run.json",
         "summary.txt",

@@ -27,6 +27,11 @@ fn run_folder(base: &Path, name: &str, us: i64, rate: f64) -> PathBuf {
         "throughput": {"messages_per_second": rate},
         "lost": 0,
         "hops": [],
+        "steps": [
+            {"name": "wire→decoded", "mean_ns": 30_000, "relay_ns": 20_000, "is_sum": false},
+            {"name": "sequenced→received", "mean_ns": 70_000, "relay_ns": null, "is_sum": false},
+            {"name": "wire→received", "mean_ns": 100_000, "relay_ns": 90_000, "is_sum": true},
+        ],
         "phases": [
             {"name": "start-up", "seconds": 0.5, "messages_per_second": 10.0, "service": {"samples": 100, "latency_ns": {"p50": 500_000, "max": 900_000}}, "response": {"samples": 0, "latency_ns": {}}},
             {"name": "steady state", "seconds": 9.5, "messages_per_second": rate, "service": {"samples": 100, "latency_ns": {"p50": 50_000, "max": 90_000}}, "response": {"samples": 0, "latency_ns": {}}},
@@ -83,6 +88,8 @@ fn a_page_has_all_of_its_runs_and_needs_nothing_else() {
         "id=\"cpu\"",
         "id=\"memory\"",
         "id=\"phases\"",
+        "id=\"waterfall\"",
+        "sequenced→received: 70",
         "id=\"comparison\"",
         "jitter floor at p99",
         "99 %",
@@ -96,6 +103,8 @@ fn a_page_has_all_of_its_runs_and_needs_nothing_else() {
     assert!(page.contains("<b>1.24 ×</b>"), "the ratio of medians");
     assert!(!page.contains("<script") && !page.contains("src=") && !page.contains("href="));
     assert_eq!(page.matches("http").count(), page.matches("http://www.w3.org/2000/svg").count());
+    // A sum of hops is no part of the waterfall.
+    assert!(page.contains("wire→decoded: 30 (20)") && !page.contains("wire→received: 100"));
     assert!(!page.contains("NaN") && !page.contains(">inf"));
 }
 

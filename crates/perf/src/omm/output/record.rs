@@ -11,7 +11,7 @@ use crate::omm::collect::{Run, Tool};
 use crate::omm::stamp::Unit;
 use crate::omm::sums::{Figures, PhaseFigures, Sums};
 use crate::omm::tally::Times;
-use crate::run_folder::{self, Hop, Phase, Process, RunFolder, Throughput};
+use crate::run_folder::{self, HopLatency, Phase, Process, RunFolder, Throughput};
 
 /// The distribution of round trips.
 const ROUND_TRIP: &str = "round trip";
@@ -106,11 +106,11 @@ impl Results<'_> {
     }
 
     /// The distributions, with the clock error of message times in this unit.
-    fn hops(&self, unit: Unit) -> Vec<Hop> {
+    fn hops(&self, unit: Unit) -> Vec<HopLatency> {
         let clock_error_ns = if unit == Unit::Micros { 1_000 } else { 0 };
         self.distributions()
             .into_iter()
-            .map(|(name, recorder)| Hop {
+            .map(|(name, recorder)| HopLatency {
                 name: name.to_owned(),
                 percentiles: recorder.percentiles(),
                 // Both ends read CLOCK_MONOTONIC; in microseconds, the fraction is lost.

@@ -4,8 +4,7 @@ use serde_json::Value as Json;
 use tapeline_measure::{Clock, Nanos, Recorder};
 use tapeline_omm::rwf::{DataType, MessageView};
 use tapeline_omm::{Fid, FieldList, fid};
-
-use crate::plant::measure::to_hex;
+use tapeline_perf::path::to_hex;
 
 /// Ages of updates.
 #[derive(Debug)]
