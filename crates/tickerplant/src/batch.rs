@@ -55,6 +55,14 @@ impl Batch {
         taken
     }
 
+    /// Adds all rows of another batch of the same columns.
+    fn append(&mut self, other: &Self) {
+        for (to, from) in self.columns.iter_mut().zip(&other.columns) {
+            to.extend_from_slice(from);
+        }
+        self.has_taken(other.rows);
+    }
+
     /// Adds one row: `write` appends the cell of each column, as [`Encoder::cells`] encodes it. Adds nothing and
     /// returns `false` if the cells do not match the columns.
     pub(crate) fn take_row(&mut self, schema: &Schema, mut write: impl FnMut(usize, &mut Vec<u8>)) -> bool {
@@ -235,6 +243,16 @@ impl<'a> Passing<'a> {
         self.left == 0
     }
 
+    /// Keeps all rows of the update in `place`, whose own rows are dropped, and leaves none here.
+    pub fn keep(&mut self, place: &mut KeptRows) {
+        self.left = 0;
+        // The columns change places, so that their memory is used again.
+        std::mem::swap(&mut place.batch.columns, &mut self.batch.columns);
+        (place.table, place.batch.rows) = (self.table, self.batch.rows);
+        self.batch.columns.resize_with(place.batch.columns.len(), Vec::new);
+        self.batch.clear();
+    }
+
     /// Returns the next row.
     pub fn next_row(&mut self) -> Option<PassingRow<'_>> {
         self.left = self.left.checked_sub(1)?;
@@ -251,6 +269,44 @@ impl<'a> Passing<'a> {
             };
         }
         Some(PassingRow { schema: self.schema, columns, begins: unlogged, ends: taking })
+    }
+}
+
+/// The rows of an update that was passed on, kept until they come back: to add them as they are costs a copy of each
+/// column, and reading them again would cost a message for each row.
+#[derive(Debug, Default)]
+pub struct KeptRows {
+    table: usize,
+    batch: Batch,
+}
+
+impl KeptRows {
+    /// Returns the number of rows.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.batch.rows()
+    }
+
+    /// Returns `true` if there are no rows.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns the size of the rows in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.batch.bytes()
+    }
+
+    /// Returns the table's index.
+    pub(crate) const fn table(&self) -> usize {
+        self.table
+    }
+
+    /// Appends the rows to a batch of their table.
+    pub(crate) fn append_to(&self, batch: &mut Batch) {
+        batch.append(&self.batch);
     }
 }
 

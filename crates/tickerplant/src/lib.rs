@@ -55,7 +55,7 @@ mod schema;
 mod tickerplant;
 
 pub use answers::Wrong;
-pub use batch::{Passing, PassingRow};
+pub use batch::{KeptRows, Passing, PassingRow};
 pub use schema::{BadSchema, Column, Schema};
 pub use tickerplant::{Counters, Outlets, Rights, SessionId, Settings, Tickerplant, is_update};
 

@@ -7,7 +7,7 @@ use tapeline_kdb::{
 };
 
 use crate::answers::{self, Wrong};
-use crate::batch::{Batch, Passing, append};
+use crate::batch::{Batch, KeptRows, Passing, append};
 use crate::query::{Query, Variable};
 use crate::{Local, Schema};
 
@@ -422,6 +422,13 @@ impl Tickerplant {
         let Some(at) = self.by_name.get(update.table) else { return Err(Wrong::no_table(update.table)) };
         let Table { schema, batch, .. } = &mut self.tables[*at];
         batch.take(schema, &update.rows, now)
+    }
+
+    /// Adds rows that were [kept](Passing::keep), as [`add_row`](Self::add_row) adds one.
+    pub fn add_kept(&mut self, rows: &KeptRows) {
+        if let Some(table) = self.tables.get_mut(rows.table()) {
+            rows.append_to(&mut table.batch);
+        }
     }
 
     /// Adds a row that does not come from a session: `write` appends the cell of each column, as [`Encoder::cells`]

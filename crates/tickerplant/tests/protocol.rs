@@ -3,7 +3,9 @@ use crate::support;
 
 use support::{FEED, NOW, OTHER, RDB, Sent, ask, message, plant, rows, say, schema, upd, value, values};
 use tapeline_kdb::{Atom, Attribute, Log, LogWriter, Message, MessageKind, Order, Type, Update, Value, View};
-use tapeline_tickerplant::{Local, Outlets, Passing, Rights, SessionId, Settings, Tickerplant, Wrong};
+use tapeline_tickerplant::{
+    KeptRows, Local, Outlets, Passing, Rights, SessionId, Settings, Tickerplant, Wrong,
+};
 
 fn symbols(names: &[&str]) -> Value {
     let items = names.iter().map(|name| Atom::Symbol(name.as_bytes().into())).collect();
@@ -405,6 +407,8 @@ struct Onward {
     sent: Sent,
     /// The rows as calls of `upd`, and their symbols.
     rows: Vec<(Vec<u8>, String)>,
+    /// The rows as they were.
+    kept: KeptRows,
 }
 
 impl Outlets for Onward {
@@ -420,6 +424,7 @@ impl Outlets for Onward {
             self.rows.push((call, String::from_utf8(row.symbol().to_vec()).unwrap()));
         }
         assert!(rows.next_row().is_none());
+        rows.keep(&mut self.kept);
         Ok(())
     }
 }
@@ -452,12 +457,28 @@ fn rows_that_are_passed_on_come_back_as_one_update() {
     let [(RDB, update)] = &values(&out.sent)[..] else { panic!("{:?}", out.sent) };
     let expected = [("A", 1.0), ("BB", 2.0), ("C", 3.0)].map(|(symbol, price)| (symbol.to_owned(), price));
     assert_eq!(rows(update, "trade"), expected);
+    let as_rows = format!("{update:?}");
     let Value::List(parts) = update else { panic!() };
     let Value::Table { columns, .. } = &parts[2] else { panic!() };
     let Value::Vector { items, .. } = &columns[0] else { panic!() };
     assert_eq!(items[..], [(); 3].map(|()| Atom::<Box<[u8]>>::Timespan(NOW.of_day_ns())));
     let counters = plant.counters();
     assert_eq!((counters.updates, counters.rows, plant.log_messages()), (1, 3, 1));
+    // Kept rows come back as the same update, and so do those of the next update.
+    for symbol in ["A", "ZZ"] {
+        if symbol == "ZZ" {
+            let update = upd(MessageKind::Async, "trade", &[("ZZ", 9.0, "zz")]);
+            plant.receive(FEED, &Message::parse(&update).unwrap(), NOW, &mut out);
+        }
+        out.sent.0.clear();
+        plant.add_kept(&out.kept);
+        plant.publish_added(&mut out);
+        let [(RDB, again)] = &values(&out.sent)[..] else { panic!("{:?}", out.sent) };
+        match symbol {
+            "A" => assert_eq!(format!("{again:?}"), as_rows, "kept, and row by row"),
+            _ => assert_eq!(rows(again, "trade"), [("ZZ".to_owned(), 9.0)]),
+        }
+    }
     // Nothing is added to a table that does not exist, and no cells that do not match the columns.
     let other = upd(MessageKind::Async, "other", &[("A", 1.0, "x")]);
     let other = Message::parse(&other).unwrap().view().unwrap();

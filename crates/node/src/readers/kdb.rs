@@ -2,7 +2,8 @@
 //! clients' rows become ticks. `[kdb]` in the configuration.
 //!
 //! A publisher's rows go to the plant's thread, come back from the ring, and are published then: subscribers
-//! and the log get what the ring had, in its order.
+//! and the log get what the ring had, in its order. The rows themselves are kept meanwhile, so that they need not be
+//! read again from their ticks.
 //!
 //! | file | owns |
 //! |---|---|
@@ -26,6 +27,7 @@ use tapeline_measure::Clock;
 use tapeline_plant::Seq;
 use tapeline_plant::tick::{Flags, Tick};
 use tapeline_ring::Name;
+use tapeline_tickerplant::KeptRows;
 
 use self::filling::{Filler, Filling};
 use self::publishing::{PublishedReport, Publishing, Saying};
@@ -128,7 +130,7 @@ impl RunningKdb {
         let socket_waker = SocketWaker::begin("kdb waker", server.lookout()?)?;
         let filling = Filling::new(fillers, max_items);
         let of_ring = events.clone();
-        let rows = Rows { server, filling, channel, is_open: false, report: KdbReport::default() };
+        let rows = Rows { server, filling, channel, open: None, report: KdbReport::default() };
         let reader = Reader::start("kdb", events, move |ring, subscriber, signs| {
             let ring = RingCursor::on_ring("kdb", ring, subscriber, gate, &of_ring);
             let place = SequenceCursor::new(ring, journal, after, "in kdb+'s tables and log");
@@ -168,11 +170,18 @@ struct Outlet {
 struct Rows {
     server: Server,
     filling: Filling,
-    /// The channel of publishers' ticks. `is_open`: some rows of an update were taken and others are still to
-    /// come.
+    /// The channel of publishers' ticks.
     channel: u16,
-    is_open: bool,
+    /// The publisher's update of which some rows were taken and others are still to come.
+    open: Option<OpenUpdate>,
     report: KdbReport,
+}
+
+/// A publisher's update whose ticks are coming back from the ring.
+struct OpenUpdate {
+    number: u64,
+    /// Its rows, if they were kept; otherwise they are read from the ticks.
+    kept: Option<KeptRows>,
 }
 
 impl Outlet {
@@ -227,7 +236,7 @@ impl Outlet {
             }
         })?;
         // The rest of an update may not yet be on the ring, on disk, or in this turn.
-        if !self.rows.is_open {
+        if self.rows.open.is_none() {
             self.rows.server.publish_added();
         }
         Ok((taken, is_over))
@@ -240,24 +249,37 @@ impl Rows {
         let header = &tick.header;
         self.report.ticks += 1;
         let is_published = header.channel == self.channel && header.flags.contains(Flags::SOURCE);
-        let done = if is_published {
-            if !self.is_open {
-                // A publisher's rows form an update of their own.
-                self.server.publish_added();
-            }
-            self.server.add(tick.source, header.sequenced)
-        } else {
-            let (plant, zone) = self.server.rows();
-            self.filling.take(tick, zone, plant).is_ok()
-        };
-        self.report.unusable += u64::from(!done);
-        if is_published {
-            self.is_open = !header.flags.contains(Flags::LAST_ROW);
-            if !self.is_open {
-                self.server.publish_added();
-                // The publisher may get its answer.
-                self.server.has_published(header.feed_seq);
-            }
+        // The rows of an update follow each other: after another tick, the others are lost.
+        if let Some(open) = self.open.take_if(|open| !is_published || open.number != header.feed_seq) {
+            self.close(open);
         }
+        if !is_published {
+            let (plant, zone) = self.server.rows();
+            self.report.unusable += u64::from(self.filling.take(tick, zone, plant).is_err());
+            return;
+        }
+        let (number, server) = (header.feed_seq, &mut self.server);
+        let open = self.open.get_or_insert_with(|| {
+            // A publisher's rows form an update of their own.
+            server.publish_added();
+            OpenUpdate { number, kept: server.kept(number) }
+        });
+        if open.kept.is_none() {
+            self.report.unusable += u64::from(!server.add(tick.source, header.sequenced));
+        }
+        if header.flags.contains(Flags::LAST_ROW)
+            && let Some(open) = self.open.take()
+        {
+            self.close(open);
+        }
+    }
+
+    /// Publishes the rows of a publisher's update, and lets its publisher have the answer.
+    fn close(&mut self, open: OpenUpdate) {
+        if let Some(kept) = open.kept {
+            self.server.add_kept(kept);
+        }
+        self.server.publish_added();
+        self.server.has_published(open.number);
     }
 }

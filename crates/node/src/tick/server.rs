@@ -1,6 +1,7 @@
 //! A tickerplant's sockets, sessions, log and days: the loop that serves kdb+ clients, whatever the source of
 //! the rows.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -12,7 +13,7 @@ use tapeline_hub::{Check, Verdict};
 use tapeline_kdb::{Capability, Frames, Message, MessageKind, Order, Update, View};
 use tapeline_measure::{Clock, Nanos};
 use tapeline_tickerplant::{
-    Counters, Local, Outlets, Passing, Rights, SessionId, Settings, Tickerplant, is_update,
+    Counters, KeptRows, Local, Outlets, Passing, Rights, SessionId, Settings, Tickerplant, is_update,
 };
 use tapeline_wire::rssl::{Readiness, Waker};
 use tapeline_wire::streams::{self, Ready, StreamId, Streams};
@@ -146,7 +147,7 @@ impl Client {
 pub struct Server {
     config: TickerplantConfig,
     streams: Streams,
-    clients: Vec<Option<Client>>,
+    clients: BTreeMap<StreamId, Client>,
     plant: Tickerplant,
     log: Option<DayLog>,
     clock: Clock,
@@ -199,6 +200,13 @@ pub trait Onward: Send {
 
     /// The number of the last update taken, counted from 1.
     fn taken(&self) -> u64;
+
+    /// The rows of the update with this number, to publish them, if they were kept. Rows of updates before it are
+    /// dropped: those updates will not come back.
+    fn kept(&mut self, number: u64) -> Option<KeptRows>;
+
+    /// Takes back the memory of kept rows.
+    fn release(&mut self, rows: KeptRows);
 }
 
 /// The outlets: to the clients, and onward.
@@ -266,7 +274,7 @@ impl Server {
             plant: Tickerplant::new(settings, zone.local(now).date()),
             config,
             streams,
-            clients: Vec::new(),
+            clients: BTreeMap::new(),
             log: None,
             clock,
             zone,
@@ -386,6 +394,19 @@ impl Server {
         self.plant.add(&update, self.zone.local(at)).is_ok()
     }
 
+    /// The rows of the passed-on update with this number, if they were kept.
+    pub fn kept(&mut self, number: u64) -> Option<KeptRows> {
+        self.onward.as_mut()?.kept(number)
+    }
+
+    /// Adds kept rows.
+    pub fn add_kept(&mut self, rows: KeptRows) {
+        self.plant.add_kept(&rows);
+        if let Some(onward) = &mut self.onward {
+            onward.release(rows);
+        }
+    }
+
     /// Publishes the added rows as one update of each table.
     pub fn publish_added(&mut self) {
         self.plant.publish_added(&mut Out::to(&mut self.streams));
@@ -401,9 +422,7 @@ impl Server {
         self.plant.publish_all(&mut Out::to(&mut self.streams));
         self.write_log()?;
         let ended = self.clock.now();
-        let all = |server: &Self| {
-            (0..server.clients.len() as u32).all(|id| server.streams.is_flushed(StreamId(id)))
-        };
+        let all = |server: &Self| server.clients.keys().all(|id| server.streams.is_flushed(*id));
         while !all(self) && self.clock.now().since(ended) < LAST_WORDS_NS {
             self.streams.wait(Some(SHORT_NAP))?;
             // Connections that close meanwhile need no more output.
@@ -447,13 +466,9 @@ impl Server {
     }
 
     fn let_in(&mut self, id: StreamId, now: Nanos) {
-        let at = id.0 as usize;
-        if self.clients.len() <= at {
-            self.clients.resize_with(at + 1, || None);
-        }
         self.report.connections += 1;
         let frames = Frames::new(self.config.most_message);
-        self.clients[at] = Some(Client {
+        let client = Client {
             frames,
             stage: Stage::Hello,
             since: now,
@@ -461,12 +476,13 @@ impl Server {
             asks: None,
             is_behind: false,
             held: 0,
-        });
+        };
+        self.clients.insert(id, client);
     }
 
     /// Reads and handles a client's input.
     fn read(&mut self, id: StreamId, now: Nanos) {
-        let Some(Some(client)) = self.clients.get_mut(id.0 as usize) else { return };
+        let Some(client) = self.clients.get_mut(&id) else { return };
         if matches!(client.stage, Stage::Checking { .. }) || client.asks.is_some() {
             // Until that is done, the input stays in the socket.
             return;
@@ -478,7 +494,7 @@ impl Server {
         if std::mem::take(&mut client.is_behind) && !self.take_messages(id, now) {
             return;
         }
-        let Some(Some(client)) = self.clients.get_mut(id.0 as usize) else { return };
+        let Some(client) = self.clients.get_mut(&id) else { return };
         let count = self.streams.receive(id, client.frames.room());
         client.frames.received(count);
         if matches!(client.stage, Stage::Hello) && !self.greet(id) {
@@ -491,24 +507,23 @@ impl Server {
     /// Counts the memory that a client's messages take. If all clients together exceed the bound, the client
     /// that takes most is disconnected.
     fn count_held(&mut self, id: StreamId) {
-        let Some(Some(client)) = self.clients.get_mut(id.0 as usize) else { return };
+        let Some(client) = self.clients.get_mut(&id) else { return };
         let now = client.frames.held();
         if !self.held.change(std::mem::replace(&mut client.held, now), now) {
             return;
         }
-        let held = |at: &usize| self.clients[*at].as_ref().map_or(0, |client| client.held);
-        if let Some(most) = (0..self.clients.len()).max_by_key(held) {
-            let (its, bound) = (held(&most), self.held.bound());
+        if let Some((most, client)) = self.clients.iter().max_by_key(|(_, client)| client.held) {
+            let (most, its, bound) = (*most, client.held, self.held.bound());
             let why = format!(
                 "incoming messages of all connections may take {bound} bytes, and those of this client take {its}"
             );
-            self.turn_away(StreamId(most as u32), &why);
+            self.turn_away(most, &why);
         }
     }
 
     /// Handles the messages read from a client. Returns whether all of them were handled.
     fn take_messages(&mut self, id: StreamId, now: Nanos) -> bool {
-        let Some(Some(client)) = self.clients.get_mut(id.0 as usize) else { return true };
+        let Some(client) = self.clients.get_mut(&id) else { return true };
         if client.asks.is_some() || !matches!(client.stage, Stage::In) {
             return client.asks.is_none();
         }
@@ -569,7 +584,7 @@ impl Server {
         let Self { plant, streams, onward, clients, published_up_to, spent, .. } = self;
         self.asking.retain(|id| {
             // Another client may have this stream number now; it asks nothing.
-            let Some(Some(client)) = clients.get_mut(id.0 as usize) else { return false };
+            let Some(client) = clients.get_mut(id) else { return false };
             if client.passed > *published_up_to {
                 return client.asks.is_some();
             }
@@ -601,7 +616,7 @@ impl Server {
 
     /// Reads a client's greeting. Returns whether the client is logged in.
     fn greet(&mut self, id: StreamId) -> bool {
-        let Some(Some(client)) = self.clients.get_mut(id.0 as usize) else { return false };
+        let Some(client) = self.clients.get_mut(&id) else { return false };
         let hello = match client.frames.hello() {
             Ok(Some(hello)) => hello,
             Ok(None) => return false,
@@ -636,7 +651,7 @@ impl Server {
 
     /// Answers a greeting with one byte: the capability common to both ends.
     fn welcome(&mut self, id: StreamId, capability: Capability, rights: Rights) {
-        let Some(Some(client)) = self.clients.get_mut(id.0 as usize) else { return };
+        let Some(client) = self.clients.get_mut(&id) else { return };
         client.stage = Stage::In;
         let common = capability.common(Capability::OURS);
         self.streams.send(id, &[common.0]);
@@ -662,20 +677,15 @@ impl Server {
 
     /// A password was checked.
     fn checked(&mut self, number: CheckNumber, verdict: Verdict) {
-        let is_whose =
-            |client: &Client| matches!(&client.stage, Stage::Checking { number: its, .. } if *its == number);
         // The client may have disconnected.
-        let Some(at) = self.clients.iter().position(|client| client.as_ref().is_some_and(is_whose)) else {
-            return;
-        };
-        let id = StreamId(at as u32);
-        let Some(Some(Client { stage: Stage::Checking { user, is_user, capability, .. }, .. })) =
-            self.clients.get(at)
-        else {
-            return;
-        };
-        let capability = *capability;
-        let is_right = *is_user && verdict == Verdict::Right(0);
+        let found = self.clients.iter().find_map(|(id, client)| match &client.stage {
+            Stage::Checking { number: its, user, is_user, capability } if *its == number => {
+                Some((*id, user, *is_user, *capability))
+            }
+            _ => None,
+        });
+        let Some((id, user, is_user, capability)) = found else { return };
+        let is_right = is_user && verdict == Verdict::Right(0);
         let address = self.streams.peer_address(id).map(|address| address.ip());
         let now = self.clock.now();
         if is_right {
@@ -738,15 +748,12 @@ impl Server {
     fn forget(&mut self, id: StreamId) {
         self.plant.close(SessionId(id.0));
         self.streams.close(id);
-        if let Some(Some(Client { stage: Stage::Checking { number, .. }, .. })) =
-            self.clients.get(id.0 as usize)
-        {
+        let Some(client) = self.clients.remove(&id) else { return };
+        if let Stage::Checking { number, .. } = client.stage {
             // A check already in progress still returns.
-            self.waiting -= usize::from(self.checks.forget(*number));
+            self.waiting -= usize::from(self.checks.forget(number));
         }
-        if let Some(client) = self.clients.get_mut(id.0 as usize).and_then(Option::take) {
-            self.held.change(client.held, 0);
-        }
+        self.held.change(client.held, 0);
     }
 
     /// The work done once a second.
@@ -758,10 +765,10 @@ impl Server {
             let said = format_args!("cannot accept connections of kdb+ clients: {cause}");
             self.events.peer(now, Kind::Accept, Severity::Warning, said);
         }
-        for at in 0..self.clients.len() {
-            if self.clients[at].as_ref().is_some_and(|client| client.is_silent(now)) {
-                self.turn_away(StreamId(at as u32), "it did not log in in time");
-            }
+        let silent = self.clients.iter().filter(|(_, client)| client.is_silent(now));
+        let silent: Vec<_> = silent.map(|(id, _)| *id).collect();
+        for id in silent {
+            self.turn_away(id, "it did not log in in time");
         }
     }
 

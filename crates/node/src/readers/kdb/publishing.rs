@@ -12,7 +12,7 @@ use tapeline_omm::rwf::DataType;
 use tapeline_omm::{Fid, FieldListEncoder};
 use tapeline_plant::rows::{Row, RowChannel, RowCounters, Update};
 use tapeline_plant::{Refused, RingPublish, Sequencer};
-use tapeline_tickerplant::{Passing, PassingRow};
+use tapeline_tickerplant::{KeptRows, Passing, PassingRow};
 
 use super::fields;
 use super::filling::Content;
@@ -32,6 +32,8 @@ const FIELDS: usize = u16::MAX as usize;
 /// Maximum number of empty updates kept for reuse, and the maximum memory of each in bytes.
 const SPARE: usize = 64;
 const SPARE_BYTES: usize = 1 << 20;
+/// Maximum bytes of the rows that are kept until their ticks come back. Rows of further updates are read from the ticks.
+const KEPT_BYTES: usize = 32 << 20;
 
 impl Bytes for Update {
     fn bytes(&self) -> usize {
@@ -82,6 +84,11 @@ pub struct Giving {
     held: VecDeque<Update>,
     /// The number of updates taken.
     taken: u64,
+    /// The rows of updates that have not come back, with the numbers of their updates, in order.
+    kept: VecDeque<(u64, KeptRows)>,
+    kept_bytes: usize,
+    /// Memory for the next rows to keep.
+    spare_rows: Vec<KeptRows>,
     writing: Update,
     plant: Thread,
     tables: Vec<Saying>,
@@ -122,6 +129,9 @@ fn open_for(
         spare,
         held: VecDeque::new(),
         taken: 0,
+        kept: VecDeque::new(),
+        kept_bytes: 0,
+        spare_rows: Vec::new(),
         writing: Update::default(),
         plant: std::thread::current(),
         tables,
@@ -162,6 +172,7 @@ impl Onward for Giving {
         self.writing = self.spare.try_recv().unwrap_or_default();
         if !update.is_empty() {
             self.taken += 1;
+            self.keep(rows);
             self.send(update);
         }
         Ok(())
@@ -170,9 +181,39 @@ impl Onward for Giving {
     fn taken(&self) -> u64 {
         self.taken
     }
+
+    fn kept(&mut self, number: u64) -> Option<KeptRows> {
+        while let Some((its, _)) = self.kept.front()
+            && *its <= number
+        {
+            let (its, rows) = self.kept.pop_front()?;
+            self.kept_bytes -= rows.bytes();
+            if its == number {
+                return Some(rows);
+            }
+            self.release(rows);
+        }
+        None
+    }
+
+    fn release(&mut self, rows: KeptRows) {
+        if rows.bytes() <= SPARE_BYTES && self.spare_rows.len() < SPARE {
+            self.spare_rows.push(rows);
+        }
+    }
 }
 
 impl Giving {
+    /// Keeps the rows of the last update taken until its ticks come back, if there is memory for them.
+    fn keep(&mut self, rows: &mut Passing<'_>) {
+        if self.kept_bytes < KEPT_BYTES {
+            let mut kept = self.spare_rows.pop().unwrap_or_default();
+            rows.keep(&mut kept);
+            self.kept_bytes += kept.bytes();
+            self.kept.push_back((self.taken, kept));
+        }
+    }
+
     fn push(&mut self, table: usize, row: &PassingRow<'_>, update: &mut Update) -> Result<(), &'static str> {
         let symbol = std::str::from_utf8(row.symbol()).map_err(|_| "a symbol is not UTF-8")?;
         self.name.clear();
