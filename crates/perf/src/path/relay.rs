@@ -29,7 +29,7 @@ const WAKE_EVERY: usize = 8;
 
 /// The settings of a relay.
 #[derive(Clone, Debug)]
-pub struct Relay {
+pub struct BareRelay {
     /// The feed's lines: MoldUDP64 groups on the loopback interface.
     pub lines: Vec<SocketAddrV4>,
     /// The ring's name and its capacity in bytes.
@@ -49,7 +49,7 @@ pub struct RelayReport {
     pub missing: u64,
 }
 
-impl Relay {
+impl BareRelay {
     /// Relays until the feed ends its session, or a stop is requested. `is_ready` is called when the ring exists and
     /// the lines are heard.
     ///
@@ -194,8 +194,12 @@ mod tests {
             other => panic!("{other}"),
         };
         let name = Name::new(&format!("relay-test-{}", std::process::id())).unwrap();
-        let relay =
-            Relay { lines: vec![free(), free()], ring: (name.clone(), 1 << 20), spins: false, core: None };
+        let relay = BareRelay {
+            lines: vec![free(), free()],
+            ring: (name.clone(), 1 << 20),
+            spins: false,
+            core: None,
+        };
         let stop = Stop::on_signals().unwrap();
         let mut subscriber = None;
         let report = relay.run(&stop, || {

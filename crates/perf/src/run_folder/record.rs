@@ -114,7 +114,8 @@ pub struct Step {
     pub mean_ns: u64,
     /// Median, in nanoseconds; `None` for a hop that is the difference of two others.
     pub median_ns: Option<u64>,
-    /// The mean behind a [bare relay](crate::path::Relay) at the same rate in the same run: the floor under this hop.
+    /// The mean behind a [bare relay](crate::path::BareRelay) at the same rate in the same run: the floor under this
+    /// hop.
     pub relay_ns: Option<u64>,
     /// The median behind the relay.
     pub relay_median_ns: Option<u64>,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use tapeline_console::arguments;
 use tapeline_console::output;
 use tapeline_console::stop::Stop;
-use tapeline_perf::path::Relay;
+use tapeline_perf::path::BareRelay;
 use tapeline_ring::Name;
 
 /// Pass the messages of a MoldUDP64 feed on to a ring without a plant: the floor under a plant's latency
@@ -45,7 +45,7 @@ pub(crate) struct Relaying {
 impl RelayArgs {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let stop = Stop::on_signals()?;
-        let relay = Relay {
+        let relay = BareRelay {
             lines: self.lines,
             ring: (Name::new(&self.ring)?, usize::try_from(self.ring_size)?),
             spins: self.spin,
