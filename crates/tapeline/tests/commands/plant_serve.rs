@@ -258,6 +258,13 @@ fn a_hub_that_waits_for_images_ends_when_it_is_told_to_and_with_the_plant() {
 /// missed ticks from the images or from the journal.
 #[test]
 fn a_plants_own_servers_lose_their_places_and_nothing_else() {
+    // On an idle machine all lose their positions in one day. On a busy one perhaps only one does, or none: the journal,
+    // which nobody evicts, may be the slowest all day.
+    assert!((0..20).any(|_| servers_lost_their_places()), "nobody lost its position in twenty days");
+}
+
+/// Runs a day; returns whether a server lost its position. None has lost anything else.
+fn servers_lost_their_places() -> bool {
     let place = Place::new(0);
     let folder = place.folder.path();
     let day = folder.join("day.itch");
@@ -307,8 +314,6 @@ fn a_plants_own_servers_lose_their_places_and_nothing_else() {
     let report = plant.says();
     let (ended, talk) = (plant.child.wait().unwrap(), talk.join().unwrap());
     assert!(ended.success(), "{report}: {talk:#?}");
-    // On an idle machine all lose their positions; on a busy one perhaps only one.
-    assert!(report["ring_evicted"].as_u64() > Some(0), "{report}");
     for reader in ["hub", "kdb", "zeromq"] {
         let is_lost = report[reader]["rejoined"].as_u64() > Some(0);
         let warning = format!("warning: {reader} has read nothing for the plant's stall_limit");
@@ -318,6 +323,7 @@ fn a_plants_own_servers_lose_their_places_and_nothing_else() {
         let has = (&report[reader]["ticks"], &report[reader]["missing"]);
         assert_eq!(has, (&report["ticks"], &json!(0)), "{report}");
     }
+    report["ring_evicted"].as_u64() > Some(0)
 }
 
 /// Nothing else can take over from the reader that stores the images.
