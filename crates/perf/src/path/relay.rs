@@ -45,7 +45,7 @@ pub struct BareRelay {
 pub struct RelayReport {
     /// Messages passed on.
     pub messages: u64,
-    /// Messages that came on no line.
+    /// Messages that had come on no line when a later one came, or the end of the session: the relay waits for none.
     pub missing: u64,
 }
 
@@ -81,19 +81,19 @@ impl BareRelay {
             to: Sequencer::new(0, Items::new(1), publish),
             clock: Clock::calibrate(),
             next: 1,
+            is_over: false,
             report: RelayReport::default(),
         };
         is_ready()?;
         let mut batch = Batch::new(BATCH, SLOT_BYTES);
-        let mut is_over = false;
-        while !is_over && !stop.requested() {
+        while !passing.is_over && !stop.requested() {
             let mut taken = 0;
             for receiver in &mut receivers {
                 let count = receiver.receive(&mut batch).map_err(of_socket)?;
                 taken += count;
                 for (datagram, left) in batch.iter().zip((0..count).rev()) {
                     let wire = datagram.received.unwrap_or_else(|| passing.clock.now());
-                    is_over |= passing.datagram(datagram.bytes, wire)?;
+                    passing.datagram(datagram.bytes, wire)?;
                     if left % WAKE_EVERY == 0 {
                         passing.to.publisher().flush();
                     }
@@ -115,15 +115,16 @@ struct Passing {
     clock: Clock,
     /// The sequence of the next message.
     next: u64,
+    /// The session has ended: each line says so.
+    is_over: bool,
     report: RelayReport,
 }
 
 impl Passing {
-    /// Passes on what is new in a datagram. Returns whether the session is over.
-    fn datagram(&mut self, bytes: &[u8], wire: Nanos) -> anyhow::Result<bool> {
-        let Ok(packet) = moldudp64::parse(bytes) else { return Ok(false) };
-        match packet {
-            Packet::Data(data) => {
+    /// Passes on what is new in a datagram.
+    fn datagram(&mut self, bytes: &[u8], wire: Nanos) -> anyhow::Result<()> {
+        match moldudp64::parse(bytes) {
+            Ok(Packet::Data(data)) if !self.is_over => {
                 self.to.publisher().hold();
                 for (sequence, message) in data.messages() {
                     if sequence >= self.next {
@@ -131,15 +132,15 @@ impl Passing {
                     }
                 }
                 self.to.publisher().show();
-                Ok(false)
             }
-            Packet::EndOfSession { next, .. } => {
+            Ok(Packet::EndOfSession { next, .. }) if !self.is_over => {
+                self.is_over = true;
                 self.report.missing += next.saturating_sub(self.next);
                 self.pass(Kind::Status, Flags::END_OF_SESSION, (next.saturating_sub(1), &[]), wire)?;
-                Ok(true)
             }
-            Packet::Heartbeat { .. } => Ok(false),
+            _ => {}
         }
+        Ok(())
     }
 
     fn pass(
@@ -211,6 +212,7 @@ mod tests {
             sender.send_to(b"not a packet", a)?;
             // Message 3 comes on no line. Line A is read before B.
             sender.send_to(&packet(4, &[b"four"]), a)?;
+            sender.send_to(&end_of_session(Session::new(SESSION), 6), a)?;
             sender.send_to(&end_of_session(Session::new(SESSION), 6), b)?;
             Ok(())
         });
