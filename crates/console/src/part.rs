@@ -123,6 +123,23 @@ impl Part {
             .with_context(|| format!("cannot read the output of the {}", self.role))
     }
 
+    /// As [`says`](Self::says), for a part that should end by itself: if it has said nothing after `patience`, it is asked
+    /// to end.
+    pub fn says_at_the_end<T: DeserializeOwned>(
+        &mut self,
+        patience: Duration,
+        limit: Duration,
+        stop: &Stop,
+    ) -> anyhow::Result<T> {
+        let (id, begun, mut is_asked) = (self.child.id(), monotonic_ns(), false);
+        self.says(limit, stop, || {
+            if !is_asked && u128::from(monotonic_ns() - begun) > patience.as_nanos() {
+                is_asked = true;
+                ask_to_end(id);
+            }
+        })
+    }
+
     /// # Errors
     /// The part has ended.
     pub fn still_runs(&mut self) -> anyhow::Result<()> {
@@ -138,9 +155,14 @@ impl Part {
 
     /// Asks the part to end.
     pub fn ask_to_end(&self) {
-        if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
-            let _ = rustix::process::kill_process(pid, Signal::TERM);
-        }
+        ask_to_end(self.child.id());
+    }
+}
+
+/// Asks a child that was not waited for to end.
+fn ask_to_end(id: u32) {
+    if let Some(pid) = i32::try_from(id).ok().and_then(Pid::from_raw) {
+        let _ = rustix::process::kill_process(pid, Signal::TERM);
     }
 }
 

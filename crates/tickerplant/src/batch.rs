@@ -299,6 +299,12 @@ impl KeptRows {
         self.batch.bytes()
     }
 
+    /// Returns the size of the allocated memory in bytes.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.batch.columns.iter().map(Vec::capacity).sum()
+    }
+
     /// Returns the table's index.
     pub(crate) const fn table(&self) -> usize {
         self.table

@@ -249,7 +249,7 @@ impl Rows {
         let header = &tick.header;
         self.report.ticks += 1;
         let is_published = header.channel == self.channel && header.flags.contains(Flags::SOURCE);
-        // The rows of an update follow each other: after another tick, the others are lost.
+        // The rows of an update follow each other: before another tick, the reader has lost the others. Kept rows are whole.
         if let Some(open) = self.open.take_if(|open| !is_published || open.number != header.feed_seq) {
             self.close(open);
         }

@@ -32,7 +32,8 @@ const FIELDS: usize = u16::MAX as usize;
 /// Maximum number of empty updates kept for reuse, and the maximum memory of each in bytes.
 const SPARE: usize = 64;
 const SPARE_BYTES: usize = 1 << 20;
-/// Maximum bytes of the rows that are kept until their ticks come back. Rows of further updates are read from the ticks.
+/// Maximum bytes of the rows that are kept until their ticks come back; one update may exceed it. No more updates are kept
+/// than the queue takes. Rows of further updates are read from the ticks.
 const KEPT_BYTES: usize = 32 << 20;
 
 impl Bytes for Update {
@@ -197,7 +198,7 @@ impl Onward for Giving {
     }
 
     fn release(&mut self, rows: KeptRows) {
-        if rows.bytes() <= SPARE_BYTES && self.spare_rows.len() < SPARE {
+        if rows.capacity() <= SPARE_BYTES && self.spare_rows.len() < SPARE {
             self.spare_rows.push(rows);
         }
     }
@@ -206,7 +207,7 @@ impl Onward for Giving {
 impl Giving {
     /// Keeps the rows of the last update taken until its ticks come back, if there is memory for them.
     fn keep(&mut self, rows: &mut Passing<'_>) {
-        if self.kept_bytes < KEPT_BYTES {
+        if self.kept_bytes < KEPT_BYTES && self.kept.len() < QUEUE {
             let mut kept = self.spare_rows.pop().unwrap_or_default();
             rows.keep(&mut kept);
             self.kept_bytes += kept.bytes();
