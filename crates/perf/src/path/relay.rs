@@ -152,10 +152,9 @@ impl Passing {
     ) -> anyhow::Result<()> {
         let origin = Origin { feed_seq: sequence, ..Origin::default() };
         let stamps = Stamps { event: Nanos(0), wire, decoded: self.clock.now() };
-        self.to.tick(kind, flags, &origin, stamps, &self.clock, |out| {
-            let len = message.len().min(out.len());
-            out[..len].copy_from_slice(&message[..len]);
-            len
+        self.to.tick_up_to(message.len(), (kind, flags), &origin, stamps, &self.clock, |out| {
+            out.copy_from_slice(message);
+            message.len()
         })?;
         if kind == Kind::Update {
             self.report.missing += sequence - self.next;

@@ -439,6 +439,8 @@ fn memory(config: &Config) -> Vec<Memory> {
         parts.push(Memory { what: "kdb+ clients' queues (queue, max_connections)", bytes: queues });
         let incoming = serve.incoming_bytes as u64;
         parts.push(Memory { what: "kdb+ clients' messages that arrive (incoming_size)", bytes: incoming });
+        let rows = tapeline_node::kdb::publishing::ROWS_BYTES as u64;
+        parts.push(Memory { what: "kdb+ publishers' rows on their way through the plant", bytes: rows });
     }
     if let Some(hub) = &config.hub {
         parts.extend(hub.memory_bound().map(|(what, bytes)| Memory { what, bytes: bytes as u64 }));

@@ -35,6 +35,9 @@ const SPARE_BYTES: usize = 1 << 20;
 /// Maximum bytes of the rows that are kept until their ticks come back; one update may exceed it. No more updates are kept
 /// than the queue takes. Rows of further updates are read from the ticks.
 const KEPT_BYTES: usize = 32 << 20;
+/// Maximum bytes of publishers' rows that are on their way: in the queue, and kept until their ticks come back. One
+/// update may exceed it.
+pub const ROWS_BYTES: usize = QUEUE_BYTES + KEPT_BYTES;
 
 impl Bytes for Update {
     fn bytes(&self) -> usize {
