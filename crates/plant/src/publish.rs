@@ -50,18 +50,19 @@ pub trait Publish {
     fn publish(&mut self, len: usize, fill: impl FnOnce(&mut [u8]) -> usize) -> Result<(), Refused>;
 
     /// Publishes ticks of these lengths in order: `fill` writes each of them completely, by its index. On a ring the ticks become visible
-    /// together.
+    /// together, as many at once as it has capacity for; `fill` is told how many of those it has written, which is 0 for the tick behind a
+    /// wait for capacity.
     ///
     /// # Errors
     /// [`Refused`], and for [`Refused::TooLong`] nothing is visible.
     fn publish_together(
         &mut self,
         lens: &[usize],
-        mut fill: impl FnMut(usize, &mut [u8]),
+        mut fill: impl FnMut(usize, usize, &mut [u8]),
     ) -> Result<(), Refused> {
         lens.iter().enumerate().try_for_each(|(at, len)| {
             self.publish(*len, |frame| {
-                fill(at, frame);
+                fill(at, 0, frame);
                 *len
             })
         })
@@ -202,7 +203,7 @@ impl Publish for RingPublish {
     fn publish_together(
         &mut self,
         lens: &[usize],
-        mut fill: impl FnMut(usize, &mut [u8]),
+        mut fill: impl FnMut(usize, usize, &mut [u8]),
     ) -> Result<(), Refused> {
         if let Some(len) = lens.iter().find(|len| **len > self.ring.max_frame()) {
             return Err(self.too_long(*len));
@@ -223,7 +224,7 @@ impl Publish for RingPublish {
                 self.wait_for_room(|ring| claim_all(ring, batch, |_, _| {}).map(|_| ()), longest)?;
             }
             // Free capacity stays free until it is used.
-            let Ok(claimed) = claim_all(&mut self.ring, batch, |at, frame| fill(from + at, frame)) else {
+            let Ok(claimed) = claim_all(&mut self.ring, batch, |at, frame| fill(from + at, at, frame)) else {
                 return Err(Refused::Stopping);
             };
             claimed.commit();

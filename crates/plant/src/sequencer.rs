@@ -234,7 +234,7 @@ impl<P: Publish> Sequencer<P> {
     }
 
     /// Publishes ticks that become visible together, if the ring has capacity for all of them at once; each has its own sequence. The clock is read
-    /// once for 64 of them.
+    /// once for 64 of them, and behind each wait for capacity.
     ///
     /// # Errors
     /// As [`tick`](Self::tick); for [`Refused::TooLong`] none was published.
@@ -253,12 +253,12 @@ impl<P: Publish> Sequencer<P> {
         }
         let mut left = ticks;
         let mut sequenced = Nanos(0);
-        publish.publish_together(lens, |at, mut frame| {
+        publish.publish_together(lens, |at, written, mut frame| {
             let Some(tick) = left.next() else { return };
             let origin = &tick.origin;
             let name = cut(origin.name, MAX_NAME_BYTES).as_bytes();
             let service = origin.service.unwrap_or(*service);
-            if at % STAMPED_TOGETHER == 0 {
+            if written % STAMPED_TOGETHER == 0 {
                 sequenced = time.now();
             }
             let seq = Seq(*next + at as u64);

@@ -10,7 +10,7 @@ use tapeline_feed::moldudp64::{DEFAULT_PACKET_BYTES, PacketBuilder, Session};
 use tapeline_feed::simulate::{Exchange, Settings};
 use tapeline_measure::Nanos;
 use tapeline_plant::tick::Tick;
-use tapeline_plant::{Channel, ChannelSettings, Items, PublishPolicy, RingPublish, Sequencer, Time};
+use tapeline_plant::{Channel, ChannelSettings, Items, Publish, PublishPolicy, RingPublish, Sequencer, Time};
 use tapeline_ring::{Name, Options, Poll, Publisher, Start, Subscriber};
 
 /// Counts its readings.
@@ -71,4 +71,23 @@ fn all_ticks_of_a_datagram_are_visible_when_it_ends() {
         most = most.max(to.published() - before);
     }
     assert!(most > 8, "some datagrams have more ticks than become visible together: {most}");
+}
+
+#[test]
+fn ticks_behind_a_wait_for_capacity_begin_a_new_batch() {
+    let name = Name::new(&format!("plant-batches-{}", std::process::id())).unwrap();
+    let options = Options { capacity: 64 << 10, max_frame: 8 << 10, ..Options::default() };
+    let mut to = RingPublish::new(Publisher::open(&name, &options).unwrap(), Box::new(|_, _| true));
+    let mut subscriber = Subscriber::join(&name, Start::Newest).unwrap();
+    // One and a half times what the ring has.
+    let lens = [1 << 10; 96];
+    let reading = std::thread::spawn(move || {
+        (0..lens.len()).for_each(|_| while !matches!(subscriber.next(), Poll::Frame(_)) {});
+    });
+    let mut written = Vec::new();
+    to.publish_together(&lens, |_, in_batch, _| written.push(in_batch)).unwrap();
+    reading.join().unwrap();
+    let starts = written.iter().filter(|in_batch| **in_batch == 0).count();
+    assert!(starts > 1 && written.len() == lens.len(), "{starts} batches");
+    assert!(written.windows(2).all(|pair| pair[1] == 0 || pair[1] == pair[0] + 1), "{written:?}");
 }

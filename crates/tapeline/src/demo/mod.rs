@@ -334,9 +334,13 @@ impl Demo {
         let _: Relaying = relay.says(START_LIMIT, stop, || {})?;
         let mut subscribers = self.subscribers(&stage, stop)?;
         let mut sender = Part::start("sender", &self.sender(&stage, Some(rate), duration))?;
-        let _: Sent = sender.says(duration + DRAIN_LIMIT, stop, || progress.set_elapsed())?;
-        let _: RelayReport = relay.says_at_the_end(END_PATIENCE, DRAIN_LIMIT, stop)?;
-        subscribers.iter_mut().map(|part| part.says(DRAIN_LIMIT, stop, || {})).collect()
+        let sent: Sent = sender.says(duration + DRAIN_LIMIT, stop, || progress.set_elapsed())?;
+        let relayed: RelayReport = relay.says_at_the_end(END_PATIENCE, DRAIN_LIMIT, stop)?;
+        let measured = subscribers.iter_mut().map(|part| part.says(DRAIN_LIMIT, stop, || {})).collect();
+        let missing = relayed.missing;
+        anyhow::ensure!(missing == 0, "it lost {missing} messages, so its figures are no floor");
+        anyhow::ensure!(!sent.trend.grows, "its sender fell behind its schedule, so its figures are no floor");
+        measured
     }
 
     fn sender(&self, stage: &Stage, rate: Option<u64>, duration: Duration) -> Vec<String> {
