@@ -25,6 +25,9 @@ target_dir := $(or $(CARGO_TARGET_DIR),target)
 export RUST_TEST_THREADS ?= $(shell echo $$((6 * $$(nproc 2>/dev/null || echo 2))))
 # The whole workspace, whatever is run of it: the same libraries with the same features, built once.
 tests = $(CARGO) test $(locked) --workspace
+# A test that waits without end ends its program after this time. Cargo names each test that runs for longer than a minute.
+TEST_LIMIT ?= 30m
+limited = --config 'target."cfg(all())".runner=["timeout", "--foreground", "--verbose", "$(TEST_LIMIT)"]'
 # In a folder of their own: other flags are another build of everything below.
 models = RUSTFLAGS="--cfg loom" $(CARGO) test $(locked) --package tapeline-ring --lib --target-dir $(target_dir)/loom -- models
 
@@ -43,7 +46,7 @@ demo: ## run the whole path on this machine: simulated exchange, plant, subscrib
 
 test: ## run every test that needs only Rust, a C compiler and captures
 	@scripts/setup test
-	$(tests)
+	$(tests) $(limited)
 	$(models)
 
 loom: ## check the ring's models with each memory ordering weakened in turn; LOOM_MAX_PREEMPTIONS=3 tries more interleavings
