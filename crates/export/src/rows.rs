@@ -6,6 +6,7 @@ use tapeline_omm::rwf::{
     Container, DataType, Domain, FieldList, Header, Map, MapAction, MessageView, NamedValue, Value, flags,
 };
 use tapeline_omm::{Dictionary, Real, fid};
+use tapeline_plant::RowKind;
 use tapeline_plant::tick::{Flags, Kind, Tick};
 
 use crate::Error;
@@ -13,7 +14,6 @@ use crate::batch::{Batch, Row};
 use crate::best::{Best, Bests};
 use crate::details::{AGGRESSORS, Auction, Broken, shown, word};
 use crate::message::{Fault, double, ns_of_day, real};
-use crate::row_kind::RowKind;
 use crate::table::Table;
 
 /// The destination of rows.

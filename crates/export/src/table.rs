@@ -50,9 +50,9 @@ impl Column {
 pub enum Table {
     /// Every tick, one row each.
     Ticks,
-    /// Trades and broken trades: ticks that [have](crate::RowKind) one.
+    /// Trades and broken trades: ticks that [have](tapeline_plant::RowKind) one.
     Trades,
-    /// The best bid and ask, complete, after each tick that [changes](crate::RowKind) either.
+    /// The best bid and ask, complete, after each tick that [changes](tapeline_plant::RowKind) either.
     Quotes,
     /// Entries of market by order messages: orders added, changed or deleted.
     Orders,

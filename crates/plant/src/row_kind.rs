@@ -1,7 +1,8 @@
 //! The kinds of new market data in a tick.
 
 use tapeline_omm::{Field, FieldList, Malformed, Time, fid};
-use tapeline_plant::tick::{Flags, Header, Kind};
+
+use crate::tick::{Flags, Header, Kind};
 
 /// A day in ns.
 const DAY_NS: u64 = 86_400_000_000_000;
@@ -68,7 +69,7 @@ impl RowKind {
     }
 }
 
-/// Returns `true` if a tick is a publisher's [row](tapeline_plant::rows): it has a source without a type. One feed
+/// Returns `true` if a tick is a publisher's [row](crate::rows): it has a source without a type. One feed
 /// record also has none, DBN's type 0, which is a trade.
 fn is_row(header: &Header) -> bool {
     header.flags.contains(Flags::SOURCE) && header.source_type == 0

@@ -2,13 +2,12 @@
 
 use std::collections::HashMap;
 
-use tapeline_export::RowKind;
 use tapeline_kdb::Type;
 use tapeline_measure::Nanos;
 use tapeline_omm::rwf::{DataType, Domain, MessageView};
 use tapeline_omm::{Fid, FieldList, Malformed, fid};
-use tapeline_plant::ItemId;
 use tapeline_plant::tick::{Flags, Header, Kind, Tick};
+use tapeline_plant::{ItemId, RowKind};
 use tapeline_tickerplant::{Local, Tickerplant};
 
 use super::cells;
@@ -294,5 +293,42 @@ impl Images {
             Some(cell) => out.extend_from_slice(cell),
             None => cells::null(kind, out),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tapeline_omm::{FieldListEncoder, Real};
+
+    use super::super::super::images::tests::header;
+    use super::*;
+
+    fn fields(of: &[(Fid, i64)], out: &mut [u8]) -> usize {
+        let mut fields = FieldListEncoder::new(out).unwrap();
+        for (fid, value) in of {
+            fields.real(*fid, Real::decimal(*value, 0)).unwrap();
+        }
+        fields.finish()
+    }
+
+    #[test]
+    fn an_image_leaves_no_value_of_before_it_and_an_update_leaves_all() {
+        let columns = [fid::BID, fid::ASK].map(|fid| (Content::Field(fid, DataType::REAL), Type::FLOAT));
+        let filler = Filler { table: 0, rows: RowsOf::Quotes, columns: columns.to_vec() };
+        let mut table = Table { images: Images::new(&filler.columns), filler };
+        let mut shown = |kind, of: &[(Fid, i64)]| {
+            let mut room = [0; 64];
+            let len = fields(of, &mut room);
+            let header = Header { kind, ..header(3, 1) };
+            let list = FieldList::parse(&room[..len]).unwrap();
+            table.fold(&header, &list, RowKind::of(&header, &list).unwrap()).unwrap();
+            let mut out = Vec::new();
+            (0..columns.len()).for_each(|at| table.images.write(header.item, at, Type::FLOAT, &mut out));
+            let cells = out.chunks(8).map(|cell| f64::from_le_bytes(cell.try_into().unwrap()));
+            cells.map(|value| (!value.is_nan()).then_some(value)).collect::<Vec<_>>()
+        };
+        assert_eq!(shown(Kind::Update, &[(fid::BID, 10)]), [Some(10.0), None]);
+        assert_eq!(shown(Kind::Update, &[(fid::ASK, 11)]), [Some(10.0), Some(11.0)]);
+        assert_eq!(shown(Kind::Refresh, &[(fid::ASK, 12)]), [None, Some(12.0)]);
     }
 }
