@@ -16,6 +16,7 @@ use tapeline_omm::rwf::{DataState, Domain, MessageClass, MessageView, StreamStat
 
 use crate::chance::Chance;
 use crate::end::{Came, End, Speech};
+use crate::invariants::{Invariant, Wrong};
 use crate::network::{LinkId, Network, Side};
 use crate::plan::{MS, Manner, NOVELTIES, SECOND, UNASKED, domain_of, label, of_label, provided_id};
 use crate::record::{Record, VIEWS};
@@ -23,7 +24,6 @@ use crate::rights::{Rules, is_denied, user};
 use crate::source::novelty;
 use crate::talk::Talk;
 use crate::trace::{Trace, Who, fnv};
-use crate::verdict::{Invariant, Wrong};
 use crate::watch::Watch;
 
 /// Limit of open items of a client.

@@ -14,13 +14,13 @@ use tapeline_wire::rssl::Reactor;
 
 use crate::client::Client;
 use crate::end::{NARROW_BUFFERS, WIDE_BUFFERS, server_settings};
+use crate::invariants::{Invariant, Wrong};
 use crate::network::{LinkId, Network, Port, Side};
 use crate::plan::{ASKED, PROVIDED, Plan, SERVICE, SERVICE_NAME, provided_id};
 use crate::record::Record;
 use crate::rights::{Rules, access, user};
 use crate::tape::{Clock, Reader, Tape};
 use crate::trace::{Trace, Who, fnv};
-use crate::verdict::{Invariant, Wrong};
 
 /// Limit of connections.
 const MOST: usize = 1_000;

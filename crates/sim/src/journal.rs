@@ -8,10 +8,10 @@ use tapeline_plant::tick::Tick;
 
 use crate::chance::Chance;
 use crate::failing::{Fails, Memory};
+use crate::invariants::{Invariant, Wrong};
 use crate::plan::{Illness, Keeping, MS};
 use crate::tape::Tape;
 use crate::trace::fnv;
-use crate::verdict::{Invariant, Wrong};
 use tapeline_node::journal::Gate;
 
 /// Limit of ticks taken in one turn.

@@ -28,6 +28,7 @@ mod end;
 mod failing;
 mod hostile;
 mod image;
+mod invariants;
 mod journal;
 mod json;
 mod network;
@@ -40,11 +41,10 @@ mod talk;
 mod tape;
 mod trace;
 mod venue;
-mod verdict;
 mod watch;
 mod world;
 
-pub use verdict::{Broken, Invariant};
+pub use invariants::{Broken, Invariant};
 pub use world::{Outcome, Totals};
 
 use plan::Plan;

@@ -13,9 +13,9 @@ use tapeline_omm::{FieldListEncoder, Real, fid};
 use crate::chance::Chance;
 use crate::end::Out;
 use crate::image::{Fields, fold};
+use crate::invariants::{Invariant, Wrong};
 use crate::plan::{ASKED, PROVIDED, UNASKED, label, provided_id};
 use crate::source::number_of;
-use crate::verdict::{Invariant, Wrong};
 
 /// The domain of private streams.
 pub(crate) const OWN_DOMAIN: Domain = Domain(200);

@@ -6,9 +6,9 @@ use tapeline_omm::rwf::{DataState, DataType, Header, Map, MessageClass, MessageV
 use tapeline_plant::tick::Kind;
 
 use crate::image::Image;
+use crate::invariants::{Invariant, Wrong};
 use crate::plan::{SERVICE_NAME, of_label};
 use crate::record::{Record, Said, VIEWS, is_in};
-use crate::verdict::{Invariant, Wrong};
 
 /// A possible position of a stream: its view, and the last of the item's ticks that it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,6 +17,7 @@ use crate::doors::{Gone, Guest, HubSide, Room};
 use crate::end::{End, WIDE_BUFFERS};
 use crate::hostile::Hostile;
 use crate::image::Fields;
+use crate::invariants::{Broken, Invariant, Wrong};
 use crate::journal::{Death, Keeper, Shelf};
 use crate::network::{LinkId, Network, Path};
 use crate::plan::{
@@ -30,7 +31,6 @@ use crate::source::{Source, fields_of, place};
 use crate::tape::{Clock, Pictures, Reader};
 use crate::trace::{Trace, Who, mix};
 use crate::venue::Venue;
-use crate::verdict::{Broken, Invariant, Wrong};
 
 /// An event.
 #[derive(Debug)]

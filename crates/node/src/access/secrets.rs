@@ -76,7 +76,7 @@ pub fn is_password_hash(text: &str) -> Result<(), String> {
 }
 
 /// Verifies a proof: takes tens of milliseconds for a password.
-pub fn look_at(proof: &Proof) -> Verdict {
+pub fn verify(proof: &Proof) -> Verdict {
     match proof {
         Proof::Password { password, hash } => {
             let is_right = PasswordHash::new(hash)
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     fn password(password: &[u8], hash: &str) -> Verdict {
-        look_at(&Proof::Password { password: Secret::new(password), hash: hash.into() })
+        verify(&Proof::Password { password: Secret::new(password), hash: hash.into() })
     }
 
     #[test]
@@ -142,9 +142,8 @@ mod tests {
         assert_eq!((token.len(), token == new_token().unwrap()), (43, false));
         let hashes = [hash_of_token(b"other"), hash_of_token(token.as_bytes())];
         let hashes: Vec<TokenHash> = hashes.iter().map(|hash| token_hash(hash).unwrap()).collect();
-        let shown = |token: &[u8]| {
-            look_at(&Proof::Token { token: Secret::new(token), hashes: hashes.clone().into() })
-        };
+        let shown =
+            |token: &[u8]| verify(&Proof::Token { token: Secret::new(token), hashes: hashes.clone().into() });
         assert_eq!(
             [shown(token.as_bytes()), shown(b"other"), shown(b"")],
             [Verdict::Right(1), Verdict::Right(0), Verdict::Wrong]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tapeline_hub::access::CheckNumber;
 use tapeline_hub::{Check, Verdict};
 
-use super::secrets::look_at;
+use super::secrets::verify;
 use super::{AccessConfig, Reload};
 use crate::error::Context;
 
@@ -51,7 +51,7 @@ impl Worker {
                 let _ = rustix::process::nice(NICE);
                 for job in todo {
                     let done = match job {
-                        Job::Check(check) => Done::Checked(check.number, look_at(&check.proof)),
+                        Job::Check(check) => Done::Checked(check.number, verify(&check.proof)),
                         Job::ReadAgain(reload) => Done::ReadAgain(reload.read()),
                     };
                     if tell.send(done).is_err() {

@@ -339,7 +339,10 @@ impl Demo {
         let measured = subscribers.iter_mut().map(|part| part.says(DRAIN_LIMIT, stop, || {})).collect();
         let missing = relayed.missing;
         anyhow::ensure!(missing == 0, "it lost {missing} messages, so its figures are no floor");
-        anyhow::ensure!(!sent.trend.grows, "its sender fell behind its schedule, so its figures are no floor");
+        anyhow::ensure!(
+            !sent.trend.grows,
+            "its sender fell behind its schedule, so its figures are no floor"
+        );
         measured
     }
 

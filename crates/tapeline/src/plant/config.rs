@@ -7,7 +7,7 @@ mod faults;
 pub(crate) mod hub;
 mod journal;
 mod kdb;
-mod ports;
+mod port_conflicts;
 pub(crate) mod recovery;
 mod source;
 pub(crate) mod sources;
