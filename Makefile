@@ -39,7 +39,7 @@ build: ## build everything in release mode
 	@scripts/setup build
 	$(CARGO) build --release $(locked) --workspace
 
-demo: ## run the whole path on this machine: simulated exchange, plant, subscribers and clients; ends with a verdict and a latency table
+demo: ## run the whole data path on this machine: simulated exchange, plant, subscribers and clients; ends with a verdict and a latency table
 	@scripts/setup demo
 	$(CARGO) build --release $(locked) --workspace --bin tapeline
 	$(target_dir)/release/tapeline demo $(ARGS)

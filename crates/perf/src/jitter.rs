@@ -23,7 +23,7 @@ const FLOORS: [(&str, f64); 4] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p
 #[derive(Debug, Args)]
 #[command(after_help = "\
 A thread on each core does nothing but read the clock. A long gap between two readings means that something \
-else had the core: an interrupt, another program, the hypervisor or the firmware. All cores are measured \
+else used the core: an interrupt, another program, the hypervisor or the firmware. All cores are measured \
 at once. No latency measured on these cores can be lower than these gaps.
 
 Examples:

@@ -15,7 +15,8 @@ pub(crate) struct Cli {
 /// The subcommands of Tapeline.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run the whole path on this machine: simulated exchange, plant, subscribers and clients, with a latency table
+    /// Run the whole data path on this machine (simulated exchange, plant, subscribers, clients), and print a latency
+    /// table
     Demo(crate::demo::Demo),
     /// Run the plant from a TOML file, or watch what it publishes
     Plant(crate::plant::Plant),
@@ -27,7 +28,7 @@ pub(crate) enum Command {
     Ring(crate::ring::Ring),
     /// Verify, inspect, export, import and replay a plant's journal
     Journal(crate::journal::Journal),
-    /// Hold back datagrams of a live feed, release them at once, and time the recovery
+    /// Hold back datagrams of a live feed, release them all at once, and measure the recovery time
     Burst(tapeline_perf::burst::Burst),
     /// Consume, provide and decode Open Message Model data, over RSSL
     Omm(Box<crate::omm::Omm>),
@@ -39,7 +40,7 @@ pub(crate) enum Command {
     Report(tapeline_perf::report::Report),
     /// Measure the noise floor of this machine's cores
     Jitter(tapeline_perf::jitter::Jitter),
-    /// Check this machine's settings, and show the command for each that costs latency
+    /// Check this machine's settings, and show the command that fixes each setting that costs latency
     Doctor(tapeline_perf::doctor::Doctor),
 }
 

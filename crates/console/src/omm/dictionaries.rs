@@ -9,7 +9,7 @@ use tapeline_omm::Dictionary;
 
 use crate::paths::{self, FilePath};
 
-/// Which dictionary says what fields mean.
+/// The field dictionary.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Dictionary")]
 pub struct DictionaryArgs {

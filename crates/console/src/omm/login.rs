@@ -12,7 +12,7 @@ const VARIABLE: &str = "TAPELINE_OMM_PASSWORD";
 /// Who logs in where the machine does not say who the user is.
 const NOBODY: &str = "tapeline";
 
-/// Who logs in.
+/// The login of a client.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Login")]
 pub struct LoginArgs {

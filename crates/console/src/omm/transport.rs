@@ -12,7 +12,7 @@ use tapeline_wire::rssl::{Compression, ConnectionType, Settings, SubProtocol, Tl
 use crate::failure::Hinted;
 use crate::paths::{self, FilePath};
 
-/// How payloads are compressed.
+/// The compression of payloads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum CompressionArg {
     /// No compression
@@ -24,7 +24,7 @@ pub enum CompressionArg {
     Lz4,
 }
 
-/// What is said inside a WebSocket.
+/// The sub-protocol of a WebSocket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum WebSocketArg {
     /// rssl.rwf: RSSL as on TCP
@@ -33,7 +33,7 @@ pub enum WebSocketArg {
     /// tr_json2: simplified JSON
     #[value(alias = "tr_json2")]
     Json,
-    /// rssl.json.v2: the same, under the name that EMA gives it
+    /// rssl.json.v2: simplified JSON, under EMA's name
     #[value(alias = "rssl.json.v2")]
     JsonV2,
 }
@@ -68,7 +68,7 @@ pub struct TransportArgs {
     /// Compression to request; a server with compression accepts the client's choice
     #[arg(long, alias = "compression-type", value_enum, default_value_t, value_name = "TYPE")]
     pub compression: CompressionArg,
-    /// Compression level of zlib, 0 to 9; a client uses it only if its server sends none [default: 6]
+    /// Compression level of zlib, 0 to 9; a client uses it only if its server sends no level [default: 6]
     #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u8).range(0..=9))]
     pub compression_level: Option<u8>,
     /// Maximum payload of a frame in bytes; longer messages are fragmented
@@ -142,7 +142,7 @@ impl TransportArgs {
     }
 }
 
-/// Where the settings of a program are.
+/// The configuration file, and the entry to use.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Configuration")]
 pub struct ConfigArgs {
@@ -204,7 +204,7 @@ fn say_idle(chosen: &Chosen, path: &Path) {
     }
 }
 
-/// Whom to connect to.
+/// The server to connect to.
 #[derive(Clone, Debug, Args)]
 pub struct ClientArgs {
     /// Host and port of the server [default: localhost:14002, for NI providers localhost:14003]
@@ -262,7 +262,7 @@ impl ClientArgs {
     }
 }
 
-/// Where to listen.
+/// The address to listen on.
 #[derive(Clone, Debug, Args)]
 pub struct ServerArgs {
     /// Port to listen on; 0 takes a free port and prints it [default: 14002, for NI providers 14003]

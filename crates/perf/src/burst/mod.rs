@@ -38,12 +38,12 @@ use self::stream::{MOST_MESSAGES, Stream};
 use crate::jitter;
 use crate::run_folder::RunFolder;
 
-/// Hold datagrams back under a live feed, cut them loose, and time the recovery
+/// Hold back datagrams of a live feed, release them all at once, and measure the recovery time
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Three threads on loopback sockets: a feeder on a fixed schedule, a receiving thread with a pool of slots, a decoder. \
-Datagrams are held back, then released all at once while the feed goes on. The drain ends when the backlog (datagrams due \
-and not decoded) is back at its steady level. Every message is accounted for by its sequence.
+Datagrams are held back, then released all at once while the feed continues. The drain ends when the backlog (datagrams \
+due and not decoded) is back at its steady level. Every message is accounted for by its sequence number.
 
 Examples:
   tapeline burst                                 50,000 datagrams, held in the receiving thread
@@ -96,8 +96,8 @@ pub struct Burst {
     /// Line rate in bits a second, for the arithmetic floor
     #[arg(long, value_name = "RATE", default_value = "10G", value_parser = arguments::rate)]
     line_rate: u64,
-    /// Cores of feeder, receiving thread and decoder, such as 1,2,3 or 0,1,- (a dash means the kernel chooses) [default:
-    /// a core each on a machine with four, otherwise the kernel chooses]
+    /// Cores of feeder, receiving thread and decoder, such as 1,2,3 or 0,1,- (a dash means the kernel chooses)
+    /// [default: one core for each thread on a machine with at least four cores, otherwise the kernel chooses]
     #[arg(long, value_name = "LIST", value_parser = three_cores)]
     cpus: Option<Cpus>,
     /// Give up a round that has not drained after this time

@@ -101,7 +101,7 @@ impl Exhausted {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Decode {
-    /// Read only the packet's header, to account for its sequence
+    /// Read only the packet's header, to account for its sequence number
     None,
     /// Decode every message and apply it to its book
     Full,

@@ -34,7 +34,7 @@ use self::finding::Finding;
 use self::machine::{Check, Machine};
 use self::show::{Looked, MachineReport};
 
-/// Look at this machine, and say what would improve latency
+/// Check this machine's settings, and show the command that fixes each setting that costs latency
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Nothing is changed: each finding that could be better shows the command that fixes it until the next boot. A setting \
@@ -42,7 +42,7 @@ that the kernel does not report is unknown. Some fixes cost power, cores or safe
 
 Examples:
   tapeline doctor --cores 2-3             check cores that are dedicated to a plant and its readers
-  tapeline doctor --no-jitter             without the measurement: immediate
+  tapeline doctor --no-jitter             without the measurement, which takes two seconds
   tapeline doctor --no-jitter --strict    status 1 if anything could be better, for a script
   tapeline doctor --format json | jq '.findings[] | select(.severity == \"could-be-better\").command'")]
 pub struct Doctor {
@@ -54,7 +54,7 @@ pub struct Doctor {
     #[arg(long, conflicts_with = "duration")]
     no_jitter: bool,
 
-    /// How long to measure the jitter floor of the cores
+    /// Duration of the jitter measurement
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = arguments::some_duration)]
     duration: Duration,
 

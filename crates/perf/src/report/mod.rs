@@ -34,7 +34,7 @@ use self::gate::Gate;
 use self::groups::Groups;
 use self::loaded::Loaded;
 
-/// Make a page of run folders, compare them, and fail where one got worse.
+/// Make a report page from run folders: plots, comparison, regression gate.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     tapeline report runs/*                                  report.html, one row for each run\n  \
@@ -52,8 +52,9 @@ pub struct Report {
     /// The page's title
     #[arg(long, value_name = "TEXT", default_value = "Runs")]
     title: String,
-    /// Limit of how much worse than the first row the others may be: min, p50, p90, p99, p99.9, …, max, mean (latency), throughput,
-    /// lost, cpu or memory, with a sign and %. Exit status 1 if a row exceeds a limit. Can be given several times
+    /// Limit for the change of a figure from the first row to any other, with a sign and %. The figure is min, p50,
+    /// p90, p99, p99.9, …, max or mean (latency), throughput, lost, cpu or memory. Exit status 1 if a row exceeds a
+    /// limit. Can be given several times
     #[arg(long, value_name = "FIGURE=±N%")]
     gate: Vec<Gate>,
     /// Write each plot into this folder as SVG

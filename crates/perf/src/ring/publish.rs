@@ -21,11 +21,11 @@ use super::warm_up::WarmUp;
 
 /// The minimum ring size in bytes.
 const LEAST_QUEUE: u64 = 4096;
-/// Publish measured messages at a rate, or as fast as the subscribers read
+/// Publish time-stamped messages at a rate, or as fast as the subscribers read
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Creates the ring, or continues one whose publisher has died: its subscribers keep their positions. Each \
-message carries its sequence, the time it was due and the time it was sent; `ring sub` reports \
+message carries its sequence number, its due time and its send time; `ring sub` reports latency \
 percentiles. Ends after --messages or --seconds, or at Ctrl-C; subscribers can still read the backlog.
 
 Examples:
@@ -154,10 +154,10 @@ pub(super) enum Pause {
 /// The frame layout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Layout {
-    /// One directly after the other
+    /// Frames follow each other without gaps
     #[default]
     Packed,
-    /// Each on its own cache lines
+    /// Each frame has its own cache lines
     Lines,
 }
 

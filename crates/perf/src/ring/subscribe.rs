@@ -23,12 +23,13 @@ use super::warm_up::WarmUp;
 /// Interval at which to look for a ring that does not exist yet.
 const LOOK_FOR_RING: Duration = Duration::from_millis(5);
 
-/// Read a ring: check sequence and measure latency, or print what comes
+/// Read a ring: check sequence numbers and measure latency, or print frames
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Messages of `ring pub` are checked for gaps and measured: from due to received (what a user of the data \
-would see) and from sent to received (the time in the ring). Frames of other publishers are counted, or \
-printed with --raw. Ends with the publisher, after --messages or --seconds, or at Ctrl-C.
+Messages of `ring pub` are checked for gaps and measured: from due time to receive time (what a user of \
+the data would see) and from send time to receive time (the time in the ring). Frames of other \
+publishers are counted, or printed with --raw. Ends with the publisher, after --messages or --seconds, or \
+at Ctrl-C.
 
 Examples:
   tapeline ring sub --name smem                                     until the publisher ends
@@ -85,7 +86,7 @@ pub struct Subscribe {
     #[arg(long, value_name = "N", value_parser = batch)]
     pub(super) batch: Option<usize>,
 
-    /// Check every byte of every message as well as the sequence
+    /// Check every byte of every message as well as the sequence numbers
     #[arg(long, alias = "test")]
     verify: bool,
 

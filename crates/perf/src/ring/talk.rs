@@ -10,7 +10,7 @@ pub(super) enum Level {
     Error,
     /// Also warnings
     Warning,
-    /// Also what the command is waiting for
+    /// Also notices of what the command is waiting for
     #[default]
     Notice,
     /// Also the settings, and the start of the measured time

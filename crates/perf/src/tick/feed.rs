@@ -11,12 +11,12 @@ use tapeline_measure::{Clock, Lateness, Nanos, Pacer, Trend, Waiting};
 
 use super::{PartArgs, TABLE};
 
-/// Publish to a tickerplant that is measured.
+/// Publish to the measured tickerplant.
 #[derive(Debug, Args)]
 pub struct Feed {
     #[command(flatten)]
     part: PartArgs,
-    /// Updates a second; 0 as fast as they are taken
+    /// Updates a second; 0 means as fast as the connection accepts them
     #[arg(long)]
     rate: u64,
     /// Rows in each update

@@ -37,14 +37,14 @@ use self::round::{Bench, Round, Through};
 /// The table of the benchmark.
 const TABLE: &str = "trade";
 
-/// Measure a tickerplant: latency by rate from when updates were due, beside a bare relay.
+/// Measure a tickerplant's latency at several rates, from the due times of updates, and compare it with a bare relay.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Publisher, tickerplant and subscriber are separate processes. Each update carries the time at which it was due, so \
-    that the lateness of the publisher counts; the warm-up does not count. The relay passes the same bytes over the same sockets \
-    without reading them: no tickerplant is faster. The null sink shows the maximum rate of the publisher.\n\n\
-    The environment variables THROUGHPUT and DURATION (seconds) set the defaults of --rates and --duration. The folder has a page with a \
-    histogram and a timeline for each rate, and a run folder for each row of the table.\n\n\
+    after_help = "Publisher, tickerplant and subscriber are separate processes. Each update carries its due time, and latency is \
+    measured from it, so it includes the publisher's lateness. It excludes the warm-up. The relay forwards the same bytes over the \
+    same sockets without decoding them: no tickerplant is faster. A null sink shows the publisher's maximum rate.\n\n\
+    The environment variables THROUGHPUT and DURATION (seconds) set the defaults of --rates and --duration. The run folder has a page \
+    for each rate, with a histogram and a timeline, and a run folder for each row of the table.\n\n\
     Examples:\n  \
         tapeline tick bench --rates 10k,60k --duration 10s\n  \
         tapeline tick bench --journal none,written,synced --waiting block,spin\n  \
@@ -52,42 +52,43 @@ const TABLE: &str = "trade";
         tapeline tick bench --target localhost:5010    # q tick.q with trade:([]time:`timespan$();sym:`symbol$();price:`float$();size:`long$())"
 )]
 pub struct BenchArgs {
-    /// Rates to measure in turn, in updates a second [default: nine rates from 10k to 1M]
+    /// Rates to measure, one after another, in updates a second [default: nine rates from 10k to 1M]
     #[arg(long, value_name = "RATES", value_delimiter = ',', value_parser = arguments::rate)]
     rates: Vec<u64>,
-    /// Measured time of each rate [default: 60s]
+    /// Duration of the measurement at each rate [default: 60s]
     #[arg(long, value_name = "TIME", value_parser = arguments::some_duration)]
     duration: Option<Duration>,
-    /// Warm-up time of each rate, before the measured time
+    /// Duration of the warm-up before each measurement
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = arguments::duration)]
     warm_up: Duration,
     /// Rows in each update
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     rows: u64,
-    /// Programs to measure in turn, between publisher and subscriber
+    /// Programs to measure, one after another, between publisher and subscriber
     #[arg(long, value_enum, value_delimiter = ',', default_value = "tickerplant", conflicts_with = "target")]
     through: Vec<Middle>,
-    /// Journal settings to measure in turn
+    /// Journal settings to measure, one after another
     #[arg(long, value_enum, value_delimiter = ',', default_value = "none", conflicts_with = "target")]
     journal: Vec<Journal>,
     /// Kind of socket between the processes
     #[arg(long, value_enum, default_value_t, conflicts_with = "target")]
     socket: Socket,
-    /// Ways of waiting to measure in turn, the same for all processes
+    /// How the processes wait for data; several values are measured one after another
     #[arg(long, value_enum, value_delimiter = ',', default_value = "block")]
     waiting: Vec<Waits>,
-    /// Cores for publisher, tickerplant and subscriber, in that order; a shorter list repeats
+    /// Cores of publisher, tickerplant and subscriber, in this order; a shorter list is repeated
     #[arg(long, value_name = "CORES", value_parser = arguments::cores)]
     cpus: Option<Cores>,
-    /// Measure this running tickerplant instead of Tapeline's own: HOST:PORT, a socket's path, or @/tmp/kx.PORT, the Unix socket of
-    /// q. Its log receives the published updates, too. Set TICK_LOGIN=USER:PASSWORD in the environment to log in
-    #[arg(long, value_name = "PLACE")]
+    /// Measure this running tickerplant instead of Tapeline's own: HOST:PORT, the path of a socket, or @/tmp/kx.PORT,
+    /// the Unix socket of q. The tickerplant also writes the published updates to its log. To log in, set
+    /// TICK_LOGIN=USER:PASSWORD in the environment
+    #[arg(long, value_name = "ADDRESS")]
     target: Option<Place>,
-    /// Write every latency to the file times.csv of each run folder: the times due, sent and received, in ns. The subscriber needs
-    /// 24 bytes of memory a row until the end
+    /// Write the due, send and receive times of every measured row, in ns, to the file times.csv of each run folder.
+    /// The subscriber needs 24 bytes of memory for each row until the end
     #[arg(long)]
     times: bool,
-    /// New folder for the run folders of all rates
+    /// New folder for the run folders and the pages [default: a new one under runs/]
     #[arg(long, value_name = "FOLDER")]
     run_folder: Option<FilePath>,
     /// Output format
@@ -100,7 +101,7 @@ pub struct BenchArgs {
 enum Middle {
     /// `tapeline tick serve`: a tickerplant alone
     Tickerplant,
-    /// `tapeline plant` with [kdb]: each row is published to the ring, as a tick with its own sequence, before it is sent
+    /// `tapeline plant` with [kdb]: each row is published to the ring as a tick with its own sequence number, then sent
     Plant,
 }
 
@@ -109,9 +110,9 @@ enum Middle {
 enum Journal {
     /// No log
     None,
-    /// The kdb+ log, written to the page cache before publishing; for a plant, its journal as well
+    /// The kdb+ log, written to the page cache before publishing; for a plant, also its journal
     Written,
-    /// The kdb+ log, durable on disk before publishing; for a plant, its journal instead
+    /// The kdb+ log, durable on disk before publishing; for a plant, its journal instead of the log
     Synced,
 }
 
@@ -129,18 +130,18 @@ enum Socket {
 enum Waits {
     /// Sleep until data arrives
     Block,
-    /// Spin on one core each
+    /// Poll: each process uses a whole core
     Spin,
 }
 
-/// The parts of a bench, which it starts itself.
+/// The processes of a bench. The bench starts them itself.
 #[derive(Debug, Subcommand)]
 pub enum Part {
-    /// Publish
+    /// Publish updates
     Feed(feed::Feed),
-    /// Subscribe
+    /// Subscribe and measure latencies
     Sink(sink::SinkPart),
-    /// Pass on
+    /// Forward bytes
     Relay(relay::Relay),
 }
 
@@ -158,12 +159,12 @@ impl Part {
     }
 }
 
-/// What publisher and subscriber are told alike.
+/// The options of both publisher and subscriber.
 #[derive(Debug, Args)]
 struct PartArgs {
     #[arg(long)]
     target: Place,
-    /// When the first update is due, ns since 1970
+    /// Due time of the first update, in ns since 1970
     #[arg(long)]
     start: u64,
     #[arg(long)]

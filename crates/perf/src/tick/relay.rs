@@ -12,19 +12,19 @@ use tapeline_console::stop::Stop;
 use tapeline_kdb::Hello;
 use tapeline_wire::streams::{Ready, Settings, StreamId, Streams};
 
-/// Pass bytes on from publishers to the first who connects.
+/// Forward bytes to the first peer that connects, from all others.
 #[derive(Debug, Args)]
 pub struct Relay {
-    /// The name of a Unix-domain socket in place of TCP
+    /// Path of a Unix-domain socket to listen on instead of TCP
     #[arg(long)]
     unix: Option<FilePath>,
-    /// Pass nothing on
+    /// Forward nothing: a null sink
     #[arg(long)]
     null: bool,
-    /// Wait without sleeping
+    /// Poll without sleeping
     #[arg(long)]
     spins: bool,
-    /// The core to run on
+    /// Pin the relay to this core
     #[arg(long)]
     cpu: Option<usize>,
 }

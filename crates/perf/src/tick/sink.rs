@@ -18,18 +18,18 @@ use tapeline_measure::{Clock, Lateness, Nanos, Recorder, Series, Trend, Window};
 use super::place::Came;
 use super::{PartArgs, TABLE};
 
-/// Subscribe to a tickerplant that is measured.
+/// Subscribe to the measured tickerplant.
 #[derive(Debug, Args)]
 pub struct SinkPart {
     #[command(flatten)]
     part: PartArgs,
-    /// Rows that will be sent
+    /// Number of rows that the publisher will send
     #[arg(long)]
     expect: u64,
-    /// Ask for nothing: a bare relay passes on what is published
+    /// Do not subscribe: a bare relay forwards all bytes
     #[arg(long)]
     bare: bool,
-    /// Where each latency is written at the end
+    /// File for the due, send and receive times of the measured rows, written at the end
     #[arg(long)]
     times: Option<FilePath>,
 }

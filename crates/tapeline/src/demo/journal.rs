@@ -21,7 +21,8 @@ pub(super) enum Journal {
     /// Write a journal, replay it at the end, then remove it; skipped if the disk is too full or the journal may exceed 4 GiB
     #[default]
     Replayed,
-    /// The same without the limit of 4 GiB, and leave the journal in the run folder
+    /// Write a journal without the limit of 4 GiB, replay it at the end, and leave it in the run folder; skipped if the
+    /// disk is too full
     Kept,
     /// Write no journal
     None,

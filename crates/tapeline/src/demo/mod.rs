@@ -31,7 +31,7 @@ use self::journal::{Expected, Journal, Kept, Replayed};
 use self::stage::{Hub, Stage};
 use crate::plant::relay::Relaying;
 
-/// Show the whole path at work on this machine.
+/// Run the whole data path on this machine, and print a latency table.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     tapeline demo                              a rate that this machine sustains, for 10 seconds\n  \

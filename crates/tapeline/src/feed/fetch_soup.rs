@@ -40,7 +40,7 @@ pub(super) struct FetchSoup {
     /// Session to fetch; empty means the server's current session
     #[arg(long, value_name = "NAME", default_value = "", value_parser = arguments::session)]
     session: String,
-    /// Sequence of the first message; 0 means the most recent
+    /// Sequence number of the first message; 0 means the most recent message
     #[arg(long, value_name = "SEQUENCE", default_value_t = 1)]
     from: u64,
     /// End after this many messages [default: at the end of the session]

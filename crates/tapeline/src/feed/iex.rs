@@ -11,10 +11,10 @@ use tapeline_measure::Nanos;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Restart {
-    /// Treat it as a sequence reset: clear counts and books, as a plant does
+    /// Treat the restart as a sequence reset: clear counts and books, as a plant does
     #[default]
     Reset,
-    /// Drop repeated sequences as duplicates, as a receiver does that compares only session and sequence
+    /// Drop repeated sequence numbers as duplicates, like a receiver that compares only session and sequence number
     Ignore,
     /// Apply every message, in capture order
     Raw,

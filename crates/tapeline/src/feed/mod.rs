@@ -54,26 +54,28 @@ enum Command {
     Inspect(inspect::Inspect),
     /// Generate a plausible exchange day at any rate, on one or two lines or into a file
     ///
-    /// The same seed gives the same messages except for their times. Event times are those at which messages were due, so that a
-    /// receiver can measure latency from the due time. With --write, nothing is sent: the day is generated as fast as possible, with
-    /// event times from 09:30 on at the given rate.
+    /// The same seed gives the same messages except for their times. The event time of a message is its due time, so
+    /// that a receiver can measure latency from it. With --write, nothing is sent: the day is generated as fast as
+    /// possible, with event times from 09:30 on at the given rate.
     Simulate(Simulate),
     /// Answer MoldUDP64 retransmission requests, from captures or from a plant's ring
     ///
-    /// Reads the captures once, as `inspect` does: several captures are the lines of one feed. The answer to a request is one packet
-    /// with as many of its messages as fit in 1,400 bytes; a client requests the rest again. Requests for unknown messages get no
-    /// answer. The bytes a second are limited for each address and for all together, so that forged requests cannot flood anyone.
+    /// Reads the captures once, as `inspect` does: several captures are the lines of one feed. The answer to a request
+    /// is one packet with as many of the requested messages as fit in 1,400 bytes; a client requests the rest again.
+    /// Requests for unknown messages get no answer. The bytes a second are limited for each address and in total, so
+    /// that forged requests cannot flood anyone.
     ServeRetransmit(serve_retransmit::ServeRetransmit),
-    /// Serve captures or a plant's ring over SoupBinTCP, to any number of clients, each from the sequence that it requests
+    /// Serve captures or a plant's ring over SoupBinTCP, to any number of clients, each from the sequence number that
+    /// it requests
     ///
-    /// Reads the captures once, as `inspect` does. A client logs in with the sequence of its first message; after the last message it
-    /// gets an end of session. With --ring, it gets what the plant publishes, live. A slow client delays no other client; a client
-    /// that reads nothing or sends nothing for 15 s is disconnected.
+    /// Reads the captures once, as `inspect` does. A client logs in with the sequence number of its first message;
+    /// after the last message it gets an end of session. With --ring, it gets the plant's messages live. A slow client
+    /// delays no other client; a client that reads nothing or sends nothing for 15 s is disconnected.
     ServeSoup(serve_soup::ServeSoup),
     /// Fetch a session's messages over SoupBinTCP, into a file or for a summary
     ///
-    /// Logs in at the requested sequence, follows until the session ends or the last requested message arrives, and logs out. After a
-    /// disconnect it connects again and continues where it left off.
+    /// Logs in at the requested sequence number, receives until the session ends or the last requested message arrives,
+    /// and logs out. After a disconnection it connects again and continues with the next message.
     FetchSoup(fetch_soup::FetchSoup),
 }
 

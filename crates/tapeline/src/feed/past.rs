@@ -26,7 +26,7 @@ use tapeline_ring::{Name, Start, Subscriber};
 
 use crate::plant::status_text;
 
-/// What to serve.
+/// The messages to serve.
 #[derive(Debug, Args)]
 pub(super) struct PastArgs {
     /// Captures (pcap, pcapng) of one feed's lines, or files of ITCH messages one after another, plain or gzipped
@@ -35,14 +35,14 @@ pub(super) struct PastArgs {
     /// Serve what a plant publishes to this ring instead; the plant needs publish = "every-message"
     #[arg(long, value_name = "NAME", conflicts_with = "files")]
     ring: Option<String>,
-    /// The plant's feed to serve, by its index from 0
+    /// The plant's feed to serve, by its index in the configuration, from 0
     #[arg(long, value_name = "NUMBER", default_value_t = 0, requires = "ring")]
     feed: u16,
     /// Read only captured traffic to this destination
     #[arg(long, value_name = "ADDRESS:PORT")]
     only: Option<SocketAddr>,
-    /// Session name, up to ten characters: for files of messages (TAPELINE if left out), or for a plant whose session began before
-    /// the oldest tick in its ring
+    /// Session name, up to ten characters: for files of messages (TAPELINE if not given), or for a plant whose session
+    /// began before the oldest tick in its ring
     #[arg(long, value_name = "NAME", value_parser = arguments::session)]
     session: Option<String>,
     /// Memory limit for messages; beyond it the oldest are dropped

@@ -40,8 +40,8 @@ pub(super) struct ServeSoup {
     /// File whose first line is the user's password
     #[arg(long, value_name = "FILE", requires = "user")]
     password_file: Option<FilePath>,
-    /// Maximum number of connections. A further one replaces the oldest connection that has had no login for a second; without such a
-    /// connection it is closed at once
+    /// Maximum number of connections. A further connection replaces the oldest one that has had no login for a second;
+    /// if there is none, the further connection is closed at once
     #[arg(long, value_name = "COUNT", default_value_t = 64)]
     max_connections: usize,
     /// End after this long [default: run until stopped]

@@ -37,12 +37,12 @@ const LOOK_EVERY: u64 = 4_096;
 #[command(
     after_help = "Every tick is a row of `ticks`. Trades, quotes, orders and auctions have their own tables, and every other field is a \
     row of `fields`. A broken trade is a row of `trades` whose `action` is `break`, with the number of the trade in `trade_id`.\n\n\
-    Parquet goes to DIR/trades/date=2026-11-21/part-0.parquet and so on, which DuckDB, Polars, Spark and ClickHouse read as one table \
+    Parquet files are DIR/trades/date=2026-11-21/part-0.parquet and so on. DuckDB, Polars, Spark and ClickHouse read them as one table \
     with a column `date`. Days are UTC, by the time at which a tick was published, or with --day event by the time of its event. \
-    --sort orders the rows of a file by `name` and `time` (with --day event by `event_time`). All rows of a day are then in memory \
-    until the day ends, at most --sort-limit, and up to twice as much while its files are written; beyond the limit the command \
-    fails. With --day event, eight days are open at once; the one without a tick for the longest time is closed, and continues in \
-    another file if it has ticks again.\n\n\
+    --sort orders the rows of a file by `name` and `time` (with --day event by `event_time`). It keeps all rows of a day in memory \
+    until the day ends: at most --sort-limit, and up to twice as much while the files are written. Beyond the limit the command \
+    fails. With --day event, at most eight days are open at once. When a ninth begins, the day that has had no tick for the \
+    longest time is closed; if it gets ticks again, they go to another file.\n\n\
     A kdb-log is DIR/tapeline2026.11.21, with the tables' definitions in DIR/tables.q. Either all ticks are exported, or the command \
     fails.\n\nExamples:\n  \
     tapeline journal export journal parquet --to parquet\n  \
@@ -51,7 +51,7 @@ const LOOK_EVERY: u64 = 4_096;
 pub(super) struct Export {
     #[command(flatten)]
     place: Place,
-    /// Output folder, empty or not yet existing
+    /// Output folder; it must be empty, or must not exist yet
     #[arg(value_name = "DIR")]
     into: FilePath,
     /// Format of the exported files
@@ -89,7 +89,7 @@ enum To {
 /// The type of numbers.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Held {
-    /// Prices as DECIMAL(18,9), as float in kdb+; sizes as integers; a value that is not exact is an error
+    /// Prices as DECIMAL(18,9), in kdb+ as float; sizes as integers; a value that does not fit exactly is an error
     Exact,
     /// Prices and sizes as doubles
     Double,

@@ -23,7 +23,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use tapeline_console::failure::Hinted;
 
-/// Read again what a plant has published.
+/// Verify, inspect, export, import and replay a plant's journal.
 #[derive(Debug, Args)]
 pub(crate) struct Journal {
     #[command(subcommand)]
@@ -32,15 +32,15 @@ pub(crate) struct Journal {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Read a whole journal, and check every checksum and sequence
+    /// Read a whole journal, and check every checksum and sequence number
     Verify(verify::Verify),
-    /// Show a journal's segments, and its ticks from a sequence or a time on
+    /// Show a journal's segments, and its ticks from a sequence number or a time on
     Inspect(inspect::Inspect),
     /// Export a journal's ticks as tables: Parquet, or a log that kdb+ replays
     Export(export::Export),
     /// Append the rows of kdb+ logs to a journal, as ticks
     Import(import::Import),
-    /// Replay a journal onto a ring, to clients as a live service, or as its feed's messages over UDP
+    /// Replay a journal to a ring, to clients as a live service, or over UDP as the feed's own messages
     ///
     /// Replays at the original speed, at a multiple of it, or as fast as possible.
     Replay(replay::Replay),

@@ -12,13 +12,13 @@ use super::hinted;
 /// The file that locks a journal's folder against other writers; it exists from the start.
 const LOCK: &str = "lock";
 
-/// The options that name a place.
+/// Options that name a journal and a position in it.
 #[derive(Debug, Args)]
 pub(super) struct Place {
-    /// The journal's folder: `folder` in the plant's [journal]
+    /// The journal's folder, as `folder` in [journal] of the plant's configuration
     #[arg(value_name = "FOLDER")]
     folder: FilePath,
-    /// Start at this sequence of the plant
+    /// Start at this sequence number of the plant
     #[arg(long, value_name = "N", conflicts_with = "from_time")]
     from_sequence: Option<u64>,
     /// Start at the first tick published at or after this time, such as 2026-11-21T14:30:00Z

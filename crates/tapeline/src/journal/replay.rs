@@ -40,10 +40,10 @@ const LOOK_EVERY: u64 = 4_096;
 #[command(
     after_help = "The ring has the plant's original ticks, so that `tapeline plant watch`, `plant measure` and your own programs \
     can read it. With --then, the replay continues with the plant's live ticks, without a gap or a duplicate.\n\n\
-    With --serve, the ring is served like a plant's, by the [hub] of the configuration, on its port. Clients start with images of \
-    the state before the start of the replay, for which everything before that start is read. The end of the journal is to clients \
-    like the end of a plant.\n\n\
-    With --to, the messages of a feed are sent in MoldUDP64 with the feed's own sequences, if the plant recorded them \
+    With --serve, the [hub] of the configuration serves the ring on its port, as in a plant. Clients start with images of the state \
+    before the start of the replay; to build them, the command reads the journal up to that start. At the end of the journal, \
+    clients see the end of a plant.\n\n\
+    With --to, the messages of a feed are sent in MoldUDP64 with the feed's own sequence numbers. The plant must have recorded them \
     (publish = \"every-message\").\n\nExamples:\n  \
     tapeline journal replay journal --onto yesterday --speed max --keep\n  \
     tapeline journal replay journal --from-sequence 1000001 --onto mine --then tapeline --speed max\n  \

@@ -21,9 +21,9 @@ const LOOK_EVERY: u64 = 1 << 16;
 /// The options; the help is with the subcommand.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Exit status: 1 if there is damage, with its place; 3 if the first or last file is lost; 130 if interrupted before \
-    the end. A record torn by a crash is not damage: the plant cuts it off at its next start. Sequences that the journal itself \
-    records as missing are listed.\n\nExamples:\n  \
+    after_help = "Exit status: 1 if the journal is damaged (the error names the place); 3 if the first or last file is missing; \
+    130 if interrupted before the end. A last record that a crash left incomplete is not damage: the plant cuts it off \
+    at its next start. Sequence numbers that the journal itself records as missing are listed.\n\nExamples:\n  \
     tapeline journal verify /var/lib/tapeline/journal\n  \
     tapeline journal verify journal --from-sequence 1000000 --format json"
 )]

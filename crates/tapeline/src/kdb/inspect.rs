@@ -22,7 +22,7 @@ const LOOK_EVERY: u64 = 4_096;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     tapeline kdb inspect sym2022.06.16\n  \
-    tapeline kdb inspect trade.gz quote.gz --format json   numbers and times as they are in the log")]
+    tapeline kdb inspect trade.gz quote.gz --format json   numbers and times as in the log")]
 pub(super) struct Inspect {
     /// Logs of a tickerplant, plain or gzip
     #[arg(required = true, value_name = "LOG")]

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
-/// Look into what a kdb+ tickerplant keeps.
+/// Inspect the logs of a kdb+ tickerplant.
 #[derive(Debug, Args)]
 pub(crate) struct Kdb {
     #[command(subcommand)]
@@ -25,7 +25,8 @@ pub(crate) struct Kdb {
 enum Command {
     /// Show the content of a tickerplant's log: messages, tables, columns and types, first and last rows, a torn tail
     ///
-    /// A log is the file that `-11!` replays. It is read as in kdb+: up to the first incomplete message. Nothing is evaluated.
+    /// A log is the file that `-11!` replays. As in kdb+, it is read up to the first incomplete message. Nothing is
+    /// evaluated.
     Inspect(inspect::Inspect),
 }
 

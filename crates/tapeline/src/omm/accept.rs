@@ -26,11 +26,11 @@ use tapeline_wire::rssl::{ConnectionId, Negotiated, Sender};
 use super::lines::{LineFormat, Lines};
 use super::serving;
 
-/// Take what non-interactive providers publish, and show it.
+/// Accept non-interactive providers, and show what they publish.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     tapeline omm accept                                 on localhost:14003, the default port of EMA's NI providers\n  \
-    tapeline omm accept --port 0 --quiet                a free port; connects, disconnects and totals only")]
+    tapeline omm accept --port 0 --quiet                a free port; only connections, disconnections and totals")]
 pub(crate) struct AcceptArgs {
     #[command(flatten)]
     config: ConfigArgs,
@@ -50,7 +50,7 @@ pub(crate) struct AcceptArgs {
     /// Output format [default: text on a terminal, JSON lines in a pipe]
     #[arg(long, value_enum)]
     format: Option<LineFormat>,
-    /// Print no item messages, only connects, disconnects and the totals of each connection
+    /// Print connections, disconnections and the totals of each connection, but no item messages
     #[arg(long)]
     quiet: bool,
 }

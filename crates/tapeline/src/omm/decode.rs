@@ -24,7 +24,7 @@ use self::texts::{Names, Said};
 use super::lines::LineFormat;
 use super::shown;
 
-/// Show messages of bytes.
+/// Decode messages from hexadecimal text, JSON or files.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     tapeline omm decode 00090406000000030004010800... a message in hexadecimal\n  \

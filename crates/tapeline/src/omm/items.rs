@@ -5,7 +5,7 @@ use tapeline_console::failure::Hinted;
 use tapeline_console::paths::FilePath;
 use tapeline_perf::omm::item_list;
 
-/// The items.
+/// Names of items.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ItemArgs {
     /// Names of items

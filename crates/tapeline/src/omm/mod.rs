@@ -46,30 +46,32 @@ pub(crate) struct Omm {
 enum Command {
     /// Open many items of a provider, and measure latency and throughput
     ///
-    /// Each thread logs in on its own connection and requests its items in bursts; the measurement starts when each item has its
-    /// image. Options are also accepted as in LSEG's guide to its performance tools: -itemCount 100000.
+    /// Each thread logs in on its own connection and requests its items in bursts. The measurement starts when every
+    /// item has its image. Options are also accepted under the names of LSEG's performance tools, such as -itemCount
+    /// 100000.
     Consumer(Box<options::ConsumerArgs>),
     /// Open items of a provider and show their messages
     ///
-    /// Logs in, reads the service directory, requests the items and prints fields as they change. A lost provider, service or item
-    /// is requested again until it is back.
+    /// Logs in, reads the service directory, requests the items and prints fields as they change. If the connection,
+    /// the service or an item is lost, requests the items again until they are back.
     Watch(watch::WatchArgs),
     /// Serve items to consumers, with simulated prices
     ///
-    /// Every name is an item. In MarketPrice it has a quote and trades, in MarketByOrder an order book. Four names are special: BIG has
-    /// a book of more than a megabyte, posts to NAK are refused, UNKNOWN does not exist, and GONE is closed after its first update.
+    /// Any item name can be requested. A MarketPrice item has a quote and trades, a MarketByOrder item an order book.
+    /// Four names are special: BIG has a book of more than a megabyte, posts to NAK are refused, UNKNOWN does not
+    /// exist, and GONE is closed after its first update.
     Serve(serve::ServeArgs),
     /// Publish items to a hub, as a non-interactive provider
     ///
-    /// Connects, logs in as a provider, publishes its service, then an image of every item and its updates. After a
-    /// disconnect, it publishes all images again on the next connection.
+    /// Connects, logs in as a provider, and publishes its service, an image of every item, then updates. After a
+    /// disconnection, it publishes all images again on the next connection.
     Publish(publish::PublishArgs),
     /// Accept non-interactive providers, and show what they publish
     Accept(accept::AcceptArgs),
     /// Serve many items to consumers, at a rate, as LSEG's IProvPerf does
     ///
-    /// Every name is an item. Each connection gets updates of its open items in turn, in bursts on a fixed time grid; some updates
-    /// carry a time stamp.
+    /// Any item name can be requested. Each connection gets updates of its open items in turn, in bursts on a fixed
+    /// time grid. Some updates carry a time stamp.
     Provider(Box<options::ProviderArgs>),
     /// Publish many items to a hub, at a rate, as LSEG's NIProvPerf does
     ///

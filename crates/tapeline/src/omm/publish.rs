@@ -27,16 +27,16 @@ use super::lines::{LineFormat, Lines};
 use super::market::Moment;
 use super::shown;
 
-/// Publish items to a hub, unasked.
+/// Publish items to a hub, as a non-interactive provider.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     tapeline omm publish IBM.N AAPL.O                 to localhost:14003, until Ctrl-C\n  \
     tapeline omm publish --server hub:14003 --service NI_PUB --item-file names --update-rate 1000\n  \
-    tapeline omm publish A --book B --updates 3       three updates of each, then withdrawn")]
+    tapeline omm publish A --book B --updates 3       three updates of each item, then all are withdrawn")]
 pub(crate) struct PublishArgs {
     #[command(flatten)]
     items: ItemArgs,
-    /// Item with an order book, in MarketByOrder; BIG has a book of a megabyte
+    /// Item with an order book (domain MarketByOrder); the item BIG has a book of one megabyte
     #[arg(long = "book", value_name = "ITEM")]
     books: Vec<String>,
     /// Service name of the items [default: the first of the configuration, or DIRECT_FEED]
@@ -45,13 +45,13 @@ pub(crate) struct PublishArgs {
     /// Service number [default: that of the configuration, or 1]
     #[arg(long, value_name = "NUMBER")]
     service_id: Option<u16>,
-    /// Updates a second over all items, in turn
+    /// Updates a second in total; the items are updated in turn
     #[arg(long, value_name = "RATE", default_value = "10", value_parser = arguments::rate)]
     update_rate: u64,
     /// Updates to publish for each item; then withdraw all items and end
     #[arg(long, value_name = "COUNT")]
     updates: Option<u64>,
-    /// Connections to try before giving up [default: no limit]
+    /// Connection attempts before giving up [default: no limit]
     #[arg(long, value_name = "COUNT")]
     attempts: Option<u32>,
     #[command(flatten)]

@@ -53,10 +53,11 @@ pub(crate) struct ServeArgs {
     /// Service number [default: that of the configuration, or 1]
     #[arg(long, value_name = "NUMBER")]
     service_id: Option<u16>,
-    /// Updates a second over all open items, in turn
+    /// Updates a second in total; the open items are updated in turn
     #[arg(long, value_name = "RATE", default_value = "10", value_parser = arguments::rate)]
     update_rate: u64,
-    /// Take the fields of quoted items from a message file of LSEG's performance tools (MsgData.xml), not from the simulation
+    /// Read the fields of quoted items from a message file of LSEG's performance tools (MsgData.xml) instead of
+    /// simulating them
     #[arg(long, value_name = "FILE")]
     message_file: Option<FilePath>,
     /// User to refuse

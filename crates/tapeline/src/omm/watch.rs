@@ -28,7 +28,7 @@ use self::watching::Watching;
 use super::items::ItemArgs;
 use super::lines::{LineFormat, Lines};
 
-/// Open items of a provider and show what comes.
+/// Open items of a provider and show their messages.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     tapeline omm watch IBM.N AAPL.O                    two items from localhost:14002, until Ctrl-C\n  \
@@ -58,11 +58,11 @@ pub(crate) struct WatchArgs {
     /// Open private streams
     #[arg(long)]
     private: bool,
-    /// Open the items paused, without updates until a resume; the provider must support it
+    /// Open the items paused: no updates until a resume; the provider must support this
     #[arg(long, conflicts_with_all = ["snapshot", "updates"])]
     pause: bool,
     /// Read commands from standard input, one a line: open, close, view, refresh, pause, resume, post, generic, list, wait, quit;
-    /// help explains them. After the last command, end when every request is answered
+    /// the command help explains them. After the last command, end when every request is answered
     #[arg(long)]
     commands: bool,
     /// Post these fields to each item after its image, and request an acknowledgement
@@ -74,13 +74,13 @@ pub(crate) struct WatchArgs {
     /// Send this text to each item as a generic message after its image
     #[arg(long, value_name = "TEXT")]
     generic: Option<String>,
-    /// End when every item has had this many updates, and every post its acknowledgement
+    /// End when every item has had this many updates, and every post is acknowledged or refused
     #[arg(long, value_name = "COUNT")]
     updates: Option<u64>,
     /// End after this long
     #[arg(long = "for", value_name = "DURATION", value_parser = arguments::some_duration)]
     duration: Option<Duration>,
-    /// Connections to try before giving up [default: no limit]
+    /// Connection attempts before giving up [default: no limit]
     #[arg(long, value_name = "COUNT")]
     attempts: Option<u32>,
     /// End with status 0 when the provider disconnects after a successful login
@@ -100,11 +100,11 @@ pub(crate) struct WatchArgs {
     /// Output format [default: text on a terminal, JSON lines in a pipe]
     #[arg(long, value_enum)]
     format: Option<LineFormat>,
-    /// Measure the age of updates by the times in ns that a plant's updates carry (QUOTIM_NS, SALTIM_NS), after this warm-up; the
-    /// distribution is printed at the end
+    /// Measure the age of a plant's updates, which carry times in ns (QUOTIM_NS, SALTIM_NS), after this warm-up, and
+    /// print the distribution at the end
     #[arg(long, value_name = "WARM-UP", num_args = 0..=1, default_missing_value = "0s", value_parser = arguments::duration)]
     timed: Option<Duration>,
-    /// Print no item messages, only the totals at the end
+    /// Print only the totals at the end, no item messages
     #[arg(long)]
     quiet: bool,
 }

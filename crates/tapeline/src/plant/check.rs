@@ -23,7 +23,7 @@ use tapeline_wire::rssl::ConnectionType;
 
 use super::config;
 
-/// Read everything that a plant would, and say all that is wrong and what would run
+/// Check a configuration and the files that it names: list every fault, and the parts that would run
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
     /// The plant's configuration
@@ -118,17 +118,17 @@ impl Checked {
             anstream::eprintln!("warning: {warning}");
         }
         let (Some(runs), Some(memory)) = (&self.runs, &self.memory) else { return Ok(()) };
-        let mut parts = table(["part", "name", "what it is"]);
+        let mut parts = table(["part", "name", "settings"]);
         for Part { part, name, is } in runs {
             parts.add_row([(*part).to_owned(), name.clone(), is.clone()]);
         }
-        let mut most = table(["memory at most", "MB"]);
+        let mut most = table(["maximum memory", "MB"]);
         let mut sum = 0;
         for Memory { what, bytes } in memory {
             sum += bytes;
             most.add_row([(*what).to_owned(), megabytes(*bytes)]);
         }
-        most.add_row(["together".to_owned(), megabytes(sum)]);
+        most.add_row(["total".to_owned(), megabytes(sum)]);
         output::print(&format!("{parts}\n\n{most}"))
     }
 }
@@ -195,7 +195,7 @@ fn warnings(config: &Config) -> Vec<String> {
     match access.login {
         LoginPolicy::Open if !is_local => {
             said.push(format!(
-                "whoever can reach {} can connect: login in [hub.access] restricts that",
+                "anyone who can reach {} can connect: login in [hub.access] restricts this",
                 hub.address
             ));
         }
@@ -243,7 +243,7 @@ fn parts(config: &Config) -> Vec<Part> {
             let tls = if door.transport.tls.is_some() { "TLS" } else { "no TLS" };
             let who = match &settings.users {
                 Some(users) => format!("{} users", users.len()),
-                None => "everybody who can reach it".to_owned(),
+                None => "any user".to_owned(),
             };
             let is = format!("non-interactive providers: {who}, {tls}, {} connections", door.max_connections);
             parts.push(Part { part: "port", name: door.address.to_string(), is });
@@ -331,12 +331,12 @@ fn of_service(
     providers: &[ProviderSettings],
 ) -> Part {
     let of = match &service.sources {
-        Sourcing::Feeds => "the feeds'".to_owned(),
+        Sourcing::Feeds => "from the feeds".to_owned(),
         Sourcing::Publishers { users, sharing } => {
-            let who = users.as_ref().map_or("who connects".to_owned(), |users| users.join(", "));
+            let who = users.as_ref().map_or("any publisher".to_owned(), |users| users.join(", "));
             let what = match sharing {
-                Sharing::Merge => "items of all",
-                Sharing::First => "the first serves",
+                Sharing::Merge => "items merged",
+                Sharing::First => "the first one serves",
             };
             format!("published by {who}, {what}")
         }
@@ -345,11 +345,11 @@ fn of_service(
             let names: Vec<&str> = names.map(|provider| provider.name.as_str()).collect();
             let how = match policy {
                 _ if names.len() < 2 => "",
-                Policy::First => ", the first that is up",
-                Policy::Balance => ", items spread over them",
-                Policy::Warm => ", the others stand by warm",
+                Policy::First => ", from the first that is up",
+                Policy::Balance => ", items distributed over all",
+                Policy::Warm => ", one active, the others warm standbys",
             };
-            format!("asked of {}{how}", names.join(", "))
+            format!("requested from {}{how}", names.join(", "))
         }
     };
     let posts = match service.posts {
@@ -357,7 +357,7 @@ fn of_service(
         Posts::Forward => "forwarded",
         Posts::Reflect => "reflected",
     };
-    let images = if clients.is_cached { "kept" } else { "not kept" };
+    let images = if clients.is_cached { "cached" } else { "not cached" };
     let is = format!("number {}, {of}; images {images}, posts {posts}", service.id);
     Part { part: "service", name: service.name.clone(), is }
 }
@@ -381,7 +381,7 @@ fn feed(feed: &Feed) -> Part {
         None => feed.lines.iter().map(|line| line.address.to_string()).collect::<Vec<_>>().join(", "),
     };
     let recovery = if feed.recovery.is_some() { ", recovery" } else { "" };
-    let symbols = if feed.symbols.is_some() { ", some symbols" } else { "" };
+    let symbols = if feed.symbols.is_some() { ", selected symbols" } else { "" };
     let is = format!("{} from {from}{recovery}{symbols}", feed.protocol.name());
     Part { part: "feed", name: feed.name.clone(), is }
 }
@@ -389,7 +389,7 @@ fn feed(feed: &Feed) -> Part {
 fn of_hub(hub: &HubConfig) -> [Part; 3] {
     let access = &hub.access.access;
     let login = match access.login {
-        LoginPolicy::Open => "everybody",
+        LoginPolicy::Open => "any user",
         LoginPolicy::Password => "with a password",
         LoginPolicy::Token => "with a token",
     };
@@ -415,7 +415,7 @@ fn of_hub(hub: &HubConfig) -> [Part; 3] {
             ),
         },
         Part { part: "access", name: login.to_owned(), is: format!("{} users, {what}", access.users.len()) },
-        Part { part: "audit", name: audit, is: "logins, denials, ends".to_owned() },
+        Part { part: "audit", name: audit, is: "logins, denials, session ends".to_owned() },
     ]
 }
 
@@ -431,16 +431,16 @@ fn memory(config: &Config) -> Vec<Memory> {
     }
     if let Some(sources) = &config.sources {
         let bytes = sources.standby_bound() as u64;
-        parts.push(Memory { what: "images of sources that stand by (standby_size)", bytes });
+        parts.push(Memory { what: "images of standby sources (standby_size)", bytes });
     }
     if let Some(kdb) = &config.kdb {
         let serve = &kdb.serve;
         let queues = serve.max_connections.saturating_mul(serve.queue_bytes) as u64;
         parts.push(Memory { what: "kdb+ clients' queues (queue, max_connections)", bytes: queues });
         let incoming = serve.incoming_bytes as u64;
-        parts.push(Memory { what: "kdb+ clients' messages that arrive (incoming_size)", bytes: incoming });
+        parts.push(Memory { what: "kdb+ clients' incoming messages (incoming_size)", bytes: incoming });
         let rows = tapeline_node::kdb::publishing::ROWS_BYTES as u64;
-        parts.push(Memory { what: "kdb+ publishers' rows on their way through the plant", bytes: rows });
+        parts.push(Memory { what: "kdb+ publishers' rows inside the plant", bytes: rows });
     }
     if let Some(hub) = &config.hub {
         parts.extend(hub.memory_bound().map(|(what, bytes)| Memory { what, bytes: bytes as u64 }));

@@ -17,7 +17,7 @@ use tapeline_ring::{Name, Start, Subscriber, Wait};
 
 use super::resumed::Resumed;
 
-/// Which ring to follow, and how.
+/// The ring to follow, and how to follow it.
 #[derive(Debug, Args)]
 pub(crate) struct FollowArgs {
     /// The plant's ring
@@ -26,11 +26,12 @@ pub(crate) struct FollowArgs {
     /// Start with new ticks, or with the oldest tick still in the ring
     #[arg(long, value_enum, default_value_t = From::Newest)]
     pub(crate) from: From,
-    /// Read ticks from the plant's journal as they are written to it: from --from-sequence on, then new ones. Each tick is read
-    /// exactly once, even if the plant is killed and this reader restarts after the last sequence that it read
+    /// Read ticks from the plant's journal instead of the ring: those from --from-sequence on, then new ticks as the
+    /// plant writes them. Each tick is read exactly once, even if the plant is killed and this reader restarts after
+    /// the last sequence number that it read
     #[arg(long, value_name = "FOLDER", requires = "from_sequence")]
     pub(crate) journal: Option<FilePath>,
-    /// First sequence to read from the journal: the one after the last that was read
+    /// First sequence number to read from the journal; to continue, the last one that was read plus 1
     #[arg(long, value_name = "N", requires = "journal", conflicts_with = "from")]
     pub(crate) from_sequence: Option<u64>,
     /// How to wait for the next tick: "spin" and "pause" use a whole core, "park" sleeps in the kernel
@@ -53,7 +54,7 @@ pub(crate) struct FollowArgs {
     pub(crate) until_end_of_session: bool,
 }
 
-/// Where to begin.
+/// The first tick to read.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum From {
     /// Only ticks published from now on
@@ -71,7 +72,7 @@ pub(crate) enum WaitFor {
     Pause,
     /// Yield the core between polls
     Yield,
-    /// Sleep in the kernel until something is published
+    /// Sleep in the kernel until a tick is published
     Park,
     /// Poll for a while, then sleep
     Adaptive,

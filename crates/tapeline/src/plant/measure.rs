@@ -10,7 +10,7 @@ use tapeline_perf::path::{Joined, Meter};
 
 use super::follow::{Follow, FollowArgs};
 
-/// Read a plant's ring as fast as it comes, check that nothing is missing, and time each hop.
+/// Check that no tick is missing, and measure the latency of every hop.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     tapeline plant measure --ring tapeline --duration 10s\n  \
@@ -21,7 +21,7 @@ pub(crate) struct MeasureArgs {
     /// Name of this subscriber in `tapeline ring stat`
     #[arg(long, default_value = "measure")]
     label: String,
-    /// Exclude ticks of this first period from the latencies (not from the count of losses)
+    /// Warm-up: exclude the ticks of this first period from the latencies, but not from the count of losses
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = tapeline_console::arguments::duration)]
     warm_up: std::time::Duration,
     /// Compute a checksum of all ticks, to compare with that of a journal's replay

@@ -28,11 +28,11 @@ use clap::{Args, Subcommand};
     arg_required_else_help = true,
     after_help = "Examples:\n  \
         tapeline plant sample > plant.toml     a commented configuration to start from\n  \
-        tapeline plant check plant.toml        every fault in it, and what would run\n  \
+        tapeline plant check plant.toml        all its faults, and the parts that would run\n  \
         tapeline plant --config plant.toml     run it until Ctrl-C\n  \
         tapeline plant watch AAPL MSFT         its quotes, on the terminal\n  \
         tapeline plant watch | jq .            the same as JSON lines\n  \
-        tapeline plant watch --journal journal --from-sequence 1001 | cat    each tick from there on, exactly once"
+        tapeline plant watch --journal journal --from-sequence 1001 | cat    each tick from 1001 on, exactly once"
 )]
 pub(crate) struct Plant {
     #[command(subcommand)]
@@ -45,7 +45,7 @@ pub(crate) struct Plant {
 enum PlantCommand {
     /// Watch quotes and trades live: a table on a terminal, JSON lines in a pipe
     Watch(watch::WatchArgs),
-    /// Check that no tick is missing and time every hop
+    /// Check that no tick is missing, and measure the latency of every hop
     Measure(measure::MeasureArgs),
     /// Count the published ticks, rebuild the order books from them, and print both at the end
     ///
@@ -56,7 +56,7 @@ enum PlantCommand {
     Serve(serve::ServeArgs),
     /// Print a commented configuration
     Sample,
-    /// Check a configuration and the files that it names: list every fault, and what would run
+    /// Check a configuration and the files that it names: list every fault, and the parts that would run
     Check(check::CheckArgs),
     /// Set a hub user's password, typed at the terminal or read from standard input
     Passwd(passwd::PasswdArgs),

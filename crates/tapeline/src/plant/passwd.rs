@@ -12,7 +12,7 @@ use tapeline_hub::access::Secret;
 use tapeline_node::access::secrets::{hash_of_password, hash_of_token, new_token};
 use tapeline_node::access::users::{is_empty, is_name};
 
-/// Give a user a password: asked for on a terminal, or else the first line of standard input
+/// Set a hub user's password, typed at the terminal or read from standard input
 #[derive(Debug, Args)]
 pub(crate) struct PasswdArgs {
     /// Name of the user
@@ -22,7 +22,7 @@ pub(crate) struct PasswdArgs {
     users: FilePath,
 }
 
-/// Give a user a new token, and print it: only its hash is kept
+/// Create a token for a hub user and print it; only its hash is stored
 #[derive(Debug, Args)]
 pub(crate) struct TokenArgs {
     /// Name of the user

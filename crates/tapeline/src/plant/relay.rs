@@ -11,15 +11,16 @@ use tapeline_console::stop::Stop;
 use tapeline_perf::path::BareRelay;
 use tapeline_ring::Name;
 
-/// Pass the messages of a MoldUDP64 feed on to a ring without a plant: the floor under a plant's latency
+/// Publish the messages of a MoldUDP64 feed to a ring without a plant, to measure the lower bound of a plant's latency
 ///
-/// `plant measure` on the relay's ring times the sockets, the ring and the wake-ups alone. Ends with the feed's session.
+/// `plant measure` on the relay's ring measures the sockets, the ring and the wake-ups, without a plant's work. The
+/// relay ends when the feed ends its session.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     tapeline plant relay --line 239.255.0.1:30001 --ring relay\n  \
     tapeline plant measure --ring relay --until-end-of-session     in another terminal; then start the feed")]
 pub(crate) struct RelayArgs {
-    /// A line of the feed: its group and port on the loopback interface; twice for lines A and B
+    /// Group and port of a line of the feed, on the loopback interface; give it twice for lines A and B
     #[arg(long = "line", value_name = "ADDRESS", required = true)]
     lines: Vec<SocketAddrV4>,
     /// Name of the ring
@@ -28,7 +29,7 @@ pub(crate) struct RelayArgs {
     /// Capacity of the ring
     #[arg(long, value_name = "SIZE", default_value = "8MiB", value_parser = arguments::size)]
     ring_size: u64,
-    /// Poll the sockets on a whole core instead of sleeping until a datagram arrives
+    /// Poll the sockets instead of sleeping until a datagram arrives; uses a whole core
     #[arg(long)]
     spin: bool,
     /// Pin the relay to this core

@@ -20,7 +20,7 @@ pub(crate) struct RunArgs {
     /// The plant's configuration; `tapeline plant sample` prints one to start from
     #[arg(long, value_name = "FILE")]
     pub(crate) config: FilePath,
-    /// End when every feed has ended its session and sent nothing beyond that end for its `stale_after`
+    /// End when every feed has ended its session and has sent no message after that end for its `stale_after`
     #[arg(long)]
     until_end_of_session: bool,
     /// Run without the hub, its page and ZeroMQ; `tapeline plant serve` serves the clients

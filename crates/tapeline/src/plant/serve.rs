@@ -17,13 +17,13 @@ use tapeline_node::report::Ready;
 use super::config;
 use crate::events;
 
-/// Serve clients from the ring of a plant that runs elsewhere on this host.
+/// Serve network clients from the ring of another plant process on this host.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Serves the [hub] of the configuration, from the ring that the configuration names. Its feeds are not used, and items \
-    of interactive providers cannot be requested here. Run the plant with --without-hub, or with a configuration without [hub].\n\n\
-    Images that left the ring before this process started or restarted come from the plant, if [plant] has images = \"1GiB\". \
-    Without that setting, an item is suspect until its next image passes.\n\n\
+    after_help = "Runs the [hub] of the configuration on the ring that the configuration names. The feeds of the configuration are \
+    not used, and items of interactive providers cannot be requested here. Run the plant with --without-hub, or with a configuration without [hub].\n\n\
+    Images that are no longer in the ring when this process starts come from the plant, if [plant] has images = \"1GiB\". \
+    Without that setting, an item is suspect until its next image is published.\n\n\
     Examples:\n  \
         tapeline plant --config plant.toml --without-hub\n  \
         tapeline plant serve --config plant.toml"

@@ -18,7 +18,7 @@ use tapeline_plant::tick::{Flags, Kind, POSTED, Tick};
 use super::follow::{Follow, FollowArgs};
 use crate::feed::{ItchReport, Tally};
 
-/// Count what a plant publishes, rebuild the books from it, and print both at the end.
+/// Count the published ticks, rebuild the order books from them, and print both at the end.
 ///
 /// Needs a plant with publish = "every-message", whose ticks carry the feed's own messages.
 #[derive(Debug, Args)]
@@ -28,7 +28,7 @@ use crate::feed::{ItchReport, Tally};
 pub(crate) struct TallyArgs {
     #[command(flatten)]
     follow: FollowArgs,
-    /// The feed to tally, by its index in the plant's configuration, from 0; required if there are several
+    /// The plant's feed to count, by its index in the configuration, from 0; required if there are several
     #[arg(long, value_name = "NUMBER")]
     feed: Option<u16>,
     /// Show the books of these stocks

@@ -15,8 +15,8 @@ use tapeline_ring::{Entry, list};
 /// List the rings of this machine
 #[derive(Debug, Args)]
 #[command(after_help = "\
-State: live = it has a publisher, ended = its publisher closed it, dead = its publisher died and \
-another one can continue it.
+State: live = the ring has a publisher; ended = its publisher closed it; dead = its publisher died, and \
+another publisher can continue the ring.
 
 Examples:
   tapeline ring ls

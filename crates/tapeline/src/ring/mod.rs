@@ -32,7 +32,7 @@ pub(crate) struct Ring {
 enum Command {
     /// Publish time-stamped messages at a rate, or as fast as the subscribers read
     Pub(Publish),
-    /// Read a ring: check sequences and measure latency, or print frames
+    /// Read a ring: check sequence numbers and measure latency, or print frames
     Sub(Subscribe),
     /// List the rings of this machine
     Ls(list::List),

@@ -20,20 +20,21 @@ use tapeline_ring::{Name, Policy, Snapshot, inspect};
 /// Show a ring's publisher and subscribers
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Lag is the distance from a subscriber to the newest message. A subscriber reports its position once in \
-each eighth of the ring and when it has read everything, so a lag of up to an eighth of the ring is \
-normal. A lag of nearly the whole ring means that the subscriber blocks the publisher.
+Lag is the distance in bytes from a subscriber's position to the end of the newest message. A subscriber \
+reports its position once in each eighth of the ring, and when it has read everything, so a lag of up to \
+an eighth of the ring is normal. A lag of nearly the whole ring means that the subscriber blocks the \
+publisher.
 
 Examples:
   tapeline ring stat smem
   tapeline ring stat smem --watch                                 once a second, with rates
-  tapeline ring stat smem --watch --interval 100ms --format json  a line of JSON each time")]
+  tapeline ring stat smem --watch --interval 100ms --format json  a JSON line at each interval")]
 pub(super) struct Stat {
-    /// The ring's name; `ring ls` lists them
+    /// Name of the ring; `ring ls` lists all rings
     #[arg(value_name = "NAME", value_parser = failures::name, required_unless_present = "named")]
     name: Option<Name>,
 
-    /// The same, as `ring pub` and `plant` spell it
+    /// Name of the ring as an option, as in `ring pub`
     #[arg(long = "name", alias = "ring", value_name = "NAME", value_parser = failures::name, hide = true, conflicts_with = "name")]
     named: Option<Name>,
 
@@ -131,11 +132,11 @@ fn rates(before: &Snapshot, now: &Snapshot, elapsed: Duration) -> Rates {
 /// What happens to a subscriber that does not read.
 fn stall_limit(ring: &Snapshot) -> String {
     match (ring.policy, ring.stall_limit) {
-        (Policy::Broadcast, _) => "who is slow is passed".to_owned(),
-        (_, Duration::ZERO) => "waits for subscribers for ever".to_owned(),
+        (Policy::Broadcast, _) => "overtakes slow subscribers".to_owned(),
+        (_, Duration::ZERO) => "waits for subscribers without limit".to_owned(),
         (_, limit) => {
             let limit = figures::duration(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX));
-            format!("waits for a subscriber for {limit}")
+            format!("waits at most {limit} for a subscriber")
         }
     }
 }
@@ -148,11 +149,11 @@ fn text(name: &Name, ring: &Snapshot, rates: Option<Rates>) -> String {
         _ => "died",
     };
     let mut text = format!(
-        "ring         {name}, {} of data, frames up to {}, mode {:04o}, made {}\n\
+        "ring         {name}, {} of data, frames up to {}, mode {:04o}, created {}\n\
          publisher    process {}, {alive}, epoch {}\n\
-         frames       {}, position {}, everything from {} on is there\n\
+         frames       {}, position {}, oldest frame at {}\n\
          policy       {}, {} frames, {}{}\n\
-         held back    {} claims found the ring full, {} dead subscribers dropped, {} evicted",
+         full ring    found by {} claims; {} dead subscribers removed, {} evicted",
         view::bytes(ring.capacity as u64),
         view::bytes(ring.max_frame as u64),
         ring.mode,
@@ -178,7 +179,7 @@ fn text(name: &Name, ring: &Snapshot, rates: Option<Rates>) -> String {
         text.push_str("\n\nno subscribers");
         return text;
     }
-    let mut table = output::table(["subscriber", "process", "state", "position", "lag", "of the ring"]);
+    let mut table = output::table(["subscriber", "process", "state", "position", "lag", "share of ring"]);
     for subscriber in &ring.subscribers {
         let state = match (subscriber.alive, subscriber.evicted, subscriber.parked) {
             (false, ..) => "dead",

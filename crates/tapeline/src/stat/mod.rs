@@ -32,19 +32,19 @@ Examples:
   tapeline stat tapeline --every 1s             repeat until Ctrl-C or until the plant ends
   tapeline stat --format json | jq .hub.sessions
   tapeline stat tapeline --every 10s --format json > day.jsonl
-  tapeline stat --drift day.jsonl --svg day.svg     check for growth; status 1: it grew, 3: it lost something")]
+  tapeline stat --drift day.jsonl --svg day.svg     check for drift; exit status 1: growth, 3: losses")]
 pub(crate) struct Stat {
-    /// The plant's ring, as in its configuration and `tapeline ring ls` [default: every plant]
+    /// Name of the plant's ring, as in its configuration and in `tapeline ring ls` [default: every plant]
     #[arg(value_name = "NAME", value_parser = name)]
     name: Option<Name>,
     /// Repeat at this interval
     #[arg(long, value_name = "TIME", value_parser = arguments::some_duration)]
     every: Option<Duration>,
-    /// Check the output of `--every` with `--format json` for losses, and for growth of memory, descriptors, threads or latency from
-    /// the second quarter of the time to the last
+    /// Check a file with the output of `--every` and `--format json` for losses, and for growth of memory, descriptors,
+    /// threads or latency from the second quarter of the run to the last
     #[arg(long, value_name = "FILE", conflicts_with_all = ["name", "every"])]
     drift: Option<FilePath>,
-    /// Draw the figures of --drift to this SVG file
+    /// Plot the figures of --drift to this SVG file
     #[arg(long, value_name = "FILE", requires = "drift")]
     svg: Option<FilePath>,
     /// Output format

@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use tapeline_perf::tick::{BenchArgs, Part};
 
-/// Serve kdb+ clients as a tickerplant does, and measure tickerplants.
+/// Serve kdb+ clients as a tickerplant, and measure tickerplants.
 #[derive(Debug, Args)]
 pub(crate) struct Tick {
     #[command(subcommand)]
@@ -24,9 +24,10 @@ pub(crate) struct Tick {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Serve kdb+ publishers and subscribers, as a TOML file configures
+    /// Serve kdb+ publishers and subscribers, configured by a TOML file
     Serve(serve::Serve),
-    /// Measure a tickerplant: latency by rate, from when updates were due, compared with a bare relay
+    /// Measure a tickerplant's latency at several rates, from the due times of updates, and compare it with a bare
+    /// relay
     Bench(Box<BenchArgs>),
     #[command(subcommand, hide = true)]
     Part(Part),

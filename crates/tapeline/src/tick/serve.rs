@@ -12,7 +12,7 @@ use tapeline_node::tick::server::Server;
 use super::config;
 use crate::events;
 
-/// Serve publishers and subscribers of kdb+ from a TOML file.
+/// Serve kdb+ publishers and subscribers, configured by a TOML file.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Implements a kdb+ tickerplant: `.u.sub`, `.u.upd`, `.u.end`, and a log for each day that `-11!` replays. \
@@ -25,7 +25,7 @@ pub(crate) struct Serve {
     /// Configuration: tables, ports, log and users
     #[arg(long, value_name = "FILE")]
     config: FilePath,
-    /// Core to run on
+    /// Pin the server to this core
     #[arg(long, value_name = "CORE")]
     cpu: Option<usize>,
     /// Output format of the listening ports and the summary

@@ -485,7 +485,7 @@ fn the_help_says_what_the_commands_do() {
     for (command, says) in [
         ("replay", "packed into MoldUDP64, with heartbeats"),
         ("inspect", "Several captures are taken as the lines A, B"),
-        ("simulate", "Event times are those at which messages were due"),
+        ("simulate", "The event time of a message is its due time"),
     ] {
         let help = String::from_utf8(run(&[command, "--help"]).stdout).unwrap();
         // Line breaks depend on the terminal.

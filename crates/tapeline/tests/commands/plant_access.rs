@@ -383,10 +383,10 @@ fn a_check_says_all_that_is_wrong_and_what_would_run() {
     with("[hub]\nbind = \"0.0.0.0\"\n[hub.access]\n[[hub.access.rule]]\nusers = [\"al*\"]\n");
     let (ok, printed, said) = check(&config, &[]);
     assert!(ok, "{said}");
-    for part in ["service", "ring", "feed", "0.0.0.0:14002", "1 rules", "together"] {
+    for part in ["service", "ring", "feed", "0.0.0.0:14002", "1 rules", "total"] {
         assert!(printed.contains(part), "{part}: {printed}");
     }
-    assert!(said.contains("warning: whoever can reach 0.0.0.0:14002 can connect"), "{said}");
+    assert!(said.contains("warning: anyone who can reach 0.0.0.0:14002 can connect"), "{said}");
     let (ok, printed, _) = check(&config, &["--format", "json"]);
     let checked: Value = serde_json::from_str(&printed).unwrap();
     assert!(ok && checked["ok"] == true && checked["faults"] == json!([]));

@@ -151,9 +151,9 @@ fn a_check_lists_services_and_who_has_them() {
     };
     assert_eq!(
         is("service", "FEED"),
-        "number 7, asked of p0, p1, the others stand by warm; images kept, posts refused"
+        "number 7, requested from p0, p1, one active, the others warm standbys; images cached, posts refused"
     );
-    assert!(is("service", "OWN").starts_with("number 8, published by who connects"), "{checked}");
+    assert!(is("service", "OWN").starts_with("number 8, published by any publisher"), "{checked}");
     assert_eq!(is("provider", "p1"), "127.0.0.1:2 over TCP, as user tapeline");
     assert!(is("port", "127.0.0.1:0").contains("non-interactive providers"), "{checked}");
 }

@@ -22,7 +22,7 @@ pub struct ConsumerArgs {
     pub(in super::super) use_service_id: bool,
     #[command(flatten)]
     pub(in super::super) items: ItemArgs,
-    /// Contents of posts and generic messages [default: MsgData.xml in this folder, or else the built-in one]
+    /// Contents of posts and generic messages [default: MsgData.xml in the current folder, or else the built-in file]
     #[arg(long, value_name = "FILE")]
     pub(in super::super) msg_file: Option<FilePath>,
     /// Requests a second
@@ -49,7 +49,7 @@ pub struct ConsumerArgs {
     /// Generic messages a second that carry a time stamp
     #[arg(long, value_name = "RATE", default_value = "0", value_parser = rate)]
     pub(in super::super) generic_msg_latency_rate: u64,
-    /// Measure the time of decoding
+    /// Measure the decoding time
     #[arg(long)]
     pub(in super::super) measure_decode: bool,
     /// Do not take part in the provider's round-trip measurement
@@ -81,10 +81,11 @@ pub struct ConsumerArgs {
     pub(in super::super) config: ConfigArgs,
     #[command(flatten)]
     pub(in super::super) server: ClientArgs,
-    /// Warm standby server, which takes over when the one of --server is lost; can be given several times
+    /// Warm standby server, which takes over when the server of --server is lost; can be given several times
     #[arg(long, value_name = "HOST:PORT", help_heading = "Warm standby")]
     pub(in super::super) standby: Vec<String>,
-    /// What fails over: whole connections, or also a service that goes down [default: that of the configuration, or login]
+    /// When a standby server takes over: for a lost connection, or also for a service that goes down [default: that of
+    /// the configuration, or login]
     #[arg(long, value_enum, value_name = "MODE", help_heading = "Warm standby")]
     pub(in super::super) standby_mode: Option<StandbyModeArg>,
     #[command(flatten)]
@@ -96,9 +97,9 @@ pub struct ConsumerArgs {
 /// The standby mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(in super::super) enum StandbyModeArg {
-    /// A whole server: another takes over when its connection is lost
+    /// When the connection to the active server is lost
     Login,
-    /// A service: another server takes over also when the service goes down
+    /// Also when the service goes down at the active server
     Service,
 }
 

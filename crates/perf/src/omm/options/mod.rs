@@ -74,7 +74,7 @@ pub(super) struct ItemArgs {
     /// Number of these items that every thread opens or publishes
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     pub(super) common_item_count: usize,
-    /// Item list [default: 350k.xml in this folder, or else RDT1 to RDT350000]
+    /// Item list [default: 350k.xml in the current folder, or else RDT1 to RDT350000]
     #[arg(long, value_name = "FILE")]
     pub(super) item_file: Option<FilePath>,
 }
@@ -122,7 +122,7 @@ pub(super) struct PaceArgs {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Threads")]
 pub(super) struct ThreadArgs {
-    /// Threads, by the core that each is pinned to: 0,1 for two; -1 for one that is not pinned
+    /// Cores of the threads: 0,1 for two pinned threads; -1 for a thread that is not pinned
     #[arg(long, value_name = "CORES", value_delimiter = ',', default_value = "-1", allow_hyphen_values = true, value_parser = arguments::core)]
     pub(super) threads: Vec<Core>,
     /// Core of the main thread, which collects and writes results; -1 means not pinned
@@ -134,10 +134,10 @@ pub(super) struct ThreadArgs {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Threads")]
 pub(super) struct DispatchArgs {
-    /// API dispatch: a second thread for each thread receives from its connections
+    /// API dispatch: for each thread, a second thread receives from its connections
     #[arg(long)]
     api_dispatch: bool,
-    /// API dispatch threads, by the core that each is pinned to; -1 for one that is not pinned
+    /// Cores of the API dispatch threads, one for each thread; -1 for a thread that is not pinned
     #[arg(long, value_name = "CORES", value_delimiter = ',', allow_hyphen_values = true, value_parser = arguments::core)]
     api_threads: Vec<Core>,
 }
@@ -156,7 +156,7 @@ impl DispatchArgs {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Results")]
 pub(super) struct ResultArgs {
-    /// Files of all single latencies, one for each thread: NAME1.csv and so on [default: none]
+    /// Files of individual latencies, one for each thread: NAME1.csv and so on [default: none]
     #[arg(long, value_name = "NAME")]
     pub(super) latency_file: Option<String>,
     /// Interval between two lines of statistics, in seconds

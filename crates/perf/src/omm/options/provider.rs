@@ -13,22 +13,22 @@ use super::{
 /// Traffic of both providers.
 #[derive(Clone, Debug, Args)]
 pub(in super::super) struct PublishingArgs {
-    /// Updates a second on each connection, over its open items in turn
+    /// Updates a second on each connection; its open items are updated in turn
     #[arg(long, value_name = "RATE", default_value = "100000", value_parser = rate)]
     pub(in super::super) update_rate: u64,
     /// Updates a second that carry a time stamp, or all [default: 10, or none if none are sent]
     #[arg(long, value_name = "RATE", value_parser = stamp_rate)]
     latency_update_rate: Option<StampRate>,
-    /// Images to send between two clock reads, in the rest of a slice
+    /// Images to send between two clock reads, in the time left after the updates of a slice
     #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub(in super::super) refresh_burst_size: u64,
     /// Encode updates and generic messages once; those with a time stamp are encoded each time
     #[arg(long)]
     pub(in super::super) pre_enc: bool,
-    /// Measure the time of encoding
+    /// Measure the encoding time
     #[arg(long)]
     pub(in super::super) measure_encode: bool,
-    /// Measure the time of decoding
+    /// Measure the decoding time
     #[arg(long)]
     pub(in super::super) measure_decode: bool,
     /// Omit the due time of messages (TIM_TRK_4)
@@ -37,13 +37,14 @@ pub(in super::super) struct PublishingArgs {
     /// Run time in seconds [default: 360]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(in super::super) run_time: Option<u64>,
-    /// Contents of the messages [default: MsgData.xml in this folder, or else the built-in one]
+    /// Contents of the messages [default: MsgData.xml in the current folder, or else the built-in file]
     #[arg(long, value_name = "FILE")]
     pub(in super::super) msg_file: Option<FilePath>,
-    /// Maximum messages in a frame, where frames can carry several
+    /// Maximum number of messages in a frame, on connections whose frames can carry several
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=65_535))]
     pub(in super::super) max_pack_count: u32,
-    /// Maximum bytes of the messages packed into one frame, each with a 2-byte length; a longer message goes alone [default: 6000]
+    /// Maximum bytes of the messages packed into one frame, each with a 2-byte length; a longer message gets a frame of
+    /// its own [default: 6000]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(1..=65_000))]
     pub(in super::super) pack_buffer_size: Option<u16>,
 }
@@ -86,7 +87,7 @@ pub struct ProviderArgs {
     /// Maximum number of open items on one connection
     #[arg(long, value_name = "COUNT", default_value_t = 1_000_000)]
     pub(in super::super) open_limit: u32,
-    /// Measure round trips with consumers that support it, on each connection once in this many milliseconds
+    /// Measure round trips with consumers that support this, on each connection at this interval in milliseconds
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
     pub(in super::super) rtt: Option<u64>,
     /// Summary file

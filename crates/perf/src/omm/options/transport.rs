@@ -20,8 +20,8 @@ use super::{PaceArgs, ResultArgs, StampRate, ThreadArgs, rate, stamp_rate};
 /// Send, receive and time transport messages.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    tapeline omm transport server                                     on localhost:14002; then on another terminal\n  \
-    tapeline omm transport client --msg-rate 1M --run-time 10         a million each way each second, and a verdict\n  \
+    tapeline omm transport server                                     on localhost:14002; then, on another terminal:\n  \
+    tapeline omm transport client --msg-rate 1M --run-time 10         a million messages a second each way, and a verdict\n  \
     tapeline omm transport client --unpaced --pack 20 --run-time 10   as fast as possible\n  \
     tapeline omm transport server --reflect-msgs                      sends each message back, for round trips\n\
     LSEG's TransportPerf can be either end.")]
@@ -29,7 +29,7 @@ pub struct TransportPerfArgs {
     /// Wait for clients, or connect to a server [default: server]
     #[arg(value_enum, conflicts_with = "app_type")]
     end: Option<End>,
-    /// The same, under the name that TransportPerf uses
+    /// Server or client, under TransportPerf's name for this option
     #[arg(long, value_enum, value_name = "END")]
     app_type: Option<End>,
 
@@ -42,13 +42,13 @@ pub struct TransportPerfArgs {
     /// Messages a second that carry a time stamp, or all [default: 10, or none if none are sent]
     #[arg(long, value_name = "RATE", value_parser = stamp_rate, help_heading = "Traffic")]
     latency_msg_rate: Option<StampRate>,
-    /// Send back each received message, and no other: the other end measures round trips
+    /// Send back each received message, and send no others, so that the other end measures round trips
     #[arg(long, conflicts_with_all = ["msg_rate", "unpaced", "latency_msg_rate", "msg_size", "pack", "no_due"], help_heading = "Traffic")]
     pub(in super::super) reflect_msgs: bool,
     /// Size of a message in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 76, value_parser = clap::value_parser!(u32).range(SHORTEST as i64..=1 << 24), help_heading = "Traffic")]
     pub(in super::super) msg_size: u32,
-    /// Maximum messages in a frame; a JSON message is always alone
+    /// Maximum number of messages in a frame; a JSON message always has a frame of its own
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=65_535), help_heading = "Traffic")]
     pub(in super::super) pack: u32,
     /// Omit the due time, which time-stamped messages of 24 bytes or more carry
@@ -117,7 +117,7 @@ struct EndArgs {
     /// Kind of connection, as in TransportPerf; a server accepts sockets and WebSockets on one port
     #[arg(long, value_enum, value_name = "TYPE")]
     conn_type: Option<ConnectionKind>,
-    /// Client: kind of connection inside the encrypted one
+    /// Client: kind of connection inside an encrypted connection
     #[arg(long, value_enum, value_name = "TYPE", requires = "conn_type")]
     encrypted_conn_type: Option<ConnectionKind>,
     /// WebSocket sub-protocols to request or accept, in order of preference: rssl.rwf, tr_json2, rssl.json.v2
@@ -153,7 +153,7 @@ enum ConnectionKind {
     Socket,
     /// A WebSocket
     Websocket,
-    /// TLS around either
+    /// TLS around a socket or a WebSocket
     Encrypted,
     #[value(hide = true)]
     Http,

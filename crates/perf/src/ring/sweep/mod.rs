@@ -45,7 +45,7 @@ const TELL_EVERY: Duration = Duration::from_secs(30);
 /// Cores for the publisher and up to three subscribers.
 const MOST_CORES: usize = 4;
 
-/// Run the whole matrix of sizes, rates, rings, receivers and framings, and make a report with plots
+/// Measure a matrix of sizes, rates, rings, receivers and framings, and write a report with plots
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Publisher and subscribers are separate processes, each pinned to a core. All cells run in turn, several \
@@ -55,9 +55,9 @@ was stopped or killed with --resume.
 Examples:
   tapeline ring sweep                                          all sections: about twelve minutes
   tapeline ring sweep --sections throughput,latency --runs 3   two sections
-  tapeline ring sweep --short --run-folder look                a little of everything: half a minute
+  tapeline ring sweep --short --run-folder look                few values of each axis: half a minute
   tapeline ring sweep --resume runs/2026-11-21T11-10-36Z-sweep-19ee
-  tapeline ring sweep --report-only look                       the report again, from the results")]
+  tapeline ring sweep --report-only look                       only the report, from earlier results")]
 pub struct Sweep {
     /// Sections to run, comma-separated [default: all]
     #[arg(long, value_enum, value_delimiter = ',')]

@@ -23,9 +23,9 @@ pub(super) type Counts = BTreeMap<(Table, String), u64>;
 /// How to assign ticks to days.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum DayOf {
-    /// The day on which the plant published it
+    /// By the time at which the plant published the tick
     Published,
-    /// The day of its event, by the exchange's time
+    /// By the exchange's time of the tick's event
     Event,
 }
 

@@ -29,7 +29,7 @@ use tapeline_perf::exchange::{Lines, PlayPace, Player, Route};
 /// At a limited speed, messages this close together share a datagram; otherwise as many as fit.
 const TOGETHER_NS: i64 = 1_000_000;
 
-/// The options for it.
+/// Options of a replay over UDP.
 #[derive(Debug, Args)]
 pub(super) struct ToFeed {
     /// Send a feed's messages over UDP, to a multicast group, or to an address for unicast
@@ -44,7 +44,7 @@ pub(super) struct ToFeed {
     /// Multicast TTL: the number of routers that a datagram may pass, plus one
     #[arg(long, default_value_t = 1, requires = "to")]
     ttl: u8,
-    /// The plant's feed to send, by its number
+    /// The plant's feed to send, by its index in the configuration, from 0
     #[arg(long, value_name = "NUMBER", default_value_t = 0, requires = "to")]
     feed: u16,
     /// Session of the datagrams, up to ten characters, until the journal names another

@@ -11,19 +11,20 @@ use tapeline_measure::Nanos;
 
 /// The commands, as `help` prints them.
 pub(super) const HELP: &str = "\
-open ITEM…               ask for items, as the command line says
-snapshot ITEM…           ask for their images alone
-close ITEM…              close them
-refresh ITEM…            ask for their images once more
-view ITEM FIELD,FIELD…   from now on these fields of an item alone; * for all fields
-pause ITEM…              hold back their updates
-resume ITEM…             let them come again, after a new image
-post ITEM FIELD=VALUE,…  post to an item
-generic ITEM TEXT        send a generic message on its stream
-list                     how each item is
-wait [DURATION]          go on after so long; or when each item has its image and --updates, each post its receipt
+open ITEM…               request items, with the settings of the command line
+snapshot ITEM…           request only the images of items
+close ITEM…              close items
+refresh ITEM…            request new images of items
+view ITEM FIELD,FIELD…   request only these fields of an item; * means all fields
+pause ITEM…              pause the updates of items
+resume ITEM…             resume the updates of items, after a new image
+post ITEM FIELD=VALUE,…  post fields to an item
+generic ITEM TEXT        send a generic message on the stream of an item
+list                     show the state of each item
+wait [DURATION]          wait for this time; without a time, until every item has its image and the number of
+                         updates of --updates, and every post is acknowledged or refused
 quit                     end
-Behind close, refresh, view, pause and resume, * is every item that is open. A line that begins with # is a comment.";
+With close, refresh, view, pause and resume, the item * means every open item. A line that begins with # is a comment.";
 
 const WORDS: [&str; 14] = [
     "open", "snapshot", "close", "refresh", "view", "pause", "resume", "post", "generic", "list", "wait",
