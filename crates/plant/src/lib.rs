@@ -54,6 +54,7 @@ pub mod demand;
 mod items;
 mod note;
 mod publish;
+mod requests;
 mod row_kind;
 pub mod rows;
 mod sequencer;
@@ -67,6 +68,7 @@ pub use consolidation::{Consolidation, ConsolidationCounters, ConsolidationSetti
 pub use items::{ItemId, ItemSource, Items, TooManyItems};
 pub use note::Note;
 pub use publish::{OnStall, Publish, Refused, RingPublish};
+pub use requests::{Look, Requests};
 pub use row_kind::RowKind;
 pub use sequencer::{Origin, Seq, Sequencer, Stamps, Time};
 pub use state::State;

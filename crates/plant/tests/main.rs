@@ -13,6 +13,7 @@ mod channel;
 #[path = "../../feed/tests/mutations/mod.rs"]
 mod mutations;
 mod orders;
+mod requests;
 #[path = "../../omm/tests/shared_data/mod.rs"]
 mod shared_data;
 mod sources;

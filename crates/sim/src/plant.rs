@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use tapeline_feed::moldudp64::recover::{Client, Settings};
+use tapeline_feed::moldudp64::recover::Settings;
 use tapeline_feed::{Protocol, book, line};
 use tapeline_measure::Nanos;
 use tapeline_node::Events;
@@ -13,7 +13,9 @@ use tapeline_node::sources::{Demanding, RunningSources};
 use tapeline_omm::role::consumer::Backoff;
 use tapeline_omm::role::{acceptor, consumer};
 use tapeline_plant::sources::{self, ProviderSettings, ServiceSettings, Sourcing};
-use tapeline_plant::{Channel, ChannelSettings, Items, PublishPolicy, Refused, Seq, Sequencer};
+use tapeline_plant::{
+    Channel, ChannelSettings, Items, Look, PublishPolicy, Refused, Requests, Seq, Sequencer,
+};
 use tapeline_wire::rssl::{self, FarEnd, Reactor};
 
 use crate::end::{WIDE_BUFFERS, base};
@@ -40,9 +42,7 @@ const BATCH: usize = 64;
 #[derive(Debug)]
 struct Inlet {
     channel: Channel,
-    recovery: Client,
-    /// Number of sequence resets of the feed that recovery knows of.
-    restarts: u64,
+    recovery: Requests,
     socket: VecDeque<(line::Line, Rc<[u8]>, u64)>,
 }
 
@@ -128,7 +128,7 @@ impl Plant {
                     is_all_read = true;
                     break;
                 };
-                if line != line::Line::RECOVERY || inlet.recovery.answer(0, &datagram).is_ok() {
+                if line != line::Line::RECOVERY || inlet.recovery.client().answer(0, &datagram).is_ok() {
                     inlet.channel.datagram(line, &datagram, Nanos(wire), clock, sequencer)?;
                 }
             }
@@ -254,11 +254,12 @@ impl Inlet {
         if number > 0 {
             channel.name_items(&format!(".{number}"));
         }
-        let recovery = Client::new(Settings { delay_ns: 5 * MS, timeout_ns: 40 * MS, ..Settings::default() });
-        Self { channel, recovery, restarts: 0, socket: VecDeque::new() }
+        let recovery =
+            Requests::new(Settings { delay_ns: 5 * MS, timeout_ns: 40 * MS, ..Settings::default() });
+        Self { channel, recovery, socket: VecDeque::new() }
     }
 
-    /// Passes gaps to recovery, and the messages that recovery gives up to the channel, as the plant's loop does.
+    /// Requests what is missing, and tells the channel what recovery gives up.
     fn recover(
         &mut self,
         feed: usize,
@@ -268,23 +269,15 @@ impl Inlet {
         wanted: &mut Vec<Wanted>,
     ) -> Result<(), Refused> {
         let now = Nanos(now);
-        let Self { channel, recovery, restarts, .. } = self;
-        let begun = channel.arbiter().statistics().restarts;
-        if std::mem::replace(restarts, begun) != begun {
-            recovery.begin_again();
-        }
-        if channel.arbiter().missing().next().is_none() && !recovery.is_busy() {
+        let Self { channel, recovery, .. } = self;
+        if recovery.look(channel) == Look::Whole {
             return Ok(());
         }
-        let Some(line::Session::MoldUdp64(session)) = channel.arbiter().session() else { return Ok(()) };
-        recovery.update(session, channel.arbiter().wanted(), now);
-        if channel.arbiter().is_left_to_recovery() {
-            recovery.hurry();
-        }
-        while let Some(ask) = recovery.poll(now) {
+        recovery.update(channel, now);
+        while let Some(ask) = recovery.client().poll(now) {
             wanted.push(Wanted::Ask { feed, request: ask.request.encode().to_vec() });
         }
-        while let Some(range) = recovery.given_up() {
+        while let Some(range) = recovery.client().given_up() {
             channel.give_up(range, clock, to)?;
         }
         Ok(())

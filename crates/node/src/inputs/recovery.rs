@@ -1,7 +1,7 @@
 //! A feed's recovery: messages missing on every line are requested again, in the plant's own loop, without
 //! blocking.
 //!
-//! [`Client`] has the rules (what to request, from which server, when to give up), for any protocol of the
+//! [`Requests`] has the rules (what to request, from which server, when to give up), for any protocol of the
 //! servers. MoldUDP64 servers are asked here; SoupBinTCP servers by [`soup`], which turns a request into a
 //! login and the received messages into an answer.
 
@@ -9,10 +9,10 @@ mod soup;
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-use tapeline_feed::line::{self, Line};
-use tapeline_feed::moldudp64::recover::{Ask, Client, Settings, Statistics};
+use tapeline_feed::line::Line;
+use tapeline_feed::moldudp64::recover::{Ask, Settings, Statistics};
 use tapeline_measure::{Clock, Nanos};
-use tapeline_plant::{Channel, Refused, RingPublish, Sequencer};
+use tapeline_plant::{Channel, Look, Refused, Requests, RingPublish, Sequencer};
 use tapeline_wire::udp::{Batch, ReceiveOptions, Receiver};
 
 use self::soup::Soup;
@@ -27,12 +27,10 @@ const SLOT_BYTES: usize = 9_216;
 
 /// One feed's recovery.
 pub(crate) struct Recovery {
-    client: Client,
+    requests: Requests,
     servers: Vec<SocketAddrV4>,
     transport: Transport,
     counters: Counters,
-    /// The feed's number of sequence resets.
-    restarts: u64,
     /// The server of the last accepted answer.
     answered: usize,
     events: Events,
@@ -77,7 +75,7 @@ impl Recovery {
             }
             Kind::SoupBinTcp { username, password } => Transport::Soup(Soup::new(*username, *password)),
         };
-        let client = Client::new(Settings {
+        let requests = Requests::new(Settings {
             servers: configured.servers.len(),
             delay_ns,
             timeout_ns: configured.timeout.as_nanos() as u64,
@@ -93,7 +91,7 @@ impl Recovery {
         });
         let (servers, counters) = (configured.servers.clone(), Counters::default());
         let events = events.clone();
-        Ok(Self { client, servers, transport, counters, restarts: 0, answered: 0, events })
+        Ok(Self { requests, servers, transport, counters, answered: 0, events })
     }
 
     /// Takes answers, reports to the channel the messages that will not come, and requests missing ones.
@@ -107,28 +105,21 @@ impl Recovery {
         clock: &Clock,
         to: &mut Sequencer<RingPublish>,
     ) -> Result<bool, Refused> {
-        let restarts = channel.arbiter().statistics().restarts;
-        if std::mem::replace(&mut self.restarts, restarts) != restarts {
-            self.client.begin_again();
-            // The messages still to come on a connection were requested under the old numbers.
-            self.rest();
+        match self.requests.look(channel) {
+            Look::Missing => {}
+            Look::Reset => self.rest(),
+            Look::Whole => {
+                self.rest();
+                return Ok(false);
+            }
         }
-        let is_whole = channel.arbiter().missing().next().is_none();
-        if is_whole && !self.client.is_busy() {
-            self.rest();
-            return Ok(false);
-        }
-        let Some(line::Session::MoldUdp64(session)) = channel.arbiter().session() else { return Ok(false) };
         let mut came = self.receive(channel, clock, to)?;
         let now = clock.now();
-        self.client.update(session, channel.arbiter().wanted(), now);
-        if channel.arbiter().is_left_to_recovery() {
-            self.client.hurry();
-        }
-        while let Some(ask) = self.client.poll(now) {
+        self.requests.update(channel, now);
+        while let Some(ask) = self.requests.client().poll(now) {
             self.ask(&ask, now);
         }
-        while let Some(range) = self.client.given_up() {
+        while let Some(range) = self.requests.client().given_up() {
             channel.give_up(range, clock, to)?;
             came = true;
         }
@@ -137,12 +128,12 @@ impl Recovery {
 
     /// Whether an answer is pending, so that the plant should not sleep for long.
     pub(crate) fn is_busy(&self) -> bool {
-        self.client.is_busy()
+        self.requests.is_busy()
     }
 
     /// Returns the counters of requests and answers.
     pub(crate) fn statistics(&self) -> &Statistics {
-        self.client.statistics()
+        self.requests.statistics()
     }
 
     /// Returns the other counters.
@@ -173,7 +164,7 @@ impl Recovery {
                         continue;
                     };
                     // The client counts invalid answers.
-                    if self.client.answer(server, datagram.bytes).is_ok() {
+                    if self.requests.client().answer(server, datagram.bytes).is_ok() {
                         let wire = datagram.received.unwrap_or(now);
                         answered_by(server, &mut self.answered, channel);
                         channel.datagram(Line::RECOVERY, datagram.bytes, wire, clock, to)?;
@@ -183,7 +174,7 @@ impl Recovery {
             }
             Transport::Soup(soup) => match soup.receive(now) {
                 Ok(Some((server, packet))) => {
-                    if self.client.answer(server, packet).is_ok() {
+                    if self.requests.client().answer(server, packet).is_ok() {
                         answered_by(server, &mut self.answered, channel);
                         channel.datagram(Line::RECOVERY, packet, now, clock, to)?;
                     }
@@ -223,7 +214,7 @@ impl Recovery {
         }
     }
 
-    /// No requested message is missing: disconnects, so that a server does not keep an idle connection.
+    /// No requested message can come any more: disconnects, so that a server does not keep an idle connection.
     fn rest(&mut self) {
         if let Transport::Soup(soup) = &mut self.transport {
             soup.log_out();
