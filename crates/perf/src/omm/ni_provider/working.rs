@@ -152,10 +152,12 @@ impl Working {
         Ok(())
     }
 
-    /// The connection is lost: the test ends if it had begun; else the connection is retried.
+    /// The connection is lost: the test ends if it had begun; else the connection is retried. Behind the end of the test that is no loss.
     fn lost(&mut self, reason: &str, publisher: &mut Publisher) {
         let server = &self.plan.endpoints(self.thread)[self.endpoint].server;
-        if self.has_begun {
+        if self.is_over || publisher.link.is_over() {
+            // Messages that did not leave were taken back.
+        } else if self.has_begun {
             let what = format!("{server}: {reason}");
             publisher.link.say(Word::Milestone(Milestone::Lost(what)));
             self.is_over = true;
@@ -270,13 +272,7 @@ impl Working {
                 break;
             }
             self.reactor.wait(IDLE)?;
-            while let Some((_, event, sender)) = self.reactor.next(now()) {
-                if matches!(event, Event::Closed(_)) {
-                    let tally = &mut publisher.link.tally;
-                    self.room.unsent(&sender, |message| tally.take_back(message, MessageClass::UPDATE));
-                    self.connection = None;
-                }
-            }
+            self.receive(publisher)?;
         }
         // Still connected at the time limit: queued messages count as unsent.
         if let Some(sender) = self.connection.and_then(|id| self.reactor.sender(id)) {
