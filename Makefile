@@ -11,6 +11,8 @@ TARGET ?=
 SOAK_SECONDS ?= 7200
 # For how long `make hunt` goes on.
 HUNT_SECONDS ?= 28800
+# A test that waits without end ends its program of tests after this time. Cargo names each test that runs for longer than a minute.
+TEST_LIMIT ?= 30m
 # How many days `make faults` tries.
 SEEDS ?= 50
 # For how long `make torture` goes on. TORTURE_SEED=N repeats a run.
@@ -25,9 +27,7 @@ target_dir := $(or $(CARGO_TARGET_DIR),target)
 export RUST_TEST_THREADS ?= $(shell echo $$((6 * $$(nproc 2>/dev/null || echo 2))))
 # The whole workspace, whatever is run of it: the same libraries with the same features, built once.
 tests = $(CARGO) test $(locked) --workspace
-# A test that waits without end ends its program after this time. Cargo names each test that runs for longer than a minute.
-TEST_LIMIT ?= 30m
-limited = --config 'target."cfg(all())".runner=["timeout", "--foreground", "--verbose", "$(TEST_LIMIT)"]'
+limited = --config 'target."cfg(all())".runner=["timeout", "--foreground", "--verbose", "--kill-after=10s", "$(TEST_LIMIT)"]'
 # In a folder of their own: other flags are another build of everything below.
 models = RUSTFLAGS="--cfg loom" $(CARGO) test $(locked) --package tapeline-ring --lib --target-dir $(target_dir)/loom -- models
 

@@ -50,8 +50,8 @@ pub trait Publish {
     fn publish(&mut self, len: usize, fill: impl FnOnce(&mut [u8]) -> usize) -> Result<(), Refused>;
 
     /// Publishes ticks of these lengths in order: `fill` writes each of them completely, by its index. On a ring the ticks become visible
-    /// together, as many at once as it has capacity for; `fill` is told how many of those it has written, which is 0 for the tick behind a
-    /// wait for capacity.
+    /// together, in batches of up to half the ring; `fill` is also told how many of the batch it has written: the ring may have been full before
+    /// the first.
     ///
     /// # Errors
     /// [`Refused`], and for [`Refused::TooLong`] nothing is visible.

@@ -233,8 +233,8 @@ impl<P: Publish> Sequencer<P> {
         Ok(seq)
     }
 
-    /// Publishes ticks that become visible together, if the ring has capacity for all of them at once; each has its own sequence. The clock is read
-    /// once for 64 of them, and behind each wait for capacity.
+    /// Publishes ticks that become visible together, in batches of up to half the ring; each has its own sequence. The clock is read once for 64
+    /// of them, and for the first of a batch, as the ring may have been full before it.
     ///
     /// # Errors
     /// As [`tick`](Self::tick); for [`Refused::TooLong`] none was published.

@@ -74,7 +74,7 @@ fn all_ticks_of_a_datagram_are_visible_when_it_ends() {
 }
 
 #[test]
-fn ticks_behind_a_wait_for_capacity_begin_a_new_batch() {
+fn ticks_longer_than_half_the_ring_are_several_batches() {
     let name = Name::new(&format!("plant-batches-{}", std::process::id())).unwrap();
     let options = Options { capacity: 64 << 10, max_frame: 8 << 10, ..Options::default() };
     let mut to = RingPublish::new(Publisher::open(&name, &options).unwrap(), Box::new(|_, _| true));

@@ -10,10 +10,10 @@ mod bench;
 mod bursts;
 mod cache;
 mod channel;
+mod gap_requests;
 #[path = "../../feed/tests/mutations/mod.rs"]
 mod mutations;
 mod orders;
-mod requests;
 #[path = "../../omm/tests/shared_data/mod.rs"]
 mod shared_data;
 mod sources;

@@ -14,7 +14,7 @@ use tapeline_omm::role::consumer::Backoff;
 use tapeline_omm::role::{acceptor, consumer};
 use tapeline_plant::sources::{self, ProviderSettings, ServiceSettings, Sourcing};
 use tapeline_plant::{
-    Channel, ChannelSettings, Items, Look, PublishPolicy, Refused, Requests, Seq, Sequencer,
+    Channel, ChannelSettings, GapRequests, Items, Look, PublishPolicy, Refused, Seq, Sequencer,
 };
 use tapeline_wire::rssl::{self, FarEnd, Reactor};
 
@@ -42,7 +42,7 @@ const BATCH: usize = 64;
 #[derive(Debug)]
 struct Inlet {
     channel: Channel,
-    recovery: Requests,
+    recovery: GapRequests,
     socket: VecDeque<(line::Line, Rc<[u8]>, u64)>,
 }
 
@@ -255,11 +255,11 @@ impl Inlet {
             channel.name_items(&format!(".{number}"));
         }
         let recovery =
-            Requests::new(Settings { delay_ns: 5 * MS, timeout_ns: 40 * MS, ..Settings::default() });
+            GapRequests::new(Settings { delay_ns: 5 * MS, timeout_ns: 40 * MS, ..Settings::default() });
         Self { channel, recovery, socket: VecDeque::new() }
     }
 
-    /// Requests what is missing, and tells the channel what recovery gives up.
+    /// GapRequests what is missing, and tells the channel what recovery gives up.
     fn recover(
         &mut self,
         feed: usize,

@@ -1,7 +1,7 @@
 //! A feed's recovery: messages missing on every line are requested again, in the plant's own loop, without
 //! blocking.
 //!
-//! [`Requests`] has the rules (what to request, from which server, when to give up), for any protocol of the
+//! [`GapRequests`] has the rules (what to request, from which server, when to give up), for any protocol of the
 //! servers. MoldUDP64 servers are asked here; SoupBinTCP servers by [`soup`], which turns a request into a
 //! login and the received messages into an answer.
 
@@ -12,7 +12,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use tapeline_feed::line::Line;
 use tapeline_feed::moldudp64::recover::{Ask, Settings, Statistics};
 use tapeline_measure::{Clock, Nanos};
-use tapeline_plant::{Channel, Look, Refused, Requests, RingPublish, Sequencer};
+use tapeline_plant::{Channel, GapRequests, Look, Refused, RingPublish, Sequencer};
 use tapeline_wire::udp::{Batch, ReceiveOptions, Receiver};
 
 use self::soup::Soup;
@@ -27,7 +27,7 @@ const SLOT_BYTES: usize = 9_216;
 
 /// One feed's recovery.
 pub(crate) struct Recovery {
-    requests: Requests,
+    requests: GapRequests,
     servers: Vec<SocketAddrV4>,
     transport: Transport,
     counters: Counters,
@@ -47,7 +47,7 @@ enum Transport {
 pub(crate) struct Counters {
     /// Datagrams from an address that is not a server of this feed.
     pub(crate) strangers: u64,
-    /// Requests that could not be sent, connections that failed, logins that were refused.
+    /// GapRequests that could not be sent, connections that failed, logins that were refused.
     pub(crate) failures: u64,
     /// Connections started.
     pub(crate) connections: u64,
@@ -75,7 +75,7 @@ impl Recovery {
             }
             Kind::SoupBinTcp { username, password } => Transport::Soup(Soup::new(*username, *password)),
         };
-        let requests = Requests::new(Settings {
+        let requests = GapRequests::new(Settings {
             servers: configured.servers.len(),
             delay_ns,
             timeout_ns: configured.timeout.as_nanos() as u64,

@@ -219,10 +219,7 @@ impl Outlet {
             // A publisher releases the ring when it ends it: one more look distinguishes that from its death.
             is_alive = self.place.ring.ticks.subscriber.publisher_alive()?;
         }
-        // The rest of an update went with the plant; what came of it is written.
-        if let Some(open) = self.rows.open.take() {
-            self.rows.close(open);
-        }
+        // An update of which the rest did not come is not answered: an answer means that all of its rows are in the log.
         let report = KdbReport { rejoined: self.place.ring.rejoined, ..self.rows.report };
         drop(self.place);
         Ok(KdbReport { served: self.rows.server.end()?, ..report })

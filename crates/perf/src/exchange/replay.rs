@@ -52,7 +52,7 @@ pub struct Replay {
     /// Session of datagrams made from a file of messages, up to ten characters [default: TAPELINE]
     #[arg(long, value_parser = arguments::session)]
     session: Option<String>,
-    /// Send only captured traffic to this destination
+    /// Send only the captured datagrams that were addressed to this destination
     #[arg(long, value_name = "ADDRESS:PORT")]
     only: Option<SocketAddr>,
     /// Number of times to send everything

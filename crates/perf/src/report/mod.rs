@@ -52,9 +52,9 @@ pub struct Report {
     /// The page's title
     #[arg(long, value_name = "TEXT", default_value = "Runs")]
     title: String,
-    /// Limit for the change of a figure from the first row to any other, with a sign and %. The figure is min, p50,
-    /// p90, p99, p99.9, …, max or mean (latency), throughput, lost, cpu or memory. Exit status 1 if a row exceeds a
-    /// limit. Can be given several times
+    /// How much worse than in the first row a figure may be, with the sign of the worse direction: p99=+10%,
+    /// throughput=-5%. The figure is min, p50, p90, p99, p99.9, …, max or mean (latency), throughput, lost, cpu or
+    /// memory. Exit status 1 if a row exceeds a limit. Can be given several times
     #[arg(long, value_name = "FIGURE=±N%")]
     gate: Vec<Gate>,
     /// Write each plot into this folder as SVG

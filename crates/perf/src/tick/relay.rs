@@ -15,7 +15,7 @@ use tapeline_wire::streams::{Ready, Settings, StreamId, Streams};
 /// Forward bytes to the first peer that connects, from all others.
 #[derive(Debug, Args)]
 pub struct Relay {
-    /// Path of a Unix-domain socket to listen on instead of TCP
+    /// Path, or @NAME, of a Unix-domain socket to listen on instead of TCP
     #[arg(long)]
     unix: Option<FilePath>,
     /// Forward nothing: a null sink

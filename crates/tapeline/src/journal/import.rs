@@ -41,8 +41,8 @@ const LOOK_EVERY: u64 = 4_096;
     fields. A file (--tables) maps columns to fields of the dictionary:\n\n  \
     [[table]]\n  name = \"trade\"\n  columns = [\"time\", \"sym\", \"price\", \"size\"]\n  \
     fields = { price = \"TRDPRC_1\", size = \"TRDVOL_1\" }\n\n\
-    Without --tables, this mapping is used, and one for a table `quote` with the columns time, sym, bid, ask, bsize and asize; a \
-    column of another type is an error. Logs of `tapeline journal export` are recognized by the types of their columns. The output \
+    Without --tables, this mapping is used, and one for a table `quote` with the columns time, sym, bid, ask, bsize and asize; \
+    columns without names whose types do not fit are an error. Logs of `tapeline journal export` are recognized by the types of their columns. The output \
     lists by name what was not imported. Give logs of several tables in the order of their times.\n\nExamples:\n  \
     tapeline journal import sym2022.06.16 --into journal\n  \
     tapeline journal import trade.gz quote.gz --into journal --tables tables.toml --format json"

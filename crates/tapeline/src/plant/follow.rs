@@ -26,7 +26,7 @@ pub(crate) struct FollowArgs {
     /// Start with new ticks, or with the oldest tick still in the ring
     #[arg(long, value_enum, default_value_t = From::Newest)]
     pub(crate) from: From,
-    /// Read ticks from the plant's journal instead of the ring: those from --from-sequence on, then new ticks as the
+    /// Read ticks from the plant's journal instead of its ring, which must exist: those from --from-sequence on, then new ticks as the
     /// plant writes them. Each tick is read exactly once, even if the plant is killed and this reader restarts after
     /// the last sequence number that it read
     #[arg(long, value_name = "FOLDER", requires = "from_sequence")]

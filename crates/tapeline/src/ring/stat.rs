@@ -151,7 +151,7 @@ fn text(name: &Name, ring: &Snapshot, rates: Option<Rates>) -> String {
     let mut text = format!(
         "ring         {name}, {} of data, frames up to {}, mode {:04o}, created {}\n\
          publisher    process {}, {alive}, epoch {}\n\
-         frames       {}, position {}, oldest frame at {}\n\
+         frames       {}, position {}, intact from {} on\n\
          policy       {}, {} frames, {}{}\n\
          full ring    found by {} claims; {} dead subscribers removed, {} evicted",
         view::bytes(ring.capacity as u64),

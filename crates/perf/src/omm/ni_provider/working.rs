@@ -124,6 +124,8 @@ impl Working {
                 continue;
             }
             match event {
+                // Too late: the test is over.
+                Event::Connected(_) if self.is_over || publisher.link.is_over() => {}
                 Event::Connected(agreed) => {
                     self.plan.publishing.check_pack(agreed.max_fragment_size)?;
                     self.room =

@@ -1,4 +1,4 @@
-//! Requests for what a channel lacks, when the feed's sequence is reset.
+//! GapRequests for what a channel lacks, when the feed's sequence is reset.
 
 use std::cell::Cell;
 
@@ -10,7 +10,7 @@ use tapeline_feed::simulate::{Exchange, Settings};
 use tapeline_feed::{Protocol, book};
 use tapeline_measure::Nanos;
 use tapeline_plant::{
-    Channel, ChannelSettings, Items, Look, Publish, PublishPolicy, Refused, Requests, Sequencer, Time,
+    Channel, ChannelSettings, GapRequests, Items, Look, Publish, PublishPolicy, Refused, Sequencer, Time,
 };
 
 const SESSION: Session = Session(*b"REQUESTS-1");
@@ -67,7 +67,7 @@ fn a_sequence_reset_drops_the_requests_of_the_old_numbers() {
         books: book::Settings::default(),
     });
     let mut to = Sequencer::new(1, Items::new(1_000), Taken::default());
-    let mut requests = Requests::new(recover::Settings { delay_ns: 0, ..recover::Settings::default() });
+    let mut requests = GapRequests::new(recover::Settings { delay_ns: 0, ..recover::Settings::default() });
     let time = Now::default();
     let mut take = |ms: u64, datagram: &[u8], channel: &mut Channel| {
         time.0.set(ms * MS);

@@ -9,13 +9,13 @@ use crate::Channel;
 /// The requests for the missing messages of one [`Channel`]. The owner sends what [`Client::poll`] returns, gives answers to
 /// [`Client::answer`] and then to the channel, and tells the channel what is [given up](Client::given_up).
 #[derive(Debug)]
-pub struct Requests {
+pub struct GapRequests {
     client: Client,
     /// The number of sequence resets of the feed that the client knows of.
     restarts: u64,
 }
 
-/// What [`Requests::look`] has found.
+/// What [`GapRequests::look`] has found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Look {
     /// Nothing is missing, and no answer is pending.
@@ -27,7 +27,7 @@ pub enum Look {
     Reset,
 }
 
-impl Requests {
+impl GapRequests {
     /// Creates the requests of a channel that lacks nothing yet.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
