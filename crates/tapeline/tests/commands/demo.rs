@@ -135,7 +135,7 @@ fn a_real_capture_takes_the_place_of_the_exchange() {
     let capture = capture.to_str().unwrap();
     let run = run(&folder.path().join("run"), &["--capture", capture, "--date", "2020-01-30"]);
     assert_eq!(run["lost"], json!(0), "{}", run["why"]);
-    assert_eq!(run["throughput"]["messages"], json!(5_000));
+    assert_eq!(run["throughput"]["messages"], json!(5_000), "{run}");
     assert_eq!(run["settings"]["parts"]["plant"]["feeds"][0]["live_orders"], json!(128));
     assert_eq!(run["journal"]["replayed"], run["settings"]["parts"]["plant"]["ticks"]);
 }
