@@ -48,6 +48,8 @@ const BETWEEN_THREADS: Duration = Duration::from_micros(500);
 const WAITING_BYTES: usize = 48;
 /// How long a plant that was asked to stop still processes input that has arrived.
 const LAST_WORDS_NS: i64 = 500_000_000;
+/// A plant that stops waits for so long without input: a busy kernel may still have datagrams between sender and socket.
+const QUIET_NS: i64 = 20_000_000;
 /// How often the clock is compared with the kernel's and the note is rewritten.
 const HOUSEKEEPING_NS: i64 = 1_000_000_000;
 
@@ -430,7 +432,8 @@ impl Running {
 
     /// Takes datagrams and publishes ticks until a stop is requested or every session has ended.
     fn run(&mut self, config: &Config, until_end_of_session: bool) -> Result<(), Refused> {
-        let mut stopping: Option<Nanos> = None;
+        // Since when the plant stops, and since when nothing has arrived meanwhile.
+        let mut stopping: Option<(Nanos, Nanos)> = None;
         if let Some(sources) = &mut self.sources {
             sources.begin(&self.clock, &mut self.sequencer)?;
         }
@@ -479,8 +482,11 @@ impl Running {
             if self.stop.is_requested() {
                 // Input that has arrived is still published, but a feed that never pauses is not followed for
                 // ever.
-                let since = *stopping.get_or_insert(now);
-                if taken == 0 || now.since(since) >= LAST_WORDS_NS {
+                let (since, quiet) = stopping.get_or_insert((now, now));
+                if taken > 0 {
+                    *quiet = now;
+                }
+                if now.since(*quiet) >= QUIET_NS || now.since(*since) >= LAST_WORDS_NS {
                     return self
                         .inlets
                         .iter_mut()

@@ -96,14 +96,26 @@ const START_LIMIT: Duration = Duration::from_secs(20);
 const DRAIN_LIMIT: Duration = Duration::from_secs(30);
 /// The same for a plant with a journal: up to 4 GiB must be written to a disk of 40 MB/s.
 const SYNC_LIMIT: Duration = Duration::from_secs(120);
-/// How long a plant or relay that gets no end of the session may still publish what has arrived.
+/// How long a plant or relay that gets no end of the session may still publish what has arrived; a plant that falls behind at a rate that is
+/// only tried need not.
 const END_PATIENCE: Duration = Duration::from_secs(10);
+const TRY_PATIENCE: Duration = Duration::from_secs(2);
 /// How long the bare relay runs.
 const RELAYED: Duration = Duration::from_secs(2);
 /// The first latencies contain cold caches and page faults: this period is stated, and excluded.
 const WARM_UP: &str = "500ms";
 /// Maximum number of cores that are observed.
 const MOST_CORES: usize = 16;
+
+/// What the sender of one turn does.
+#[derive(Clone, Copy, Debug)]
+struct Load {
+    /// Messages a second; `None` for a capture.
+    rate: Option<u64>,
+    duration: Duration,
+    /// How long the plant may take for the rest behind the sender's end.
+    patience: Duration,
+}
 
 /// How the journal of one turn is handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -200,7 +212,8 @@ impl Demo {
         }
         let turn =
             if self.journal == Journal::None || refused.is_some() { Turn::Bare } else { Turn::Replayed };
-        let said = self.once(folder, rate, self.duration, turn, progress, stop)?;
+        let load = Load { rate, duration: self.duration, patience: END_PATIENCE };
+        let said = self.once(folder, load, turn, progress, stop)?;
         if said.plant.kernel_drops() > 0 {
             anstream::eprintln!(
                 "warning: the kernel dropped {} datagrams because a socket's buffer was full; run.json says on which line",
@@ -231,7 +244,8 @@ impl Demo {
             let progress = Progress::over(&format!("trying {}", output::rate(rate as f64, "msgs")), TRY);
             // Include the cost of the journal.
             let turn = if self.journal == Journal::None { Turn::Bare } else { Turn::Kept };
-            let said = self.once(folder, Some(rate), TRY, turn, progress, stop)?;
+            let load = Load { rate: Some(rate), duration: TRY, patience: TRY_PATIENCE };
+            let said = self.once(folder, load, turn, progress, stop)?;
             let verdict = outcome::run_of(&said, jitter.to_vec(), clock)?.verdict;
             anstream::eprintln!("tried {}: {verdict}", output::rate(rate as f64, "msgs"));
             match verdict {
@@ -248,8 +262,7 @@ impl Demo {
     fn once(
         &self,
         folder: &RunFolder,
-        rate: Option<u64>,
-        duration: Duration,
+        Load { rate, duration, patience }: Load,
         turn: Turn,
         mut progress: Progress,
         stop: &Stop,
@@ -293,7 +306,7 @@ impl Demo {
         }
         let limit = if journal.is_some() { SYNC_LIMIT } else { DRAIN_LIMIT };
         // The kernel may have dropped the end of the session: on an overloaded machine, all of its datagrams.
-        let plant_report: PlantReport = plant.says_at_the_end(END_PATIENCE, limit, stop)?;
+        let plant_report: PlantReport = plant.says_at_the_end(patience, limit, stop)?;
         let reports = subscribers
             .iter_mut()
             .map(|part| part.says(DRAIN_LIMIT, stop, || {}))
