@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// An open market-data plant, and the instruments that prove it.
+/// An open market-data plant, and the tools that measure and verify it.
 #[derive(Debug, Parser)]
 #[command(name = "tapeline", version, propagate_version = true, arg_required_else_help = true)]
 pub(crate) struct Cli {

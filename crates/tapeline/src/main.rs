@@ -1,4 +1,4 @@
-//! `tapeline`: an open market-data plant, and the instruments that prove it.
+//! `tapeline`: an open market-data plant, and the tools that measure and verify it.
 //!
 //! This binary is the only place that reads the command line and the configuration, starts threads, and prints.
 //! Data goes to standard output, messages for people to standard error.

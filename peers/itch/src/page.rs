@@ -105,10 +105,12 @@ fn write_page(
     )?;
     writeln!(
         page,
-        "Million messages a second on one core: min / **median** / max of {runs} runs in turns. *ns* is the time for each message at \
+        "All rates are million messages a second on one core: min / **median** / max of {runs} runs, in which the programs take turns. A \
+         *book* has the open orders of one symbol, by price level. *ns* is the time for each message at \
          the median.\n\n\
          *Orders in queue order* means that a book also keeps the orders of each price level in time priority, not only their \
-         total. An *event* is a change of a symbol's best price or size; the books in C++ report none.\n"
+         total. An *event* is a change of a symbol's best price or size; the books in C++ report no events. A *yardstick* is code written \
+         only for comparison; a *peer* is another library.\n"
     )?;
     if !Decoder::new().is_permuting() {
         writeln!(

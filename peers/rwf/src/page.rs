@@ -40,7 +40,8 @@ fn write_page(
     )?;
     writeln!(
         page,
-        "Million messages a second on one core, min / **median** / max of {turns} turns of {seconds} s. *Ratio* is Tapeline's rate divided by the \
+        "RWF is the binary message format of LSEG's OMM. All rates are million messages a second on one core, min / **median** / max of \
+         {turns} turns of {seconds} s. *Ratio* is Tapeline's rate divided by the \
          other library's, taken within each turn; *aim* is the ratio to ETA C aimed at. Another machine, or this one at another hour, has other figures.\n"
     )?;
     writeln!(page, "```text\n{}\n```\n", environment.trim_end())?;

@@ -24,8 +24,8 @@ fn write(page: &mut String, figures: &Figures, turns: usize, environment: &str) 
          Written by `make bench-hub RTSDK=FOLDER DOC=1`. Figures are min / **median** / max of {turns} turns; in a turn every system runs once, \
          one after the other, and ratios are taken within a turn. Another machine, or this one at another hour, has other figures.\n\n\
          ```text\n{}\n```\n\n\
-         The hub is `tapeline plant serve`, a process on one core. A publisher of synthetic ticks and all clients (Tapeline's \
-         consumers, one thread) share the other core. The messages are those of LSEG's `MsgData.xml`: images of 73 fields, updates of 13 \
+         The hub is the part of a plant that serves items to OMM clients; here it runs as a process of its own (`tapeline plant serve`), on \
+         one core. The other core is shared by a publisher of synthetic ticks and by all clients (Tapeline's consumers, in one thread). The messages are those of LSEG's `MsgData.xml`: images of 73 fields, updates of 13 \
          fields and a time stamp, in 1,000 bursts a second. For comparison, a *pair* is LSEG's provider and consumer (its performance \
          tools in C or C++) on the same two cores, connected directly, with no server in between.\n",
         environment.trim_end()
@@ -68,8 +68,8 @@ fn images(page: &mut String, figures: &Figures) -> fmt::Result {
     }
     writeln!(
         page,
-        "## Images\n\nOne client requests {} items, each with its own request, and the hub answers from its cache: seconds from the \
-         first request to the last image.\n\n| | s | ratio to ETA C's pair |\n|---|---:|---:|",
+        "## Images\n\nOne client requests {} items, each with a request of its own, and the hub answers from its cache. The table has the \
+         seconds from the first request to the last image.\n\n| | s | ratio to ETA C's pair |\n|---|---:|---:|",
         thousands(ITEMS as u64)
     )?;
     let eta = &figures.images_eta_s;
@@ -89,7 +89,8 @@ fn rates(page: &mut String, figures: &Figures) -> fmt::Result {
     }
     writeln!(
         page,
-        "## Updates\n\nTo one client over TCP that has all {} items open. Aim: 2,000,000 a second; EMA C++'s pair does 1.1 million.\n\n\
+        "## Updates\n\nThe hub sends updates to one client over TCP that has all {} items open. The aim is 2,000,000 updates a second; EMA \
+         C++'s pair reaches 1.1 million.\n\n\
          | requested/s | verdict | received/s | median µs | p99 µs | the hub's cores | processor time per update, ns: publisher | hub | client |\n\
          |---:|---|---:|---:|---:|---:|---:|---:|---:|",
         thousands(ITEMS as u64)
@@ -120,10 +121,10 @@ fn alone(page: &mut String, figures: &Figures) -> fmt::Result {
     let all = |figure: fn(&Alone) -> f64| figures.alone.iter().map(figure).collect::<Vec<_>>();
     writeln!(
         page,
-        "## Each stage alone\n\nThe same updates of {} items, to one client over TCP, at full speed. *The hub* has a core to itself. \
-         Publisher and client share the other core, and the publisher pauses while {} updates are in flight; because they use less than \
-         that core, they wait for the hub, not the hub for them. *Tapeline's consumer* has a core to itself, and a socket that is always \
-         full: a recording of the hub's output is sent to it repeatedly from the other core.\n\n\
+        "## Each stage alone\n\nThe same updates of {} items go to one client over TCP, at full speed. In the row *the hub*, the hub has a \
+         core to itself; publisher and client share the other core, and the publisher pauses while {} updates are in flight. Publisher and \
+         client use less than their core, so the figure is the hub's limit. In the row *Tapeline's consumer*, the consumer has a core to \
+         itself and always finds data in its socket: the other core sends it a recording of the hub's output again and again.\n\n\
          | | million updates/s | its cores | cores of publisher and client |\n|---|---:|---:|---:|\n\
          | the hub | {} | {} | {} |\n| Tapeline's consumer | {} | {} | – |\n",
         thousands(ITEMS as u64),
@@ -146,19 +147,20 @@ fn feed(page: &mut String, figures: &Figures) -> fmt::Result {
         "## A feed, end to end\n\nDatagrams (ITCH in MoldUDP64, 500 stocks, up to 1,400 bytes) go into `tapeline plant`, with the hub in \
          the same process, and to one client over TCP that has all stocks open. The client gets every tick that the plant publishes. The \
          plant's thread and the client share one core; the hub's thread has the other, and shares it with the sender if the datagrams \
-         come over UDP (loopback). The sender sends datagrams that were encoded before, 1,000 times a second all that are due.\n\n\
-         Each rate lasts until 6,000,000 messages are sent, three seconds at most. The rates rise until one fails three times in a row; a \
+         come over UDP (loopback). The sender's datagrams were encoded before the run; 1,000 times a second the sender sends all that are due.\n\n\
+         Each rate lasts until 6,000,000 messages are sent, but at most three seconds. The rates rise until one fails three times in a row; a \
          single failure may be the host's, because a virtual machine loses its cores now and then. *Behind* is the time from the last \
          datagram until the client has the last update. The plant's processor time includes its wait for capacity on the ring.\n"
     )?;
     writeln!(
         page,
-        "The simulated exchange; four in ten of its messages change a published field, and become ticks:\n"
+        "In the first table a simulated exchange sends all kinds of messages; four in ten change a published field, and become ticks:\n"
     )?;
     carried(page, &figures.simulated)?;
     writeln!(
         page,
-        "Quotes only: each message replaces the only bid or the only ask of a stock by one at another price, and becomes a tick. The last row \
+        "In the second table all messages are quotes: each replaces the only bid or the only ask of a stock by one at another price, and \
+         becomes a tick. The last row \
          is the floor: the same datagrams from the same sender to a socket whose reader only counts them; the reader's processor time is in \
          the plant's column.\n"
     )?;
@@ -196,8 +198,8 @@ fn latency(page: &mut String, figures: &Figures) -> fmt::Result {
     }
     writeln!(
         page,
-        "## Response time\n\nFrom when an update is due until the client has it, at {} updates a second of {} items. The bare relay uses the \
-         ring, sockets and waiting of the hub, and forwards each message without looking at it. EMA's tools report only the mean.\n\n| | µs |\n|---|---:|",
+        "## Response time\n\nThe response time is the time from when an update is due until the client has it, here at {} updates a second \
+         of {} items. The bare relay uses the hub's ring, sockets and way of waiting, but forwards each message without looking at it. EMA's tools report only the mean.\n\n| | µs |\n|---|---:|",
         thousands(USUAL_RATE),
         thousands(ITEMS as u64)
     )?;
@@ -228,8 +230,8 @@ fn neighbour(page: &mut String, figures: &Figures) -> fmt::Result {
     }
     writeln!(
         page,
-        "## A stalled neighbour\n\nThe response time, µs, of a client with 1,000 items at {} updates a second: alone, and next to a client \
-         that has the same items open and reads nothing (under the default policy for slow clients, conflation).\n\n\
+        "## A stalled neighbour\n\nThe table has the response time, in µs, of a client with 1,000 items at {} updates a second: alone, and \
+         next to a second client that has the same items open and reads nothing (under the default policy for slow clients, conflation).\n\n\
          | | median | p99 |\n|---|---:|---:|\n| alone | {} | {} |\n| with the stalled one | {} | {} |\n| ratio | {} | {} |\n",
         thousands(USUAL_RATE),
         spread(&column(medians, 0), 1),

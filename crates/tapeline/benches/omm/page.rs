@@ -27,11 +27,11 @@ fn write(page: &mut String, figures: &Figures, turns: usize, environment: &str) 
          after the other, and ratios are taken within a turn. Another machine, or this one at another hour, has other figures.\n\n\
          ```text\n{}\n```\n\n\
          A *pair* is a sender on one core and a receiver on another, over loopback. All use {} items, LSEG's `MsgData.xml` (updates \
-         of 13 fields) and LSEG's dictionary, 1,000 slices a second, 1,000 updates a second with a time stamp, no packing, and encode every \
+         of 13 fields) and LSEG's dictionary, 1,000 slices a second, 1,000 of the updates a second carry a time stamp; the tools pack no messages and encode every \
          update. Processor time is the scheduler's account over three seconds of steady state, in % of a core; memory is resident memory. \
          LSEG's tools are those of its Real-Time SDK 2.0.2.L1 (ETA C, EMA C++ 3.6.2). All latencies here are service times, from the start \
          of encoding, because LSEG's tools report no others; Tapeline's own reports also have the time from when an update was due. \
-         –: a tool gave no figure; the bench prints the reason during the run.\n",
+         –: a tool gave no figure; `make bench-omm` prints the reason while it runs.\n",
         environment.trim_end(),
         thousands(ITEMS as u64)
     )?;
@@ -145,7 +145,7 @@ fn own(page: &mut String, figures: &Figures) -> fmt::Result {
         page,
         "## The tools alone\n\nEach tool at full speed against an end that does nothing: a provider sends to a sink that discards messages, a \
          consumer receives from a source that repeats one encoded update. *ns each* is processor time per update: the tool's own share of \
-         every figure above. A provider at full speed may never send every image; its updates are then for the items that have one.\n\n\
+         every figure above. A provider at full speed may never send every image; the updates are then only for items whose image was sent.\n\n\
          | | items with their image | sent to the sink, millions/s | ns each | received from the source, millions/s | ns each |\n\
          |---|---:|---:|---:|---:|---:|"
     )?;

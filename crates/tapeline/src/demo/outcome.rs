@@ -135,8 +135,8 @@ fn lost(said: &Said) -> anyhow::Result<u64> {
     Ok(in_plant + tail + after.max().unwrap_or(0))
 }
 
-/// The table's columns: the hops inside the plant once, the ring's hop for each subscriber, the path of the slower
-/// one.
+/// The table's columns: the hops inside the plant once, the ring's hop for each subscriber, the whole path over all
+/// subscribers.
 fn columns(subscribers: &[PathReport]) -> anyhow::Result<Vec<(String, Recorder, u64)>> {
     let mut columns = Vec::new();
     let all: Vec<(Vec<(Hop, Recorder)>, u64)> = subscribers
