@@ -1,54 +1,7 @@
 //! `tapeline`: an open market-data plant, and the tools that measure and verify it.
-//!
-//! This binary is the only place that reads the command line and the configuration, starts threads, and prints.
-//! Data goes to standard output, messages for people to standard error.
 
 #![forbid(unsafe_code)]
 
-mod cli;
-mod demo;
-mod events;
-mod feed;
-mod journal;
-mod kdb;
-mod omm;
-mod password;
-mod plant;
-mod ring;
-mod stat;
-mod tick;
-
-use std::path::Path;
-use std::process::ExitCode;
-
-use clap::Parser;
-use tapeline_console::{failure, part};
-
-fn main() -> ExitCode {
-    part::end_with_parent();
-    failure::set_adviser(|error| Some(error.downcast_ref::<tapeline_node::Error>()?.hint()?.to_owned()));
-    let arguments: Vec<_> = std::env::args_os().collect();
-    let omm::Translated { arguments, spelling, notes } = match omm::translate(&arguments, Path::new("")) {
-        Ok(translated) => translated,
-        Err(error) => {
-            anstream::eprintln!("{}", failure::text(&error.into()));
-            return ExitCode::from(failure::UNKNOWN_ARGUMENTS);
-        }
-    };
-    for note in notes {
-        anstream::eprintln!("note: {note}");
-    }
-    let cli = match cli::Cli::try_parse_from(arguments) {
-        Ok(cli) => cli,
-        Err(error) if spelling.is_plain() || !error.use_stderr() => error.exit(),
-        Err(error) => {
-            let text = error.render().ansi().to_string();
-            anstream::eprint!("{}", spelling.respelled(&text));
-            return ExitCode::from(failure::UNKNOWN_ARGUMENTS);
-        }
-    };
-    match cli.command.run() {
-        Ok(code) => code,
-        Err(error) => failure::report(&error, &|text| spelling.respelled(text)),
-    }
+fn main() -> std::process::ExitCode {
+    tapeline_commands::run()
 }
