@@ -361,7 +361,10 @@ impl Peer {
     /// Receives until `so` returns true; returns all messages since the last call.
     pub(crate) fn until(&mut self, so: impl Fn(&[Heard]) -> bool) -> Vec<Heard> {
         while !so(&self.heard) {
-            let messages = self.wire.messages().unwrap_or_else(|| panic!("it is over: {:?}", self.heard));
+            let messages = self.wire.messages().unwrap_or_else(|| {
+                let last = self.heard.last();
+                panic!("the connection has ended after {} messages, the last {last:?}", self.heard.len())
+            });
             self.heard.extend(messages.iter().map(|message| Heard::new(message)));
         }
         std::mem::take(&mut self.heard)
