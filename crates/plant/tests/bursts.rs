@@ -2,16 +2,16 @@
 
 use std::cell::Cell;
 
-use tapeline_feed::Protocol;
-use tapeline_feed::book;
 use tapeline_feed::itch::encode::LONGEST;
-use tapeline_feed::line::{self, Line};
+use tapeline_feed::line::Line;
 use tapeline_feed::moldudp64::{DEFAULT_PACKET_BYTES, PacketBuilder, Session};
 use tapeline_feed::simulate::{Exchange, Settings};
 use tapeline_measure::Nanos;
 use tapeline_plant::tick::Tick;
 use tapeline_plant::{Channel, ChannelSettings, Items, Publish, PublishPolicy, RingPublish, Sequencer, Time};
 use tapeline_ring::{Name, Options, Poll, Publisher, Start, Subscriber};
+
+use crate::bench::Bench;
 
 /// Counts its readings.
 #[derive(Default)]
@@ -39,17 +39,9 @@ fn all_ticks_of_a_datagram_are_visible_when_it_ends() {
     let ring = Publisher::open(&name, &options).unwrap();
     let mut subscriber = Subscriber::join(&name, Start::Newest).unwrap();
     let mut to = Sequencer::new(1, Items::new(1_000), RingPublish::new(ring, Box::new(|_, _| false)));
-    let mut channel = Channel::new(ChannelSettings {
-        number: 1,
-        protocol: Protocol::ItchMoldUdp64,
-        lines: 1,
-        stale_after_ns: 0,
-        midnight: Nanos(0),
-        midnight_before: None,
-        publish: PublishPolicy::Changes,
-        arbitration: line::Settings::default(),
-        books: book::Settings::default(),
-    });
+    let settings = Bench::settings(PublishPolicy::Changes);
+    let mut channel =
+        Channel::new(ChannelSettings { lines: 1, stale_after_ns: 0, midnight: Nanos(0), ..settings });
     let mut exchange = Exchange::new(Settings { seed: 1, symbols: 20, live_orders: 1_000 });
     let (time, mut message, mut buffer) = (Steps::default(), [0; LONGEST], [0; DEFAULT_PACKET_BYTES]);
     let (mut sequence, mut seen, mut most) = (1, 0, 0);
