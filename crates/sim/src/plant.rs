@@ -259,7 +259,7 @@ impl Inlet {
         Self { channel, recovery, socket: VecDeque::new() }
     }
 
-    /// GapRequests what is missing, and tells the channel what recovery gives up.
+    /// Requests what is missing, and tells the channel what recovery gives up.
     fn recover(
         &mut self,
         feed: usize,

@@ -47,7 +47,7 @@ enum Transport {
 pub(crate) struct Counters {
     /// Datagrams from an address that is not a server of this feed.
     pub(crate) strangers: u64,
-    /// GapRequests that could not be sent, connections that failed, logins that were refused.
+    /// Requests that could not be sent, connections that failed, logins that were refused.
     pub(crate) failures: u64,
     /// Connections started.
     pub(crate) connections: u64,

@@ -101,7 +101,7 @@ impl Working {
                 dispatching::run(&mut Halves { working: self, publisher }, number, core)?;
             }
             None => {
-                while !publisher.link.is_over() && !self.is_over {
+                while !self.is_leaving(publisher) {
                     self.receive(publisher)?;
                     let wait = self.turn(publisher)?;
                     self.connect(publisher)?;
@@ -113,19 +113,24 @@ impl Working {
         self.log_out(publisher)
     }
 
+    /// Whether the test is over, or its connection lost.
+    fn is_leaving(&self, publisher: &Publisher) -> bool {
+        self.is_over || publisher.link.is_over()
+    }
+
     /// Processes received messages and connection events.
     ///
     /// # Errors
     /// The hub's frames are too small for the configured packing.
     fn receive(&mut self, publisher: &mut Publisher) -> anyhow::Result<()> {
-        let now = now();
+        let (now, is_leaving) = (now(), self.is_leaving(publisher));
         while let Some((id, event, mut sender)) = self.reactor.next(now) {
             if self.connection != Some(id) {
                 continue;
             }
             match event {
                 // Too late: the test is over.
-                Event::Connected(_) if self.is_over || publisher.link.is_over() => {}
+                Event::Connected(_) if is_leaving => {}
                 Event::Connected(agreed) => {
                     self.plan.publishing.check_pack(agreed.max_fragment_size)?;
                     self.room =
@@ -157,13 +162,11 @@ impl Working {
     /// The connection is lost: the test ends if it had begun; else the connection is retried. Behind the end of the test that is no loss.
     fn lost(&mut self, reason: &str, publisher: &mut Publisher) {
         let server = &self.plan.endpoints(self.thread)[self.endpoint].server;
-        if self.is_over || publisher.link.is_over() {
-            // Messages that did not leave were taken back.
-        } else if self.has_begun {
+        if self.has_begun && !self.is_leaving(publisher) {
             let what = format!("{server}: {reason}");
             publisher.link.say(Word::Milestone(Milestone::Lost(what)));
             self.is_over = true;
-        } else if !std::mem::replace(&mut self.has_said_unreachable, true) {
+        } else if !self.has_begun && !std::mem::replace(&mut self.has_said_unreachable, true) {
             anstream::eprintln!(
                 "note: no connection to {server}, it is tried again until there is one: {reason}"
             );
@@ -306,7 +309,7 @@ impl Dispatched for Halves<'_> {
 
     fn perform(&mut self) -> anyhow::Result<Option<Duration>> {
         let Self { working, publisher } = self;
-        if publisher.link.is_over() || working.is_over {
+        if working.is_leaving(publisher) {
             return Ok(None);
         }
         let wait = working.turn(publisher)?;
